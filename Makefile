@@ -103,9 +103,8 @@ linters:
 browser:
 	@scripts/install test
 
-docs: rust ## the pages of docs/ that are made from data, and the list of modules in static/index.html
+docs: rust ## the pages of docs/ that are made from data
 	OVERSELL_WRITE_DOCS=1 cargo test --workspace --quiet --locked --bins -- no_generated_page_is_stale
-	OVERSELL_WRITE_DOCS=1 node --test tests/page/modules.test.mjs
 
 course: install build ## every claim in full, about 35 minutes on a quiet machine, kept in src/trials/last_run.json; then `make docs`
 	$(OVERSELL) course --lab --json src/trials/last_run.json

@@ -18,18 +18,32 @@ use oversell_lock::{
     redis::{RedisClient, RedisOptions},
     zk::{ZkClient, ZkOptions},
 };
+use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::{Connection, Executor};
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// A query that waits for a row lock must not block health checks.
 const ADMIN_POOL_SIZE: usize = 3;
+/// The actors of replays stand still with their connections: more of them than visitors play at once.
+const ACTOR_POOL_SIZE: usize = 256;
 
 /// The clients of one instance. Cloning it is cheap.
-#[derive(Clone, Debug)]
-pub struct Ctx(Arc<Inner>);
+#[derive(Clone)]
+pub struct Ctx {
+    inner: Arc<Inner>,
+    pub db: MySqlPool,
+    /// Exclusive Redis connections, for WATCH.
+    pub(crate) watch: RedisPool,
+    /// State of strategies and lessons in this process, by type.
+    pub local: Arc<ByType>,
+}
 
 /// The fields of a [`Ctx`].
 pub struct Inner {
@@ -38,18 +52,17 @@ pub struct Inner {
     pub instance: String,
     /// This process; the owners of its locks carry its id.
     pub process: Process,
-    pub db: MySqlPool,
     /// A separate pool for administrative requests (stock, health): lock holders may use all of `db`.
     pub admin_pool: MySqlPool,
     /// The main Redis: plain commands, scripts and locks.
     pub redis: RedisClient,
     /// The nodes of Redlock, in the order of the configuration; without any there, the main one alone.
     pub nodes: Vec<RedisClient>,
-    /// Exclusive Redis connections, for WATCH.
-    pub(crate) watch: RedisPool,
     pub zk: ZkClient,
-    /// State of strategies and lessons in this process, by type.
-    pub local: ByType,
+    /// The pools of the actors of replays.
+    actor_pools: (MySqlPool, RedisPool),
+    /// What the actors of one product share in this process.
+    actor_states: Mutex<HashMap<i64, Weak<ByType>>>,
     /// Background tasks that must end before the process does.
     pub tasks: TaskTracker,
     /// Cancelled when the process begins to end: locks that are held for a time are released.
@@ -111,41 +124,74 @@ impl Ctx {
             server: Server::Redis.name(),
             reason: reason.into(),
         };
-        let one = deadpool_redis::Manager::new_with_config(
-            main.expose_secret(),
-            AsyncConnectionConfig::new()
-                .set_response_timeout(Some(timeout))
-                .set_connection_timeout(Some(timeout)),
-        )
-        .map_err(|e| no_redis(e.to_string()))?;
-        let manager = Manager {
-            one,
-            following: (!config.redis.sentinels.is_empty()).then(|| redis.clone()),
-        };
-        let watch = RedisPool::builder(manager)
-            .max_size(config.redis.pool)
-            .runtime(deadpool::Runtime::Tokio1)
-            .build()
+        let redis_pool = |size| {
+            let one = deadpool_redis::Manager::new_with_config(
+                main.expose_secret(),
+                AsyncConnectionConfig::new()
+                    .set_response_timeout(Some(timeout))
+                    .set_connection_timeout(Some(timeout)),
+            )
             .map_err(|e| no_redis(e.to_string()))?;
-        Ok(Self(Arc::new(Inner {
+            let manager = Manager {
+                one,
+                following: (!config.redis.sentinels.is_empty()).then(|| redis.clone()),
+            };
+            RedisPool::builder(manager)
+                .max_size(size)
+                .runtime(deadpool::Runtime::Tokio1)
+                .build()
+                .map_err(|e| no_redis(e.to_string()))
+        };
+        let (db, watch) = (
+            MySqlPool::new(mysql(config.mysql.pool))?,
+            redis_pool(config.redis.pool)?,
+        );
+        let inner = Inner {
             instance: config.instance(),
-            db: MySqlPool::new(mysql(config.mysql.pool))?,
+            actor_pools: (
+                MySqlPool::new(mysql(ACTOR_POOL_SIZE))?,
+                redis_pool(ACTOR_POOL_SIZE)?,
+            ),
+            actor_states: Mutex::default(),
             admin_pool: MySqlPool::new(mysql(ADMIN_POOL_SIZE))?,
             process,
             redis,
             nodes,
-            watch,
             zk: ZkClient::new(
                 ZkOptions::new(&config.zookeeper.connect)
                     .chroot(&config.zookeeper.chroot)
                     .session(Duration::from_millis(config.zookeeper.session_ms))
                     .data(config.instance()),
             )?,
-            local: ByType::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
             config,
-        })))
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+            db,
+            watch,
+            local: Arc::default(),
+        })
+    }
+
+    /// The same clients for the actors of one product: their connections are not the course's, and nothing that they
+    /// hold in this process is seen by the actors of another product.
+    #[must_use]
+    pub(crate) fn for_actors_of(&self, stock_id: i64) -> Self {
+        let mut states = self.actor_states.lock();
+        states.retain(|_, state| state.strong_count() > 0);
+        let shared = states.get(&stock_id).and_then(Weak::upgrade);
+        let local = shared.unwrap_or_default();
+        states.insert(stock_id, Arc::downgrade(&local));
+        drop(states);
+        let (db, watch) = self.actor_pools.clone();
+        Self {
+            inner: Arc::clone(&self.inner),
+            db,
+            watch,
+            local,
+        }
     }
 
     /// A name in Redis, with the configured prefix.
@@ -192,6 +238,7 @@ impl Ctx {
     /// outcome.
     pub fn forget_idle(&self) {
         self.db.forget_idle();
+        self.actor_pools.0.forget_idle();
         self.admin_pool.forget_idle();
     }
 
@@ -207,6 +254,7 @@ impl Ctx {
                 nodes,
                 self.zk.close(),
                 self.db.close(),
+                self.actor_pools.0.close(),
                 self.admin_pool.close()
             );
         };
@@ -222,11 +270,11 @@ impl std::ops::Deref for Ctx {
     type Target = Inner;
 
     fn deref(&self) -> &Inner {
-        &self.0
+        &self.inner
     }
 }
 
-impl std::fmt::Debug for Inner {
+impl std::fmt::Debug for Ctx {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Ctx")
             .field("instance", &self.instance)

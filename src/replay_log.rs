@@ -56,6 +56,15 @@ impl ReplayEvent {
             ..Self::default()
         }
     }
+
+    /// Words for those who watch.
+    pub(crate) fn caption(zh: impl Display, en: impl Display) -> Self {
+        let words = serde_json::json!({ "zh": zh.to_string(), "en": en.to_string() });
+        Self {
+            value: Some(words),
+            ..Self::of("step", "step")
+        }
+    }
 }
 
 fn value() -> RefOr<Schema> {
@@ -121,7 +130,7 @@ impl Default for Log {
 }
 
 impl Log {
-    pub(super) fn add(&self, event: ReplayEvent) {
+    pub(crate) fn add(&self, event: ReplayEvent) {
         let t_us = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.events.lock().push(ReplayEvent { t_us, ..event });
         self.length.send_modify(|length| *length += 1);
@@ -140,6 +149,11 @@ impl Log {
     #[must_use]
     pub fn since(&self, from: usize) -> Vec<ReplayEvent> {
         self.events.lock().get(from..).unwrap_or_default().to_vec()
+    }
+
+    /// How many follow it now.
+    pub(crate) fn watchers(&self) -> usize {
+        self.length.receiver_count()
     }
 
     /// Changes with each event, and at the end.

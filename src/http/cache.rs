@@ -6,53 +6,66 @@
 //! 3. Or, without one, with the time of Last-Modified; a file that is not newer is answered 304.
 //!
 //! Each of the four files in `static/cache/` shows one of these alone, and one that is never stored;
-//! `static/cache.html` explains them. The page's own files have no version in their names: a browser asks each time,
-//! with both.
+//! `static/cache.html` explains them. A bundle's name changes with its content, so a browser never asks again; a page has its content's
+//! hash as its ETag, and a browser asks each time, as for the files of `static/`, which have both.
 //!
 //! What it survives: a change from nginx to a lone instance and back: both give the same ETag. **What breaks it**: a
 //! file that is changed while it is fresh: the browser does not ask, so it does not see the change.
 
+use crate::static_files::{FOLDER, hash};
 use headers::{ETag, HeaderMapExt, IfModifiedSince, IfNoneMatch};
 use http::HeaderMap;
 use rust_embed::EmbeddedFile;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The headers that a file is sent with.
-pub(super) struct Rule {
+/// A file, and the headers that it is sent with.
+pub(super) struct File {
+    pub(super) content: Vec<u8>,
     pub(super) control: &'static str,
-    pub(super) etag: bool,
-    pub(super) last_modified: bool,
+    pub(super) etag: Option<ETag>,
+    pub(super) modified: Option<SystemTime>,
 }
 
-/// The rule of the file at this path.
-pub(super) fn rule(path: &str) -> Rule {
-    let (control, etag, last_modified) = match path {
-        "cache/fresh.svg" => ("max-age=60", false, false),
-        "cache/etag.svg" => ("no-cache", true, false),
-        "cache/last-modified.svg" => ("no-cache", false, true),
-        "cache/never.svg" => ("no-store", false, false),
-        _ => ("no-cache", true, true),
-    };
-    Rule {
-        control,
-        etag,
-        last_modified,
+impl File {
+    /// A page or a file of one.
+    pub(super) fn bundled(path: &str, content: &str) -> Self {
+        let (control, etag) = match path.starts_with(FOLDER) {
+            true => ("max-age=31536000, immutable", None),
+            false => ("no-cache", Some(tag(format!("{:x}", hash(content))))),
+        };
+        Self {
+            content: content.into(),
+            control,
+            etag,
+            modified: None,
+        }
+    }
+
+    /// As it stands in `static/`.
+    pub(super) fn embedded(path: &str, file: EmbeddedFile) -> Self {
+        let (control, has_etag, has_time) = match path {
+            "cache/fresh.svg" => ("max-age=60", false, false),
+            "cache/etag.svg" => ("no-cache", true, false),
+            "cache/last-modified.svg" => ("no-cache", false, true),
+            "cache/never.svg" => ("no-store", false, false),
+            _ => ("no-cache", true, true),
+        };
+        let seconds = file.metadata.last_modified().unwrap_or_default();
+        // As nginx makes it: time and size, in hexadecimal digits.
+        let etag = has_etag.then(|| tag(format!("{seconds:x}-{:x}", file.data.len())));
+        let modified = has_time.then(|| UNIX_EPOCH + Duration::from_secs(seconds));
+        Self {
+            content: file.data.into_owned(),
+            control,
+            etag,
+            modified,
+        }
     }
 }
 
-/// As nginx makes it: time and size, in hexadecimal digits.
-pub(super) fn etag(file: &EmbeddedFile) -> ETag {
-    let tag = format!("\"{:x}-{:x}\"", seconds(file), file.data.len());
+fn tag(digits: String) -> ETag {
+    let tag = format!("\"{digits}\"");
     tag.parse().expect("digits between quotation marks")
-}
-
-/// When it was last changed.
-pub(super) fn modified(file: &EmbeddedFile) -> SystemTime {
-    UNIX_EPOCH + Duration::from_secs(seconds(file))
-}
-
-fn seconds(file: &EmbeddedFile) -> u64 {
-    file.metadata.last_modified().unwrap_or_default()
 }
 
 /// Whether the browser has this version. RFC 9110: the time counts only without an ETag.

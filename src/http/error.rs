@@ -1,7 +1,7 @@
 //! The errors of a request: those of the stock and the lessons, and those that only HTTP knows. The table below has a row for
 //! each, with its status and its words.
 
-use super::problem::{Outcome, Problem, RunInProgress};
+use super::problem::{Outcome, Problem};
 use crate::{
     error::Error as Domain,
     seckill::{self, SeckillError},
@@ -69,9 +69,6 @@ pub(super) enum Error {
     /// There is no run of this number.
     #[error("there is no run {0}")]
     NoRun(String),
-    /// A run of load is going on; there is one at a time.
-    #[error("{} is running {} from instance {}; still to run: {}", .0.by, .0.strategy, .0.instance, .0.left())]
-    RunInProgress(RunInProgress),
     /// There is no replay of this lesson.
     #[error("there is no replay of lesson {0}; GET /replays lists those that there are")]
     NoReplay(String),
@@ -80,7 +77,10 @@ pub(super) enum Error {
         "replays are not enabled here (setting replays.enabled): a lab and the compose file enable them"
     )]
     NoReplays,
-    /// A replay is going on; there is one at a time.
+    /// A bound on what visitors may have at once.
+    #[error("there are at most {most} {what} at once: one of them must end first")]
+    TooMany { what: &'static str, most: usize },
+    /// The same replay of this visitor is going on, or one that breaks servers.
     #[error("the replay of lesson {0} is running: wait for its end, or cancel it")]
     ReplayInProgress(&'static str),
     /// There is no actor of this id.
@@ -159,15 +159,16 @@ impl From<&Error> for Problem {
             Error::NoLesson(slug) => P::missing("no-lesson", format!("没有这一课：{slug}")),
             Error::ClassFull { .. } => P::unavailable("class-full", "教室满了，请等一些人走了再来"),
             Error::NoRun(_) => P::missing("no-run", "没有这次压测"),
-            Error::RunInProgress(run) => P {
-                run: Some(run.clone()),
-                ..P::conflict("run-in-progress", "另一次压测正在进行")
-            },
             Error::NoReplay(id) => P::missing("no-replay", format!("没有这一课的重演：{id}")),
             Error::NoReplays => P::refused(S::FORBIDDEN, "no-replays", "这里没有开启重演"),
             Error::ReplayInProgress(lesson) => P::conflict(
                 "replay-in-progress",
                 format!("第 {lesson} 课正在重演：等它演完，或先取消"),
+            ),
+            Error::TooMany { most, .. } => P::refused(
+                S::TOO_MANY_REQUESTS,
+                "too-many",
+                format!("同时最多 {most} 个：等一个结束了再来"),
             ),
             Error::NoActor(id) => P::missing("no-actor", format!("没有这个角色：{id}")),
             Error::NoLab => P::refused(

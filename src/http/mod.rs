@@ -22,6 +22,7 @@ pub mod server;
 mod sse;
 mod terms;
 mod under_way;
+mod visitor;
 
 #[cfg(test)]
 mod tests;

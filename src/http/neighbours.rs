@@ -18,7 +18,11 @@ use crate::{
 use futures::future::join_all;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use std::{iter::once, time::Duration};
+use std::{
+    iter::once,
+    time::{Duration, Instant},
+};
+use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
 const LIVE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -72,7 +76,6 @@ struct ReplaysBody {
 /// A replay that goes on.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct RemoteReplay {
-    pub(super) id: String,
     pub(super) lesson: String,
     pub(super) pace: Pace,
 }
@@ -126,11 +129,40 @@ async fn one(url: &str) -> Neighbour {
     }
 }
 
+/// What was last heard of the replays in the other instances.
+#[derive(Debug, Default)]
+pub(super) struct OtherInstances(Mutex<Option<(Instant, Vec<RemoteReplay>)>>);
+
+impl OtherInstances {
+    /// The replays in progress in the other instances, as they are at `since` or later: who asks meanwhile shares an answer.
+    pub(super) async fn playing_since(&self, since: Instant, config: &Config) -> Vec<RemoteReplay> {
+        let mut latest = self.0.lock().await;
+        if let Some((asked, playing)) = &*latest
+            && *asked >= since
+        {
+            return playing.clone();
+        }
+        let asked = Instant::now();
+        let own = format!(":{}", config.server.port);
+        let others = config.cluster.instances.iter();
+        let others: Vec<_> = others
+            .filter(|url| !url.trim_end_matches('/').ends_with(&own))
+            .cloned()
+            .collect();
+        let playing = playing(&others, config).await;
+        *latest = Some((asked, playing.clone()));
+        playing
+    }
+}
+
 /// The replays in progress in these instances. An instance that does not answer in time counts as playing nothing: a lab must
 /// stay repairable.
-pub(super) async fn playing(urls: &[String]) -> Vec<RemoteReplay> {
+pub(super) async fn playing(urls: &[String], config: &Config) -> Vec<RemoteReplay> {
+    let token = config.admin_token();
     let played = join_all(urls.iter().map(async |url| {
-        let replays = client().get(format!("{}/replays", url.trim_end_matches('/')));
+        // No race has this lesson: the list of all of them is long.
+        let at = format!("{}/replays?all=true&lesson=none", url.trim_end_matches('/'));
+        let replays = client().get(at).token(token.as_ref());
         let answer = replays.timeout(REPLAYS_TIMEOUT).answer().await.ok()?;
         Some(answer.json::<ReplaysBody>().ok()?.playing)
     }));
@@ -249,8 +281,8 @@ mod tests {
             ("2.8", Pace::Scheduler, false, true),
             ("none", Pace::Slow, true, false),
         ] {
-            let (id, lesson) = (String::new(), lesson.to_owned());
-            let found = RemoteReplay { id, lesson, pace }.blocking_lesson(is_exclusive, &config);
+            let lesson = lesson.to_owned();
+            let found = RemoteReplay { lesson, pace }.blocking_lesson(is_exclusive, &config);
             assert_eq!(found.is_some(), is, "{found:?} {pace:?} {is_exclusive}");
         }
     }

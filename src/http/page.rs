@@ -1,7 +1,11 @@
-//! The page and its files, so that a lone instance serves them without nginx.
+//! The page and its files. nginx serves what stands in `static/` as it is, and asks an instance for the rest.
 
 use super::{cache, format::Format};
-use crate::{classroom::limits::AT_NGINX, http::error::Error, static_files::StaticFiles};
+use crate::{
+    classroom::limits::AT_NGINX,
+    http::error::Error,
+    static_files::{Bundles, StaticFiles},
+};
 use axum::{
     Router,
     body::Body,
@@ -9,7 +13,6 @@ use axum::{
 };
 use headers::{HeaderMapExt, LastModified};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
-use rust_embed::EmbeddedFile;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
@@ -23,7 +26,7 @@ const DOCS_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
                            img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; \
                            form-action 'none'; frame-ancestors 'none'";
 
-/// `/` and every file in `static/`.
+/// `/`, every page and its bundles, and every file in `static/`.
 pub(super) async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Result<Response, Error> {
     let path = match uri.path().trim_start_matches('/') {
         "" => "index.html",
@@ -42,38 +45,47 @@ pub(super) async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Result
     if path.starts_with("nginx/") {
         return Err(Error::OnlyAtNginx(AT_NGINX));
     }
-    let file = StaticFiles::get(path).ok_or(Error::NoRoute)?;
+    let bundles = Bundles::current();
+    let bundled = bundles.get(path).filter(|_| !asks_for_modules(&uri));
+    let file = match bundled {
+        Some(content) => cache::File::bundled(path, content),
+        None => StaticFiles::get(path)
+            .map(|file| cache::File::embedded(path, file))
+            .ok_or(Error::NoRoute)?,
+    };
     if method != Method::GET && method != Method::HEAD {
         let allow = [(header::ALLOW, "GET, HEAD")];
         return Ok((StatusCode::METHOD_NOT_ALLOWED, allow).into_response());
     }
-    let keep = cache::rule(path);
-    let etag = keep.etag.then(|| cache::etag(&file));
-    let modified = keep.last_modified.then(|| cache::modified(&file));
-    let mut answer = match cache::is_known(&headers, etag.as_ref(), modified) {
+    let mut answer = match cache::is_known(&headers, file.etag.as_ref(), file.modified) {
         true => StatusCode::NOT_MODIFIED.into_response(),
         false => {
-            let kind = [(header::CONTENT_TYPE, content_type(&file))];
-            (kind, Body::from(file.data.into_owned())).into_response()
+            let kind = [(header::CONTENT_TYPE, content_type(path))];
+            (kind, Body::from(file.content)).into_response()
         }
     };
     let headers = answer.headers_mut();
     headers.insert(
         header::CACHE_CONTROL,
-        HeaderValue::from_static(keep.control),
+        HeaderValue::from_static(file.control),
     );
     headers.insert(
         header::CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(POLICY),
     );
     headers.insert(header::REFERRER_POLICY, NO_REFERRER);
-    if let Some(etag) = etag {
+    if let Some(etag) = file.etag {
         headers.typed_insert(etag);
     }
-    if let Some(modified) = modified {
+    if let Some(modified) = file.modified {
         headers.typed_insert(LastModified::from(modified));
     }
     Ok(answer)
+}
+
+fn asks_for_modules(uri: &Uri) -> bool {
+    let mut words = uri.query().unwrap_or_default().split('&');
+    words.any(|word| word == "modules")
 }
 
 /// The readmes, which the page leads to.
@@ -98,13 +110,12 @@ pub(super) fn docs(ui: Router) -> Router {
     ))
 }
 
-fn content_type(file: &EmbeddedFile) -> String {
-    let kind = file.metadata.mimetype();
-    let is_text =
-        kind.starts_with("text/") || kind.ends_with("javascript") || kind.ends_with("json");
-    if is_text {
-        format!("{kind}; charset=utf-8")
-    } else {
-        kind.to_owned()
+fn content_type(path: &str) -> &'static str {
+    match path.rsplit_once('.').map(|(_, ending)| ending) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        _ => "application/octet-stream",
     }
 }

@@ -59,9 +59,6 @@ pub(super) struct Problem {
     /// The known strategies, if this one is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) strategies: Option<Vec<&'static str>>,
-    /// The run in progress.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) run: Option<RunInProgress>,
     /// The token of a refused write.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 33)]
@@ -73,31 +70,6 @@ pub(super) struct Problem {
     /// Whether a text answer is the title alone: the words of the course.
     #[serde(skip)]
     pub(super) title_says_all: bool,
-}
-
-/// A run of load that is in progress.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub(super) struct RunInProgress {
-    #[schema(example = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b")]
-    pub(super) id: String,
-    /// The instance that sends it, and knows how it stands.
-    #[schema(example = "8000")]
-    pub(super) instance: String,
-    /// The address of the client that started it.
-    #[schema(example = "127.0.0.1")]
-    pub(super) by: String,
-    #[schema(example = "none")]
-    pub(super) strategy: String,
-    /// The remaining time, if known.
-    #[schema(example = 1200)]
-    pub(super) left_ms: Option<u64>,
-}
-
-impl RunInProgress {
-    pub(super) fn left(&self) -> String {
-        self.left_ms
-            .map_or("not known yet".into(), |ms| format!("about {ms} ms"))
-    }
 }
 
 fn urn<S: Serializer>(kind: &&'static str, serializer: S) -> Result<S::Ok, S::Error> {

@@ -116,6 +116,12 @@ macro_rules! terms {
         }
 
         impl $name {
+            /// Whether the request names a product.
+            #[allow(dead_code, reason = "only a few routes have a product of the visitor's")]
+            pub(in crate::http) fn names_product(&self) -> bool {
+                self.stock_id.is_some()
+            }
+
             /// The requested job, with these defaults for wait and stay.
             pub(in crate::http) fn job(
                 &self,

@@ -51,6 +51,9 @@ pub struct Plan {
     /// The admin token, for a cluster that has one: `PUT /stock` needs it.
     #[serde(skip)]
     pub token: Option<SecretString>,
+    /// The visitor whose own lock it tries.
+    #[serde(skip)]
+    pub visitor: Option<String>,
     /// Keep who was inside when, to be drawn.
     #[serde(skip)]
     pub draws: bool,
@@ -122,6 +125,7 @@ impl Plan {
             stock_id: own_product(),
             count: 5000,
             token: None,
+            visitor: None,
             draws: false,
             timed: None,
             orders: None,

@@ -116,7 +116,11 @@ async fn product(
             plan.hold_ms,
             wait.unwrap_or_default()
         );
-        let request = in_json(&origin, &path)?;
+        let mut request = in_json(&origin, &path)?;
+        let visitor = plan.visitor.as_deref().map(HeaderValue::from_str);
+        if let Some(Ok(visitor)) = visitor {
+            request.headers_mut().insert("x-visitor", visitor);
+        }
         let ask = Box::new(move |_| request.clone());
         let meaning = Box::new(|_, status, body: &[u8]| answer::meaning(status, body));
         let before = stock.count().await?;

@@ -10,10 +10,16 @@ use crate::{ctx::Ctx, error::Error};
 use garde::Validate;
 use redis::{AsyncTypedCommands, RedisResult, Script, Value};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use utoipa::ToSchema;
 
-/// The hash of the main Redis in which the scripts are kept.
-const SCRIPTS_KEY: &str = "mine";
+/// The hash of the main Redis in which a visitor's scripts are kept.
+fn scripts_key(ctx: &Ctx, visitor: &str) -> String {
+    ctx.redis_key(&format!("mine:{visitor}"))
+}
+
+/// Scripts that nobody keeps anew are forgotten after a day.
+const SCRIPTS_LIFETIME: Duration = Duration::from_secs(86_400);
 
 /// The three scripts of a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Validate, ToSchema)]
@@ -38,12 +44,12 @@ pub struct Scripts {
 }
 
 impl Scripts {
-    /// `None` if nobody has stored any.
-    pub async fn load(ctx: &Ctx) -> Result<Option<Self>, Error> {
+    /// `None` if this visitor has stored none.
+    pub async fn load(ctx: &Ctx, visitor: &str) -> Result<Option<Self>, Error> {
         let mut fields = ctx
             .redis
             .connection()
-            .hgetall(ctx.redis_key(SCRIPTS_KEY))
+            .hgetall(scripts_key(ctx, visitor))
             .await?;
         let mut script = |name: &str| fields.remove(name);
         Ok(script("acquire")
@@ -55,10 +61,10 @@ impl Scripts {
             }))
     }
 
-    /// Stores them for all instances, if Redis can compile them. They must be valid. Cancelled, they are stored or not.
+    /// Stores a visitor's for all instances, if Redis can compile them. They must be valid. Cancelled, they are stored or not.
     ///
     /// [`Error::BadInput`] names the script, and says what Redis does not understand.
-    pub async fn store(&self, ctx: &Ctx) -> Result<(), Error> {
+    pub async fn store(&self, ctx: &Ctx, visitor: &str) -> Result<(), Error> {
         let mut redis = ctx.redis.connection();
         let fields = [
             ("acquire", &self.acquire),
@@ -78,9 +84,11 @@ impl Scripts {
                 loaded => loaded?,
             }
         }
-        redis
-            .hset_multiple(ctx.redis_key(SCRIPTS_KEY), &fields)
-            .await?;
+        let key = scripts_key(ctx, visitor);
+        let mut store = redis::pipe();
+        store.atomic().hset_multiple(&key, &fields);
+        store.expire(&key, SCRIPTS_LIFETIME.as_secs().cast_signed());
+        store.exec_async(&mut redis).await?;
         Ok(())
     }
 }

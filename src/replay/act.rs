@@ -1,5 +1,6 @@
 //! What an actor does: a strategy, a step of the seckill, or a function of its race; and the goods that it takes.
 
+use super::{race::Race, races};
 use crate::{
     classroom::deadlocks::DeadlockLesson,
     ctx::Ctx,
@@ -39,6 +40,13 @@ pub struct CustomAct {
     run: Deduct,
 }
 
+/// Where the pieces of an act are.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Goods {
+    Voucher,
+    Stock(Store),
+}
+
 impl Act {
     /// A race's own act, which takes no piece.
     #[must_use]
@@ -65,6 +73,14 @@ impl Act {
             store: Some(store),
             run,
         })
+    }
+
+    /// The act of this name: a strategy, a step of the seckill, or a function of a race.
+    pub(super) fn find(name: &str) -> Option<Self> {
+        let strategy = || stock::find(name).map(|strategy| Self::Strategy(strategy.slug));
+        let order = || seckill::find(name).map(|step| Self::Order(step.slug));
+        let of_a_race = || races().flat_map(Race::acts).find(|act| act.name() == name);
+        strategy().or_else(order).or_else(of_a_race)
     }
 
     #[must_use]
@@ -141,12 +157,18 @@ impl Act {
     }
 
     /// `None` if the act takes no pieces.
-    pub(super) async fn count_goods_left(self, ctx: &Ctx, id: i64) -> Result<Option<i64>, Error> {
-        if matches!(self, Self::Order(_)) {
-            return Ok(Some(voucher::read(ctx, id).await?.stock));
+    pub(super) fn goods(self) -> Option<Goods> {
+        match self {
+            Self::Order(_) => Some(Goods::Voucher),
+            _ => self.scope().store.map(Goods::Stock),
         }
-        match self.scope().store {
-            Some(store) => stock_admin::count(ctx, store, id).await.map(Some),
+    }
+
+    /// `None` if the act takes no pieces.
+    pub(super) async fn count_goods_left(self, ctx: &Ctx, id: i64) -> Result<Option<i64>, Error> {
+        match self.goods() {
+            Some(Goods::Voucher) => Ok(Some(voucher::read(ctx, id).await?.stock)),
+            Some(Goods::Stock(store)) => stock_admin::count(ctx, store, id).await.map(Some),
             None => Ok(None),
         }
     }

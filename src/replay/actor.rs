@@ -121,7 +121,11 @@ pub struct Actor {
     _task: AbortOnDropHandle<()>,
 }
 
-pub(super) fn start(ctx: &Ctx, act: Act, spec: ActorSpec) -> Actor {
+/// # Errors
+///
+/// [`Error::NoStrategy`] if there is no such act.
+pub fn start(ctx: &Ctx, spec: ActorSpec) -> Result<Actor, Error> {
+    let act = Act::find(&spec.act).ok_or_else(|| Error::NoStrategy(spec.act.clone()))?;
     let (sender, events) = mpsc::unbounded_channel();
     let (stops, stopping) = watch::channel(spec.stops);
     let (point_sender, mut points) = mpsc::unbounded_channel();
@@ -138,7 +142,7 @@ pub(super) fn start(ctx: &Ctx, act: Act, spec: ActorSpec) -> Actor {
             stops: stopping,
             linger,
         });
-    let ctx = ctx.clone();
+    let ctx = ctx.for_actors_of(spec.stock_id);
     let task = tokio::spawn(async move {
         let start = ActorEvent::Start {
             instance: ctx.instance.clone(),
@@ -168,11 +172,11 @@ pub(super) fn start(ctx: &Ctx, act: Act, spec: ActorSpec) -> Actor {
             }
         }));
     });
-    Actor {
+    Ok(Actor {
         events,
         stops,
         _task: AbortOnDropHandle::new(task),
-    }
+    })
 }
 
 impl From<FollowerEvent> for ActorEvent {
@@ -258,9 +262,9 @@ pub struct SetStops {
 }
 
 impl ActorHost {
-    pub(super) async fn start(&self, act: Act, spec: ActorSpec) -> Result<Actor, Error> {
+    pub(super) async fn start(&self, spec: ActorSpec) -> Result<Actor, Error> {
         match self {
-            Self::Local(ctx) => Ok(start(ctx, act, spec)),
+            Self::Local(ctx) => start(ctx, spec),
             Self::Remote { url, token } => start_remote(url, token.clone(), spec).await,
         }
     }

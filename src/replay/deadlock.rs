@@ -81,7 +81,8 @@ async fn play_lesson(play: &mut Play, cured: bool) -> Result<(), Error> {
     for side in Side::BOTH {
         tell(play, side, "start", "START TRANSACTION … COMMIT");
     }
-    let mut two = TwoTransactions::open(&play.ctx, lesson, cured, true).await?;
+    let ctx = play.ctx.for_actors_of(play.stock_id);
+    let mut two = TwoTransactions::open(&ctx, lesson, cured, true).await?;
     let mut locked = [0; 2];
     if play.options.pace == Pace::Scheduler {
         play_scheduled(play, lesson, cured, &mut two, &mut locked).await?;

@@ -7,8 +7,8 @@
 //! 4. Each replay of a race must have the result that the race declares: pieces sold, pieces gone, actors inside at once.
 //!
 //! From request to effect: `http/routes/replays/routes.rs` and `mod.rs` there, the race, `race.rs`, `run.rs`, `play.rs`,
-//! `running_actor.rs`, `actor.rs`, `http/routes/replays/actors.rs`, `act.rs`, the strategy and what it calls. Leases end in
-//! `leases.rs`, faults come from `inject.rs`.
+//! `running_actor.rs`, `actor.rs`, `act.rs`, the strategy and what it calls. Leases end in `leases.rs`, faults come from
+//! `inject.rs`.
 //!
 //! **What it cannot do**: be sure of an order that the clock decides. At a slow pace the leases are the course's, and a machine
 //! that stands still for seconds may let one end too soon. The replay then fails.
@@ -31,11 +31,12 @@ mod role;
 mod run;
 mod running_actor;
 mod servers;
+mod shared_reads;
 mod step;
 
 pub use crate::replay_log::{Log, ReplayEnd, ReplayEvent, ReplayResult};
 pub use act::{Act, CustomAct, place_order};
-pub use actor::{Actor, ActorEvent, ActorHost, ActorSpec, SetStops, StartActor};
+pub use actor::{Actor, ActorEvent, ActorHost, ActorSpec, SetStops, StartActor, start};
 pub use faults::{Control, Faults};
 pub use options::{NextMove, Pace, PlayOptions, StallPoint, StepRequests, Timing};
 pub use play::Play;
@@ -43,7 +44,6 @@ pub use race::{Anomaly, ExpectedResult, Race, Schedule, Script, Variant};
 pub use role::{A, B, C, Role};
 pub use step::{ExpectedEnd, RoleStep, Step, say};
 
-use crate::{ctx::Ctx, error::Error, seckill, stock};
 use deadlock::RACES as DEADLOCKS;
 
 pub fn races() -> impl Iterator<Item = &'static Race> {
@@ -57,16 +57,4 @@ pub fn lessons() -> impl Iterator<Item = (&'static str, &'static Race)> {
 #[must_use]
 pub fn find(lesson: &str) -> Option<(&'static str, &'static Race)> {
     lessons().find(|(shown, _)| *shown == lesson)
-}
-
-fn act(name: &str) -> Option<Act> {
-    let strategy = || stock::find(name).map(|strategy| Act::Strategy(strategy.slug));
-    let order = || seckill::find(name).map(|step| Act::Order(step.slug));
-    let of_a_race = || races().flat_map(Race::acts).find(|act| act.name() == name);
-    strategy().or_else(order).or_else(of_a_race)
-}
-
-pub fn start(ctx: &Ctx, spec: ActorSpec) -> Result<Actor, Error> {
-    let act = act(&spec.act).ok_or_else(|| Error::NoStrategy(spec.act.clone()))?;
-    Ok(actor::start(ctx, act, spec))
 }

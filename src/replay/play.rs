@@ -98,11 +98,7 @@ impl Play {
 
     /// Shows a caption, and waits as the pace says.
     pub(super) async fn announce(&self, zh: impl Display, en: impl Display) -> Result<(), Error> {
-        let words = serde_json::json!({ "zh": zh.to_string(), "en": en.to_string() });
-        self.log().add(ReplayEvent {
-            value: Some(words),
-            ..ReplayEvent::of("step", "step")
-        });
+        self.log().add(ReplayEvent::caption(zh, en));
         match self.options.pace {
             Pace::Fast | Pace::Clock | Pace::Scheduler | Pace::Timed => {}
             Pace::Slow => sleep(STEP_PAUSE).await,

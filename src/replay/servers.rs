@@ -1,28 +1,24 @@
 //! What the servers hold of a replay's product: locks, queues, counters, stock, and the token of the row.
 //!
-//! Next: `observer.rs`, which turns changes into events.
+//! Next: `shared_reads.rs`, which reads them for all replays together; `observer.rs`, which turns changes into events.
 
-use super::act::Act;
+use super::{
+    act::{Act, Goods},
+    shared_reads::{Row, SharedReads},
+};
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{Name, names},
-    stock_admin::no_zookeeper,
+    section::{Name, names, redis_key},
+    stock::Store,
 };
+use futures::future::join_all;
 use oversell_lock::redis::Connection;
 use redis::Script;
-use std::{sync::LazyLock, time::Duration};
-use tokio::time::timeout;
-
-/// A Redis node that takes longer counts as down.
-const NODE_TIMEOUT: Duration = Duration::from_millis(200);
+use std::sync::{Arc, LazyLock};
 
 static END_LEASE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("lua/end_lease.lua")));
-
-/// A row of `tb_lock`, with the rest of its lease in milliseconds.
-const SELECT_LOCK: &str = "SELECT COALESCE(owner, server_name, ''), CAST(holds AS SIGNED), TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) DIV 1000 \
-                        FROM tb_lock WHERE lock_name = ?";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LockEntry {
@@ -77,6 +73,7 @@ pub(super) struct ServerState {
 #[derive(Debug, Clone)]
 pub(super) struct ServerReader {
     ctx: Ctx,
+    shared: Arc<SharedReads>,
     act: Act,
     stock_id: i64,
 }
@@ -85,49 +82,75 @@ impl ServerReader {
     pub(super) fn of(ctx: &Ctx, act: Act, stock_id: i64) -> Self {
         Self {
             ctx: ctx.clone(),
+            shared: ctx.local.of(),
             act,
             stock_id,
         }
     }
 
+    /// What the servers hold, from reads that all replays of this instance share.
     pub(super) async fn read(&self) -> Result<ServerState, Error> {
+        let shared = &self.shared;
         let mut seen = ServerState::default();
         for name in self.act.scope().names {
             match name {
-                Name::Redis(_) | Name::RedisFor(..) | Name::RedisNodes(_) => {
-                    let several = matches!(name, Name::RedisNodes(_));
-                    for (n, (key, mut node)) in self.keys(name).into_iter().enumerate() {
-                        let read = read_redis(key, &mut node);
-                        if several {
-                            // Redlock must work with some nodes down.
-                            let held = timeout(NODE_TIMEOUT, read).await.ok().and_then(Result::ok);
-                            seen.locks
-                                .extend(held.into_iter().flatten().map(|held| held.on_node(n)));
-                        } else {
-                            seen.locks.extend(read.await?);
-                        }
+                Name::Redis(name) | Name::RedisFor(name, _) => {
+                    let locks = shared.redis.read(&self.ctx, (0, self.key(name))).await?;
+                    seen.locks.extend(locks.locks());
+                }
+                Name::RedisNodes(name) => {
+                    let nodes = (0..self.ctx.nodes.len()).map(|n| {
+                        let key = (n, self.key(name));
+                        shared.nodes.read(&self.ctx, key)
+                    });
+                    // Redlock must work with some nodes down.
+                    for (n, node) in join_all(nodes).await.into_iter().enumerate() {
+                        let held = node.map(|node| node.locks()).unwrap_or_default();
+                        seen.locks
+                            .extend(held.into_iter().map(|held| held.on_node(n)));
                     }
                 }
-                Name::RedisCount(_) => {
-                    for (key, mut node) in self.keys(name) {
-                        let count: Option<i64> =
-                            redis::cmd("GET").arg(&key).query_async(&mut node).await?;
-                        seen.counts.extend(count.map(|count| (key, count)));
-                    }
+                Name::RedisCount(name) => {
+                    let key = self.key(name);
+                    let count = shared.redis.read(&self.ctx, (0, key.clone())).await?;
+                    seen.counts.extend(count.number().map(|count| (key, count)));
                 }
-                Name::ZooKeeper(path) => seen.locks.extend(
-                    self.read_zookeeper(&names::in_zookeeper(path, self.stock_id))
-                        .await?,
-                ),
+                Name::ZooKeeper(path) => {
+                    let path = names::in_zookeeper(path, self.stock_id);
+                    seen.locks
+                        .extend(shared.zookeeper.read(&self.ctx, path).await?);
+                }
                 Name::TableLock(name) => {
                     let name = names::in_redis(name, self.stock_id);
-                    seen.locks.extend(self.read_table(name).await?);
+                    let row = shared.mysql.read(&self.ctx, Row::Lock(name)).await?;
+                    seen.locks.extend(row.lock);
                 }
-                Name::Fence => seen.fence = Some(self.read_fence().await?),
+                Name::Fence => {
+                    let row = shared.mysql.read(&self.ctx, Row::Stock(self.stock_id));
+                    seen.fence = row.await?.fence;
+                }
             }
         }
-        seen.stock = self.act.count_goods_left(&self.ctx, self.stock_id).await?;
+        seen.stock = match self.act.goods() {
+            Some(Goods::Voucher) => {
+                let row = shared.mysql.read(&self.ctx, Row::Voucher(self.stock_id));
+                row.await?.count
+            }
+            Some(Goods::Stock(Store::MySql)) => {
+                let row = shared.mysql.read(&self.ctx, Row::Stock(self.stock_id));
+                row.await?.count
+            }
+            Some(Goods::Stock(Store::Redis)) => {
+                let key = (0, redis_key::of(&self.ctx, self.stock_id));
+                shared.redis.read(&self.ctx, key).await?.number()
+            }
+            None => None,
+        };
         Ok(seen)
+    }
+
+    fn key(&self, name: &str) -> String {
+        self.ctx.redis_key(&names::in_redis(name, self.stock_id))
     }
 
     /// Ends every lease in Redis and in `tb_lock`, as if its time were over; with `node`, only those on that Redis
@@ -173,137 +196,17 @@ impl ServerReader {
 
     /// The keys of a name, each with its node.
     fn keys(&self, name: &Name) -> Vec<(String, Connection)> {
-        let key = |name| self.ctx.redis_key(&names::in_redis(name, self.stock_id));
         match name {
             Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) => {
-                vec![(key(name), self.ctx.redis.connection())]
+                vec![(self.key(name), self.ctx.redis.connection())]
             }
             Name::RedisNodes(name) => self
                 .ctx
                 .nodes
                 .iter()
-                .map(|node| (key(name), node.connection()))
+                .map(|node| (self.key(name), node.connection()))
                 .collect(),
             _ => Vec::new(),
         }
     }
-
-    /// The node itself, or its children by number, of which the first holds the lock.
-    async fn read_zookeeper(&self, path: &str) -> Result<Option<LockEntry>, Error> {
-        let zk = self.ctx.zk.session()?;
-        let mut below = match zk.list_children(path).await {
-            Ok(below) => below,
-            Err(zookeeper_client::Error::NoNode) => return Ok(None),
-            Err(error) => return Err(no_zookeeper(error)),
-        };
-        let number = |name: &String| {
-            name.rsplit(|c: char| !c.is_ascii_digit())
-                .next()
-                .unwrap_or_default()
-                .to_owned()
-        };
-        below.sort_by_key(number);
-        let paths = match below.is_empty() {
-            true => vec![path.to_owned()],
-            false => below.iter().map(|name| format!("{path}/{name}")).collect(),
-        };
-        let mut queue = Vec::new();
-        for path in paths {
-            match zk.get_data(&path).await {
-                // A directory without data is no lock.
-                Ok((data, stat)) if !data.is_empty() || stat.ephemeral_owner != 0 => {
-                    // A shared count stores four bytes here, and is no lock.
-                    let owner = String::from_utf8(data)
-                        .ok()
-                        .filter(|owner| !owner.contains('\0'));
-                    queue.extend(owner);
-                }
-                Ok(_) | Err(zookeeper_client::Error::NoNode) => {}
-                Err(error) => return Err(no_zookeeper(error)),
-            }
-        }
-        let Some(owner) = queue.first().cloned() else {
-            return Ok(None);
-        };
-        Ok(Some(LockEntry {
-            key: path.to_owned(),
-            owner,
-            pttl: None,
-            count: None,
-            queue,
-        }))
-    }
-
-    async fn read_table(&self, name: String) -> Result<Option<LockEntry>, Error> {
-        let mut conn = self.ctx.admin_conn(self.ctx.config.wait()).await?;
-        let row: Option<(String, Option<i64>, Option<i64>)> = sqlx::query_as(SELECT_LOCK)
-            .bind(&name)
-            .fetch_optional(&mut *conn)
-            .await?;
-        conn.done();
-        Ok(row.map(|(owner, holds, left)| {
-            // A row without an end has no lease. A row whose lease is over stays until another locker deletes it.
-            let pttl = Some(left.map_or(-1, |left| left.max(0)));
-            LockEntry {
-                key: name,
-                owner,
-                pttl,
-                count: holds,
-                queue: Vec::new(),
-            }
-        }))
-    }
-
-    async fn read_fence(&self) -> Result<u64, Error> {
-        let mut conn = self.ctx.admin_conn(self.ctx.config.wait()).await?;
-        let fence =
-            sqlx::query_scalar("SELECT fence FROM db_stock WHERE id = ?").bind(self.stock_id);
-        let fence = fence.fetch_one(&mut *conn).await?;
-        conn.done();
-        Ok(fence)
-    }
-}
-
-/// A string, or a hash of owners: a read-write lock has an entry for each. A fair lock has a queue of waiters too.
-async fn read_redis(key: String, node: &mut Connection) -> Result<Vec<LockEntry>, Error> {
-    let mut read = redis::pipe();
-    let queue = format!("redisson_lock_queue:{}", names::in_braces(&key));
-    read.cmd("TYPE")
-        .arg(&key)
-        .cmd("PTTL")
-        .arg(&key)
-        .cmd("LRANGE")
-        .arg(queue)
-        .arg(0)
-        .arg(-1);
-    let (kind, pttl, waiting): (String, i64, Vec<String>) = read.query_async(node).await?;
-    let owners: Vec<(String, Option<i64>)> = match kind.as_str() {
-        "string" => {
-            let owner: Option<String> = redis::cmd("GET").arg(&key).query_async(node).await?;
-            owner.map(|owner| (owner, None)).into_iter().collect()
-        }
-        "hash" => {
-            let fields: Vec<(String, String)> =
-                redis::cmd("HGETALL").arg(&key).query_async(node).await?;
-            let owners = fields.into_iter().filter(|(field, _)| field != "mode");
-            owners
-                .map(|(owner, count)| (owner, count.parse().ok()))
-                .collect()
-        }
-        _ => Vec::new(),
-    };
-    let held = owners.into_iter().map(|(owner, count)| {
-        let queue = match waiting.is_empty() {
-            true => Vec::new(),
-            false => [&owner].into_iter().chain(&waiting).cloned().collect(),
-        };
-        LockEntry {
-            key: key.clone(),
-            owner,
-            pttl: Some(pttl),
-            count,
-            queue,
-        }
-    });
-    Ok(held.collect())
 }

@@ -39,6 +39,8 @@ pub struct Job {
     /// Its observers and timestamps.
     pub observation: Observation,
     owner: OnceLock<Owner>,
+    /// Who asks, if it is known.
+    visitor: Arc<str>,
 }
 
 /// A piece was taken.
@@ -116,6 +118,7 @@ impl From<Request> for Job {
             observation: Observation::new(),
             request,
             owner: OnceLock::new(),
+            visitor: Arc::default(),
         }
     }
 }
@@ -140,6 +143,18 @@ impl Job {
     pub fn with_options(mut self, lease: Option<Duration>, who: Option<String>) -> Self {
         (self.request.lease, self.request.who) = (lease, who);
         self
+    }
+
+    /// The same job, asked for by this visitor.
+    #[must_use]
+    pub fn with_visitor(mut self, visitor: &str) -> Self {
+        self.visitor = visitor.into();
+        self
+    }
+
+    /// The id of the visitor who asks; empty without one.
+    pub(crate) fn visitor(&self) -> &str {
+        &self.visitor
     }
 
     /// The same job, shown on the class page.
@@ -171,6 +186,7 @@ impl Job {
         });
         same.observation.points = self.observation.points.clone();
         same.owner = self.owner.clone();
+        same.visitor = Arc::clone(&self.visitor);
         same
     }
 

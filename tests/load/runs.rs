@@ -116,7 +116,7 @@ async fn cancel(base: &str, run: &Value) -> Result<()> {
     Ok(())
 }
 
-/// A run on one instance blocks runs on all others, and the refusal names its owner. Without MySQL, which has the lock,
+/// A run on one instance holds up runs on all others, which say for whom they wait. Without MySQL, which has the lock,
 /// a run that does not need MySQL starts. The twin: then a second one starts elsewhere, since each instance knows only
 /// its own.
 #[apply(test!)]
@@ -128,22 +128,21 @@ async fn one_run_at_a_time_over_all_instances() -> Result<()> {
         start(base, wanted).await
     };
     let (_, run) = start(&first.url).await?;
-    let (status, refused) = start(&second.url).await?;
-    let whose = &refused["run"];
+    let (status, waiting) = start(&second.url).await?;
+    let whose = &waiting["elsewhere"];
     let is_named = whose["instance"] == first.name.as_str()
         && whose["id"] == run["id"]
         && whose["by"] == "127.0.0.1";
     ensure!(
-        status == StatusCode::CONFLICT && is_named && whose["strategy"] == "redis-script",
-        "beside {run}: {status} {refused}"
+        status == StatusCode::ACCEPTED && is_named && waiting["state"] == "waiting",
+        "beside {run}: {status} {waiting}"
     );
     cancel(&first.url, &run).await?;
-    let (status, run) = start(&second.url).await?;
     ensure!(
-        status == StatusCode::ACCEPTED,
-        "after the first has ended: {status} {run}"
+        after(&second.url, "waiting").await?["state"] == "running",
+        "after the first has ended"
     );
-    cancel(&second.url, &run).await?;
+    cancel(&second.url, &waiting).await?;
 
     lab.kill("mysql").await?;
     let both = [start(&first.url).await?, start(&second.url).await?];
@@ -287,10 +286,9 @@ async fn page_run(base: &str, strategy: &str) -> Result<Value> {
     row.with_context(|| format!("the run of the page has no row: {view}"))
 }
 
-/// A row `run` without an end is no lease, as `table-lock` writes it: a run is refused at once instead of waiting for
-/// ever.
+/// A row `run` without an end is no lease, as `table-lock` writes it: a run waits for it until it is cancelled.
 #[apply(test!)]
-async fn a_lock_row_without_an_end_refuses_a_run() -> Result<()> {
+async fn a_lock_row_without_an_end_holds_a_run_up() -> Result<()> {
     let lab = labs::full_lab().await?;
     let mut mysql = MySqlConnection::connect(&lab.addresses().mysql.url).await?;
     let row = "INSERT INTO tb_lock (lock_name, class_name, method_name, server_name, thread_name, create_time, `desc`) \
@@ -298,14 +296,76 @@ async fn a_lock_row_without_an_end_refuses_a_run() -> Result<()> {
     mysql.execute(row).await?;
     let base = &lab.addresses().instances[0].url;
     let started = start(base, json!({"strategy": "none"}));
-    let (status, refused) = within_limit("a refusal", started).await??;
+    let (status, run) = within_limit("a place in the queue", started).await??;
+    ensure!(
+        status == StatusCode::ACCEPTED && run["elsewhere"]["by"] == "by hand",
+        "{status} {run}"
+    );
+    let id = run["id"].as_str().unwrap_or_default();
+    client().delete(format!("{base}/runs/{id}")).send().await?;
+    ensure!(
+        after(base, "waiting").await?["state"] == "failed",
+        "cancelled"
+    );
     mysql
         .execute("DELETE FROM tb_lock WHERE lock_name = 'run'")
         .await?;
+    labs::keep_for_next_test(lab);
+    Ok(())
+}
+
+/// Three visitors ask at once: one load at a time, in order, each with its place; only one's own is cancelled; nobody sees
+/// another's result.
+#[apply(test!)]
+async fn loads_of_several_visitors_wait_in_a_queue() -> Result<()> {
+    let lab = labs::full_lab().await?;
+    let http = &lab.addresses().http;
+    let visitors = ["a", "b", "c"].map(|letter| letter.repeat(16));
+    let ask = async |visitor: &str, request: reqwest::RequestBuilder| {
+        let request = request
+            .header("x-visitor", visitor)
+            .header("accept", "application/json");
+        let (status, body) = answer(request).await?;
+        let body: Value = serde_json::from_str(&body).unwrap_or_default();
+        Ok::<_, anyhow::Error>((status, body))
+    };
+    let current = async |visitor: &str| {
+        let (_, view) = ask(visitor, client().get(format!("{http}/runs/current"))).await?;
+        Ok::<_, anyhow::Error>(view)
+    };
+    let mut ids = Vec::new();
+    for (n, visitor) in visitors.iter().enumerate() {
+        let wanted = json!({"strategy": "redis-script", "threads": 10, "loops": if n == 0 { 10_000 } else { 10 }});
+        let request = client().post(format!("{http}/runs")).json(&wanted);
+        let (status, run) = ask(visitor, request).await?;
+        ensure!(
+            status == StatusCode::ACCEPTED && run["position"] == n,
+            "{n}: {status} {run}"
+        );
+        ids.push(run["id"].as_str().unwrap_or_default().to_owned());
+    }
+    let foreign = client().delete(format!("{http}/runs/{}", ids[0]));
     ensure!(
-        status == StatusCode::CONFLICT && refused["run"]["by"] == "by hand",
-        "{status} {refused}"
+        ask(&visitors[1], foreign).await?.0 == StatusCode::NOT_FOUND,
+        "another's run was cancelled"
     );
+    ensure!(current(&visitors[0]).await?["state"] == "running");
+    let own = client().delete(format!("{http}/runs/{}", ids[1]));
+    ask(&visitors[1], own).await?;
+    wait_until("a place is given up", async || {
+        Ok(current(&visitors[2]).await?["position"] == 1)
+    })
+    .await?;
+    let own = client().delete(format!("{http}/runs/{}", ids[0]));
+    ask(&visitors[0], own).await?;
+    wait_until("the last one has had its turn", async || {
+        Ok(current(&visitors[2]).await?["state"] == "done")
+    })
+    .await?;
+    for (visitor, id) in visitors.iter().zip(&ids) {
+        let view = current(visitor).await?;
+        ensure!(view["id"] == *id && view["own"] == true, "{view}");
+    }
     labs::keep_for_next_test(lab);
     Ok(())
 }

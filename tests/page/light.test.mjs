@@ -1,12 +1,18 @@
-/** How light the page is: what is transferred until its lesson can be used, at 50 kB/s and 400 ms latency. */
+/** How light the page is: what is transferred until its lesson can be used and its race is played, and at a reload; forty open it at once. */
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PHONE, lab } from './support.mjs';
 
 /** The most until the lesson can be used, and until its race is played. No times, which depend on the machine. */
-const USABLE = { requests: 20, bytes: 40_000 };
-const WHOLE = { requests: 100, bytes: 240_000 };
+const USABLE = { requests: 10, bytes: 40_000 };
+const WHOLE = { requests: 20, bytes: 120_000 };
+/** The most files that a reload asks about. */
+const RELOAD_REVALIDATIONS = 5;
+/** A class. */
+const BROWSERS = 40;
+
+const isUsable = () => document.querySelector('#race-run[aria-disabled="false"]')?.checkVisibility() && document.getElementById('claim').textContent !== '';
 
 describe('the light page', () => {
   const suite = lab();
@@ -25,7 +31,7 @@ describe('the light page', () => {
       const begun = performance.now();
       await tab.page.goto(`${suite.at.http}/${address}`, { waitUntil: [] });
       const seconds = () => ((performance.now() - begun) / 1000).toFixed(1);
-      await tab.waitFor(() => document.querySelector('#race-run[aria-disabled="false"]')?.checkVisibility() && document.getElementById('claim').textContent !== '');
+      await tab.waitFor(isUsable);
       const usable = { ...came };
       test.diagnostic(`usable after ${seconds()} s: ${JSON.stringify(usable)}`);
       await tab.screenshot(`first-${address.length}`);
@@ -41,4 +47,28 @@ describe('the light page', () => {
       tab.assertNoErrors();
     });
   }
+
+  for (const page of ['', 'class.html', 'mine.html', 'limits.html', 'cache.html']) {
+    it(`asks about few files when "${page}" is loaded again`, async (test) => {
+      const tab = await suite.openTab(page);
+      await tab.page.waitForNetworkIdle();
+      tab.clearAnswers();
+      await tab.page.reload();
+      await tab.page.waitForNetworkIdle();
+      const again = tab.statusesOf('/').filter((status) => status === 304);
+      test.diagnostic(`${again.length} of ${tab.statusesOf('/').length} answers are 304`);
+      assert.ok(again.length <= RELOAD_REVALIDATIONS, `${again.length} files are asked about`);
+      tab.assertNoErrors();
+    });
+  }
+
+  it('opens in forty browsers at once', async (test) => {
+    const begun = performance.now();
+    const seconds = await Promise.all(Array.from({ length: BROWSERS }, async () => {
+      const tab = await suite.openTab('', PHONE);
+      await tab.waitFor(isUsable);
+      return (performance.now() - begun) / 1000;
+    }));
+    test.diagnostic(`usable after ${seconds.map((each) => each.toFixed(1)).toSorted((a, b) => Number(a) - Number(b)).join(' ')} s`);
+  });
 });

@@ -61,10 +61,14 @@ describe('the model of a race', () => {
     step(900, '写，删锁'), { t_us: 1_600, actor: 'B', event: 'written', value: '4999' }, { t_us: 1_900, actor: 'A', event: 'written', value: '4999' }, { t_us: 2_000, actor: 'A', event: 'deleted' },
   ].map((e) => ({ ...e, t_us: e.t_us * 100 }));
 
-  it('a caption comes after the last event that it describes', () => {
+  it('a caption stands at the last event that it names', () => {
     const at = ({ captions }) => captions.map(({ at: when, zh }) => [when, zh]);
-    assert.deepEqual(at(modelOf(EVENTS)), [[80_000, '读'], [200_000, '写，删锁']]);
-    assert.deepEqual(at(modelOf(EVENTS.slice(0, -1), 0, 1, { live: true })), [[80_000, '读']]);
+    assert.deepEqual(at(modelOf(EVENTS)), [[70_000, '读'], [200_000, '写，删锁']]);
+    assert.deepEqual(at(modelOf(EVENTS.slice(0, -1), 0, 1, { live: true })), [[70_000, '读']]);
+    // C's entry is told when C enters, not after its write.
+    const entry = [step(0, 'C 进来了'), { t_us: 8_000, actor: 'C', event: 'locked' }, { t_us: 12_000, actor: 'C', event: 'read', value: '1' }, { t_us: 16_000, actor: 'C', event: 'written', value: '0' }]
+      .map((e) => ({ ...e, t_us: e.t_us * 100 }));
+    assert.deepEqual(at(modelOf(entry)), [[800_000, 'C 进来了']]);
   });
 
   it('a stale value ends at its write, and at a second read', () => {
@@ -229,7 +233,7 @@ async function playRace(tab) {
   await tab.waitForElement('#race-run[aria-disabled=false]');
   await tab.press('#race-run');
   await tab.waitForElement('#race-run.cancel');
-  await tab.waitForElement('#race-why:not(.later)');
+  await tab.waitForElement('#race.ended');
 }
 
 /** Claim, button, both pictures and the explanation are in sight together, on the projector too. @param {Tab} tab */

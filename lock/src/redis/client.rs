@@ -8,10 +8,9 @@
 use super::{
     connection::Connection,
     failure::{Failure, failed},
+    node::Servers,
     options::RedisOptions,
-    primary::Primary,
-    scripts,
-    wakeups::Wakeups,
+    scripts::{self, Scripts},
 };
 use crate::{
     Holder, Lease, LockError, Owner,
@@ -19,9 +18,8 @@ use crate::{
     registry::{Registration, Registry},
     tasks::Tasks,
 };
-use parking_lot::Mutex;
 use redis::{
-    AsyncCommands, FromRedisValue, RedisResult, ScriptInvocation,
+    AsyncCommands, FromRedisValue, RedisResult, Script, ScriptInvocation,
     aio::{ConnectionLike, MultiplexedConnection},
 };
 use std::{any::Any, future::Future, sync::Arc, time::Duration};
@@ -30,7 +28,8 @@ use tokio::{sync::watch, task::JoinHandle, time::timeout};
 /// How long [`RedisClient::close`] waits for releases.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// One process's client for all locks in one Redis. Cloning it is cheap.
+/// One process's client for all locks in one Redis: a single server, the primary that Sentinels name
+/// ([`RedisOptions::sentinels`]), or a Redis Cluster ([`RedisOptions::cluster`]). Cloning it is cheap.
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, redis::RedisClient};
@@ -48,13 +47,10 @@ pub struct RedisClient(Arc<Inner>);
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) options: RedisOptions,
-    pub(super) primary: Primary,
+    pub(super) servers: Servers,
     connection: Connection,
-    /// Idle connections for `WAIT`.
-    pub(super) idle: Arc<Mutex<Vec<MultiplexedConnection>>>,
     /// Notified when a connection is closed.
     disconnects: watch::Sender<()>,
-    pub(super) wakeups: Arc<Wakeups>,
     shared: ByType,
     pub(super) tasks: Tasks,
 }
@@ -103,8 +99,8 @@ impl RedisClient {
     /// Makes a client whose commands and scripts use a connection that the program already has, a `ConnectionManager`
     /// for example, which is cloned. Wake-ups use a connection of their own to the same server, made from the options.
     ///
-    /// The connection must never repeat a command by itself, as a cluster's does unless told otherwise: a lock would be
-    /// taken twice. If it is closed, losses are noticed at the next renewal.
+    /// The connection must never repeat a command by itself, as the `redis` crate's for a cluster does unless told
+    /// otherwise: a lock would be taken twice; see [`RedisOptions::cluster`]. If it is closed, losses are noticed at the next renewal.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, redis::{RedisClient, RedisOptions}};
@@ -129,39 +125,30 @@ impl RedisClient {
 
     fn made(options: RedisOptions, given: Option<Connection>) -> Result<Self, LockError> {
         let tasks = Tasks::in_current_runtime()?;
-        let runtime = tasks.runtime();
         let disconnects = watch::Sender::new(());
-        let primary = options.primary(disconnects.clone())?;
-        let wakeups = Wakeups::new(
-            primary.clone(),
-            &options.process,
-            runtime,
-            disconnects.clone(),
-        );
-        let connection = given.unwrap_or_else(|| {
-            Connection::new(primary.clone(), runtime.clone(), disconnects.clone())
-        });
+        let servers = options.servers(tasks.runtime(), &disconnects)?;
+        let connection = given.unwrap_or_else(|| servers.connection());
         Ok(Self(Arc::new(Inner {
             options,
-            primary,
+            servers,
             connection,
-            idle: Arc::default(),
             disconnects,
-            wakeups: Arc::new(wakeups),
             shared: ByType::default(),
             tasks,
         })))
     }
 
     /// Returns the connection for plain commands and scripts. It is shared, so never send a blocking command or WATCH.
-    /// After a break the next command connects again.
+    /// After a break the next command connects again. In a cluster each command goes to the node that has its first key,
+    /// one without a key to the node of the command before it, and a pipeline to the node of its first key.
     #[must_use]
     pub fn connection(&self) -> Connection {
         self.0.connection.clone()
     }
 
     /// Makes a connection for the caller alone, for WATCH and blocking commands. It leads to the present primary,
-    /// speaks RESP3, and is not made again: if it breaks, or leads to a replica by now, make another one.
+    /// speaks RESP3, and is not made again: if it breaks, or leads to a replica by now, make another one. In a cluster
+    /// it leads to the node that has the slot of the prefix, so give that a name in braces.
     ///
     /// # Errors
     ///
@@ -171,7 +158,11 @@ impl RedisClient {
     ///
     /// Safe.
     pub async fn own_connection(&self) -> RedisResult<MultiplexedConnection> {
-        let primary = &self.0.primary;
+        let node = match &self.0.servers {
+            Servers::One(node) => Arc::clone(node),
+            Servers::Cluster(cluster) => cluster.home().await?,
+        };
+        let primary = &node.primary;
         Ok(primary.connect(&primary.config()).await?.0)
     }
 
@@ -240,6 +231,11 @@ impl RedisClient {
         F::Output: Send + 'static,
     {
         self.0.tasks.spawn(task)
+    }
+
+    /// The version of a script for this client's servers.
+    pub(super) fn script<'a>(&self, script: &'a Scripts) -> &'a Script {
+        script.of(self.0.servers.is_cluster())
     }
 
     pub(super) async fn run<T: FromRedisValue>(

@@ -9,9 +9,10 @@
 //!
 //! The user's own connection ([`RedisClient::over`](super::RedisClient::over)) is made again by the user.
 //!
-//! A command is never sent twice. Next to read: `primary.rs`, then `engine.rs`.
+//! A command is never sent twice, unless a node of a cluster has refused it (`cluster.rs`). Next to read: `primary.rs`,
+//! then `engine.rs`.
 
-use super::{failure::needs_new_connection, primary::Primary};
+use super::{cluster::Cluster, failure::needs_new_connection, node::Node, primary::Primary};
 use futures::{
     FutureExt,
     future::{self, BoxFuture},
@@ -43,6 +44,18 @@ pub struct Connection {
 enum Transport {
     Own(Arc<Shared>),
     User(UserConnection),
+    Cluster {
+        cluster: Arc<Cluster>,
+        /// The node of the last command, for the next one without a key.
+        last: Option<Arc<Node>>,
+    },
+}
+
+/// A command, or a pipeline of which `count` answers are wanted, after the first `offset`.
+#[derive(Clone, Copy)]
+pub(super) enum Request<'a> {
+    One(&'a Cmd),
+    Several(&'a Pipeline, usize, usize),
 }
 
 /// The user's own connection.
@@ -52,7 +65,8 @@ struct UserConnection {
     timeout: Duration,
 }
 
-struct Shared {
+/// The connection to one server, made again after a break.
+pub(super) struct Shared {
     primary: Primary,
     runtime: Handle,
     /// Notified when a connection is closed: the server may have gone with it, and its data.
@@ -73,22 +87,21 @@ struct Current {
 type Attempt = future::Shared<BoxFuture<'static, RedisResult<MultiplexedConnection>>>;
 
 impl Connection {
-    /// Connects on first use. The primary must speak RESP3.
-    pub(super) fn new(primary: Primary, runtime: Handle, disconnects: watch::Sender<()>) -> Self {
-        let current = Mutex::new(Current {
-            number: 0,
-            attempt: None,
-            not_before: Instant::now(),
-            failures: 0,
-        });
-        let shared = Arc::new(Shared {
-            primary,
-            runtime,
-            disconnects,
-            current,
-        });
+    /// The connection to one server.
+    pub(super) fn own(shared: Arc<Shared>) -> Self {
         Self {
             transport: Transport::Own(shared),
+            sent: false,
+        }
+    }
+
+    /// The connections to the nodes of a cluster.
+    pub(super) fn routed(cluster: Arc<Cluster>) -> Self {
+        Self {
+            transport: Transport::Cluster {
+                cluster,
+                last: None,
+            },
             sent: false,
         }
     }
@@ -106,7 +119,8 @@ impl Connection {
         }
     }
 
-    /// Whether the last command went out, so that a server may have carried it out; if not, there was no connection.
+    /// Whether the last command went out, so that a server may have carried it out; if not, there was no connection, or
+    /// the nodes of a cluster refused it.
     /// Always `true` for a connection given by its user ([`RedisClient::over`](super::RedisClient::over)), because it
     /// is unknown there.
     ///
@@ -126,6 +140,17 @@ impl Connection {
     }
 }
 
+impl Transport {
+    /// Sends by the library's own connections.
+    async fn send(&mut self, request: Request<'_>, sent: &mut bool) -> RedisResult<Vec<Value>> {
+        match self {
+            Self::Own(shared) => shared.send(request, sent).await,
+            Self::Cluster { cluster, last } => cluster.send(request, last, sent).await,
+            Self::User(_) => Err(io::Error::from(io::ErrorKind::Unsupported).into()),
+        }
+    }
+}
+
 impl UserConnection {
     async fn answer<T>(&self, answer: RedisFuture<'_, T>) -> RedisResult<T> {
         let late = |_| Err(io::Error::from(io::ErrorKind::TimedOut).into());
@@ -134,6 +159,52 @@ impl UserConnection {
 }
 
 impl Shared {
+    /// Connects on first use. The primary must speak RESP3.
+    pub(super) fn new(
+        primary: Primary,
+        runtime: Handle,
+        disconnects: watch::Sender<()>,
+    ) -> Arc<Self> {
+        let current = Mutex::new(Current {
+            number: 0,
+            attempt: None,
+            not_before: Instant::now(),
+            failures: 0,
+        });
+        Arc::new(Self {
+            primary,
+            runtime,
+            disconnects,
+            current,
+        })
+    }
+
+    /// Sends the request once; sets `sent` to whether it went out.
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        request: Request<'_>,
+        sent: &mut bool,
+    ) -> RedisResult<Vec<Value>> {
+        let (number, mut connection) = self.made(sent).await?;
+        let answers = match request {
+            Request::One(cmd) => connection
+                .send_packed_command(cmd)
+                .await
+                .map(|answer| vec![answer]),
+            Request::Several(commands, offset, count) => {
+                let answers = connection.send_packed_commands(commands, offset, count);
+                answers.await
+            }
+        };
+        self.judge(number, answers.as_ref().map(Vec::as_slice));
+        answers
+    }
+
+    /// How many connections in a row failed.
+    pub(super) fn failures(&self) -> u32 {
+        self.current.lock().failures
+    }
+
     /// The present connection, or a new one, and its number; sets `sent` to whether there is one.
     async fn made(self: &Arc<Self>, sent: &mut bool) -> RedisResult<(u64, MultiplexedConnection)> {
         *sent = false;
@@ -216,17 +287,12 @@ impl ConnectionLike for Connection {
     fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
         let Self { transport, sent } = self;
         let answer = async move {
-            let shared = match transport {
-                Transport::Own(shared) => shared,
-                Transport::User(user) => {
-                    let mut connection = (user.clone)();
-                    return user.answer(connection.req_packed_command(cmd)).await;
-                }
-            };
-            let (number, mut connection) = shared.made(sent).await?;
-            let answer = connection.send_packed_command(cmd).await;
-            shared.judge(number, answer.as_ref().map(std::slice::from_ref));
-            answer
+            if let Transport::User(user) = transport {
+                let mut connection = (user.clone)();
+                return user.answer(connection.req_packed_command(cmd)).await;
+            }
+            let answers = transport.send(Request::One(cmd), sent).await?;
+            Ok(answers.into_iter().next().unwrap_or(Value::Nil))
         };
         answer.boxed()
     }
@@ -239,20 +305,13 @@ impl ConnectionLike for Connection {
     ) -> RedisFuture<'a, Vec<Value>> {
         let Self { transport, sent } = self;
         let answers = async move {
-            let shared = match transport {
-                Transport::Own(shared) => shared,
-                Transport::User(user) => {
-                    let mut connection = (user.clone)();
-                    let answers = connection.req_packed_commands(commands, offset, count);
-                    return executed(commands, user.answer(answers).await?);
-                }
-            };
-            let (number, mut connection) = shared.made(sent).await?;
-            let answers = connection
-                .send_packed_commands(commands, offset, count)
-                .await;
-            shared.judge(number, answers.as_ref().map(Vec::as_slice));
-            executed(commands, answers?)
+            if let Transport::User(user) = transport {
+                let mut connection = (user.clone)();
+                let answers = connection.req_packed_commands(commands, offset, count);
+                return executed(commands, user.answer(answers).await?);
+            }
+            let request = Request::Several(commands, offset, count);
+            executed(commands, transport.send(request, sent).await?)
         };
         answers.boxed()
     }
@@ -261,6 +320,7 @@ impl ConnectionLike for Connection {
         match &self.transport {
             Transport::Own(shared) => shared.primary.db(),
             Transport::User(user) => (user.clone)().get_db(),
+            Transport::Cluster { .. } => 0,
         }
     }
 }

@@ -55,11 +55,16 @@ pub(super) enum TryResult<T> {
 }
 
 impl<T, A> SharedObject<T, A> {
-    /// An object whose releases are announced on `channel`.
-    pub(super) fn new(client: &RedisClient, channel: String, place: Registration) -> Self {
+    /// An object whose releases are announced on `channel`, by the server that has the key `name`.
+    pub(super) fn new(
+        client: &RedisClient,
+        name: &str,
+        channel: String,
+        place: Registration,
+    ) -> Self {
         Self {
             line: Arc::default(),
-            news: Subscription::new(channel, &client.inner().wakeups),
+            news: Subscription::new(client, name, channel),
             has_news: true,
             _place: place,
         }
@@ -69,7 +74,7 @@ impl<T, A> SharedObject<T, A> {
     pub(super) fn without_news(client: &RedisClient, name: String, place: Registration) -> Self {
         Self {
             has_news: false,
-            ..Self::new(client, name, place)
+            ..Self::new(client, &name.clone(), name, place)
         }
     }
 

@@ -19,7 +19,7 @@ use super::{
     engine::{TryResult, hint, run_to_end, undo, wait_for},
     failure::{Failure, MAX_COMMAND_DELAY},
     hold::{AcquireRequest, Claim, Hold},
-    scripts::{self, fair_channel, lock_channel, prefixed, suffixed},
+    scripts::{self, Scripts, fair_channel, lock_channel, prefixed, suffixed},
     wakeups::Subscription,
 };
 use crate::{Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease};
@@ -144,7 +144,7 @@ impl RedisFairLock {
     ///
     /// It may have been freed or not.
     pub async fn force_unlock(&self) -> Result<bool, LockError> {
-        let script = keyed(&scripts::FAIR_FORCE_UNLOCK, &self.name);
+        let script = keyed(self.client.script(&scripts::FAIR_FORCE_UNLOCK), &self.name);
         Ok(self.client.run(&script).await?)
     }
 
@@ -160,10 +160,8 @@ impl RedisFairLock {
             wait_limit: wait.min(MAX_WAIT_LIMIT),
             lease: self.lease,
         });
-        let news = Subscription::by_pattern(
-            fair_channel(&self.name, claim.id),
-            &self.client.inner().wakeups,
-        );
+        let channel = fair_channel(&self.name, claim.id);
+        let news = Subscription::by_pattern(&self.client, &self.name, channel);
         if !wait.is_zero() {
             news.listen();
         }
@@ -265,8 +263,8 @@ impl Drop for FairWaiter {
 }
 
 impl FairClaim {
-    fn script<'a>(&self, script: &'a Script) -> ScriptInvocation<'a> {
-        keyed(script, &self.name)
+    fn script<'a>(&self, script: &'a Scripts) -> ScriptInvocation<'a> {
+        keyed(self.client.script(script), &self.name)
     }
 }
 
@@ -297,7 +295,7 @@ impl Claim for FairClaim {
 
     async fn replicated(&self, lease: Lease) -> Result<bool, LockError> {
         let renewal = renewal(&self.name, lease, self.id);
-        self.client.replicated(&renewal).await
+        self.client.replicated(&self.name, &renewal).await
     }
 
     /// `fair_release.lua`, which also leaves the queue.

@@ -109,6 +109,7 @@ impl RedisClient {
             // The braces are there even if the name has some.
             object: SharedObject::new(
                 self,
+                &name,
                 format!("redisson_countdownlatch__channel__{{{name}}}"),
                 place,
             ),
@@ -140,7 +141,7 @@ impl RedisLatch {
     ///
     /// Dropping it, it may be set or not.
     pub async fn try_set_count(&self, count: NonZeroU32) -> Result<bool, LockError> {
-        let mut script = scripts::LATCH_SET.key(&self.name);
+        let mut script = self.client.script(&scripts::LATCH_SET).key(&self.name);
         script.key(suffixed(&self.name, "opened"));
         let script = script.arg(count.get()).arg(self.shared.object.channel());
         Ok(self.client.run(script).await?)
@@ -156,7 +157,10 @@ impl RedisLatch {
     ///
     /// Dropping it, it may have counted or not.
     pub async fn count_down(&self) -> Result<Option<u64>, LockError> {
-        let mut script = scripts::LATCH_COUNT_DOWN.key(&self.name);
+        let mut script = self
+            .client
+            .script(&scripts::LATCH_COUNT_DOWN)
+            .key(&self.name);
         Ok(self
             .client
             .run(

@@ -214,7 +214,7 @@ macro_rules! handle {
             /// It may have been freed or not.
             pub async fn force_unlock(&self) -> Result<bool, LockError> {
                 let Handle { client, lock, .. } = &self.0;
-                let mut script = scripts::FORCE_UNLOCK.key(&lock.name);
+                let mut script = client.script(&scripts::FORCE_UNLOCK).key(&lock.name);
                 script.key(lock.object.news.channel()).arg("0");
                 Ok(client.run(&script).await?)
             }
@@ -286,7 +286,7 @@ impl Handle {
         let name = client.key(name);
         let lock = client.shared(&name, |place| SharedLock {
             token: prefixed("redisson_lock_token", &name),
-            object: SharedObject::new(client, lock_channel(&name), place),
+            object: SharedObject::new(client, &name, lock_channel(&name), place),
             yields: AtomicI64::new(0),
             name: name.clone(),
         });
@@ -392,7 +392,7 @@ impl Claim for LockClaim {
 
     async fn replicated(&self, lease: Lease) -> Result<bool, LockError> {
         let renewal = renewal(&self.lock.name, lease, self.id);
-        self.client.replicated(&renewal).await
+        self.client.replicated(&self.lock.name, &renewal).await
     }
 
     fn fail(turn: &LockHead, error: &LockError) {
@@ -434,12 +434,12 @@ impl Claim for LockClaim {
 impl LockClaim {
     /// `release.lua`: how many subscribers were told, or `None` if the identity was gone.
     async fn free(&self) -> Result<Option<i64>, Failure> {
-        let mut script = scripts::RELEASE.key(&self.lock.name);
+        let mut script = self.client.script(&scripts::RELEASE).key(&self.lock.name);
         self.client
             .run(
                 script
-                    .key(self.lock.object.news.channel())
-                    .arg(self.id.to_string()),
+                    .arg(self.id.to_string())
+                    .arg(self.lock.object.news.channel()),
             )
             .await
     }

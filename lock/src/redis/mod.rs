@@ -4,6 +4,7 @@
 //! one to release, or one for both if the next holder waits in the same process.
 
 mod client;
+mod cluster;
 mod connection;
 mod engine;
 mod failure;
@@ -11,6 +12,7 @@ mod fair;
 mod hold;
 mod latch;
 mod lock;
+mod node;
 mod options;
 mod primary;
 mod quorum;

@@ -2,14 +2,18 @@
 //!
 //! Next to read: `client.rs`.
 
-use super::primary::{Primary, Sentinels};
+use super::{
+    cluster::Cluster,
+    node::{Node, Servers},
+    primary::{Address, Primary, Sentinels},
+};
 use crate::{FOR_EVER, LockError, Process};
 use redis::{
-    Client, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
+    Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
     io::tcp::{TcpSettings, socket2::TcpKeepalive},
 };
 use std::{fmt, time::Duration};
-use tokio::sync::watch;
+use tokio::{runtime::Handle, sync::watch};
 
 /// How many replicas must have a lock before it counts as acquired. See [`RedisOptions::wait_replicas`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +39,7 @@ pub enum Replicas {
 /// # Rights
 ///
 /// A user other than `default` needs the keys and channels of the locks, and commands of these categories; `ROLE` where there are
-/// Sentinels or replicas:
+/// Sentinels or replicas, and in a cluster `CLUSTER SLOTS` and `ASKING`:
 ///
 /// ```text
 /// ACL SETUSER app on >secret ~* &* +@read +@write +@scripting +@pubsub +@connection +time +role
@@ -58,6 +62,8 @@ pub struct RedisOptions {
     /// The Sentinels (`None` for an invalid address), and their name for the primary.
     sentinels: Vec<Option<ConnectionInfo>>,
     master: String,
+    /// The other nodes of a cluster (`None` for an invalid address); `None`: no cluster.
+    cluster: Option<Vec<Option<ConnectionInfo>>>,
     #[cfg(feature = "tls")]
     certificates: redis::TlsCertificates,
 }
@@ -100,6 +106,7 @@ impl RedisOptions {
             server,
             sentinels: Vec::new(),
             master: String::new(),
+            cluster: None,
             #[cfg(feature = "tls")]
             certificates: redis::TlsCertificates {
                 client_tls: None,
@@ -169,6 +176,54 @@ impl RedisOptions {
         }
     }
 
+    /// Treats the address as that of a node of a Redis Cluster, and these, each as `redis://host:port`, as further nodes,
+    /// which are asked if it is down; there may be none. Of these options, user, password and TLS count for every node.
+    ///
+    /// A lock with its keys and its channel is in one slot, by its name, and so is a semaphore, a latch or a rate
+    /// limiter; a [`MultiLock`](crate::MultiLock) may have parts in several. The client keeps a map of the slots, and
+    /// sends each command to the node that has its key. Waiters are woken as by Redisson 3.22 and later, with
+    /// `SPUBLISH` where the nodes know it (Redis 7), and with `PUBLISH` for older versions of Redisson, whose own
+    /// messages are not heard there: our waiters then look twice a second.
+    ///
+    /// Source: the Redis documentation, "Redis cluster specification".
+    ///
+    /// # Survives
+    ///
+    /// - a slot that moves (`MOVED`, `ASK`): a plain lock goes on; what has several keys (fenced, fair and read-write
+    ///   locks, semaphores, latches) waits until all have moved, for the [`timeout`](Self::timeout) at most;
+    /// - a replica that is promoted, planned or not: commands that did not go out are sent to it;
+    /// - a broken or silent connection: a command that may have run is **never sent again**. Its caller is told, and what
+    ///   it may have taken is undone.
+    ///
+    /// # What breaks it
+    ///
+    /// A primary that fails before its replica has the key, unless [`wait_replicas`](Self::wait_replicas) is set. One
+    /// that is cut off from the others grants locks for up to the cluster's `cluster-node-timeout`, which the promoted
+    /// replica does not have.
+    ///
+    /// # Cost
+    ///
+    /// Two connections to each node that is used. `CLUSTER SLOTS` after each change and each failed command. A release
+    /// publishes twice, and the cluster sends the second message to all of its nodes.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use oversell_lock::redis::{RedisOptions, Replicas};
+    /// let options = RedisOptions::new("redis://shop:secret@10.0.0.1:6379")
+    ///     .cluster(["redis://10.0.0.2:6379", "redis://10.0.0.3:6379"])
+    ///     .wait_replicas(Replicas::AtLeast(1));
+    /// ```
+    #[must_use]
+    pub fn cluster(self, urls: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let urls = urls.into_iter().map(Into::into);
+        let further = urls.map(|url: String| url.into_connection_info().ok());
+        Self {
+            cluster: Some(further.collect()),
+            ..self
+        }
+    }
+
     /// Sets how many replicas must have a lock (plain, fenced, fair, read or write) before it counts as acquired; none
     /// by default. If fewer have it within a second, or half of [`timeout`](Self::timeout), or the lease has ended by
     /// then, it is released and the acquire returns [`LockError::Unavailable`]. It costs two or three more commands per
@@ -205,8 +260,12 @@ impl RedisOptions {
         self
     }
 
-    /// The source of all connections, once the options are checked; `disconnects` is notified when the primary moves.
-    pub(super) fn primary(&self, disconnects: watch::Sender<()>) -> Result<Primary, LockError> {
+    /// The servers, once the options are checked; `disconnects` is notified when the primary moves.
+    pub(super) fn servers(
+        &self,
+        runtime: &Handle,
+        disconnects: &watch::Sender<()>,
+    ) -> Result<Servers, LockError> {
         let leases = [("lease", self.lease), ("java_watchdog", self.java_watchdog)];
         for (option, lease) in leases {
             if lease < Duration::from_millis(100) || lease > FOR_EVER {
@@ -238,7 +297,31 @@ impl RedisOptions {
                 "must be what the Sentinels call the primary",
             ));
         }
-        Ok(Primary::new(client, sentinels, self.timeout, disconnects))
+        if let Some(further) = &self.cluster {
+            if sentinels.is_some() || client.get_connection_info().redis_settings().db() != 0 {
+                let rule = "must have neither Sentinels nor a database but 0";
+                return Err(invalid("cluster", rule));
+            }
+            let first = Some(client.get_connection_info());
+            let seeds = first
+                .into_iter()
+                .chain(further.iter().flatten())
+                .filter_map(address);
+            let seeds: Vec<_> = seeds.collect();
+            if seeds.len() <= further.len() {
+                return Err(invalid("cluster", "must each be redis://host:port"));
+            }
+            return Ok(Servers::Cluster(Cluster::new(
+                client,
+                seeds,
+                self,
+                runtime,
+                disconnects,
+            )));
+        }
+        let primary = Primary::new(client, sentinels, self.timeout, disconnects.clone());
+        let node = Node::new(primary, false, &self.process, runtime, disconnects);
+        Ok(Servers::One(node))
     }
 
     fn client(&self, info: ConnectionInfo, bad: fn() -> LockError) -> Result<Client, LockError> {
@@ -290,6 +373,16 @@ pub(super) fn invalid(name: &str, rule: &'static str) -> LockError {
 fn has_certificate(pem: &[u8]) -> bool {
     use rustls::pki_types::{CertificateDer, pem::PemObject};
     CertificateDer::from_pem_slice(pem).is_ok()
+}
+
+/// Host and port, of an address that has them.
+fn address(info: &ConnectionInfo) -> Option<Address> {
+    match info.addr() {
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+            Some((host.clone(), *port))
+        }
+        _ => None,
+    }
 }
 
 /// The address may hold a password, so it is not repeated.

@@ -174,25 +174,10 @@ impl Primary {
 
     async fn primary_at(
         &self,
-        (host, port): &Address,
+        address: &Address,
         config: &AsyncConnectionConfig,
     ) -> RedisResult<MultiplexedConnection> {
-        let info = self.0.client.get_connection_info().clone();
-        let (host, port) = (host.clone(), *port);
-        let address = match info.addr().clone() {
-            ConnectionAddr::TcpTls {
-                insecure,
-                tls_params,
-                ..
-            } => ConnectionAddr::TcpTls {
-                host,
-                port,
-                insecure,
-                tls_params,
-            },
-            _ => ConnectionAddr::Tcp(host, port),
-        };
-        let mut connection = Client::open(info.set_addr(address))?
+        let mut connection = client_at(&self.0.client, address)?
             .get_multiplexed_async_connection_with_config(config)
             .await?;
         match redis::cmd("ROLE").query_async(&mut connection).await? {
@@ -221,6 +206,26 @@ impl Sentinels {
             RedisError::from((kind, "no primary of this name", self.master.clone()))
         })
     }
+}
+
+/// The client of another server, which is reached in the same way.
+pub(super) fn client_at(template: &Client, (host, port): &Address) -> RedisResult<Client> {
+    let info = template.get_connection_info().clone();
+    let (host, port) = (host.clone(), *port);
+    let address = match info.addr().clone() {
+        ConnectionAddr::TcpTls {
+            insecure,
+            tls_params,
+            ..
+        } => ConnectionAddr::TcpTls {
+            host,
+            port,
+            insecure,
+            tls_params,
+        },
+        _ => ConnectionAddr::Tcp(host, port),
+    };
+    Client::open(info.set_addr(address))
 }
 
 async fn in_time<T>(

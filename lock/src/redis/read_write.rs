@@ -148,7 +148,7 @@ impl RedisClient {
         let name = self.key(name);
         let channel = prefixed("redisson_rwlock", &name);
         let object = self.shared(&channel, |place| {
-            SharedRwLock::new(self, channel.clone(), place)
+            SharedRwLock::new(self, &name, channel.clone(), place)
         });
         RedisRwLock {
             client: self.clone(),
@@ -301,13 +301,14 @@ impl Half {
     }
 
     async fn force_unlock(&self) -> Result<bool, LockError> {
-        let mut script = scripts::FORCE_UNLOCK.key(&self.lock.name);
+        let RedisRwLock { client, name, .. } = &self.lock;
+        let mut script = client.script(&scripts::FORCE_UNLOCK).key(name);
         script.key(self.lock.object.channel());
         match self.side {
             Side::Read => script.arg("0").arg("read"),
             Side::Write => script.arg("1").arg("write"),
         };
-        Ok(self.lock.client.run(&script).await?)
+        Ok(client.run(&script).await?)
     }
 
     /// A first hold. `under`: the owner's write hold, under which it reads without joining the line.
@@ -436,18 +437,19 @@ impl Claim for RwClaim {
     }
 
     async fn replicated(&self, lease: Lease) -> Result<bool, LockError> {
-        self.lock.client.replicated(&self.renewal(lease)).await
+        let RedisRwLock { client, name, .. } = &self.lock;
+        client.replicated(name, &self.renewal(lease)).await
     }
 
     async fn release(&self) -> Result<bool, Failure> {
-        let mut script = scripts::RW_RELEASE.key(&self.lock.name);
+        let RedisRwLock { client, name, .. } = &self.lock;
+        let mut script = client.script(&scripts::RW_RELEASE).key(name);
         script.key(self.lock.object.channel());
         if self.side == Side::Read {
             script.key(self.string());
         }
-        self.lock
-            .client
-            .run(script.arg(self.field()).arg(in_braces(&self.lock.name)))
+        client
+            .run(script.arg(self.field()).arg(in_braces(name)))
             .await
     }
 }

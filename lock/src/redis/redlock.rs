@@ -305,17 +305,17 @@ impl RedlockNode {
     fn force_unlock(&self, lease: Lease) -> impl Future<Output = Answer> + Send + use<> {
         let node = self.clone();
         self.answer(lease, async move {
-            let mut script = scripts::FORCE_UNLOCK.key(&node.key);
+            let mut script = node.client.script(&scripts::FORCE_UNLOCK).key(&node.key);
             node.client.run(script.key(&node.channel).arg("0")).await
         })
     }
 
     /// `release.lua`: whether the identity was there.
     async fn release(&self, id: Owner) -> Result<bool, Failure> {
-        let mut script = scripts::RELEASE.key(&self.key);
+        let mut script = self.client.script(&scripts::RELEASE).key(&self.key);
         let told = self
             .client
-            .run::<Option<i64>>(script.key(&self.channel).arg(id.to_string()))
+            .run::<Option<i64>>(script.arg(id.to_string()).arg(&self.channel))
             .await?;
         Ok(told.is_some())
     }

@@ -14,6 +14,7 @@
 use super::{
     client::RedisClient,
     failure::{SERVER, failed},
+    node::{Node, Servers},
     options::Replicas,
 };
 use crate::LockError;
@@ -25,6 +26,8 @@ use std::{io, sync::Arc, time::Duration};
 
 /// The longest wait for the replicas; at most half of the time limit of a command.
 const MAX_REPLICA_WAIT: Duration = Duration::from_secs(1);
+/// One for a slot that has moved, two for one that moves, and as many for a script that a node does not know.
+const MAX_REDIRECTS: u32 = 6;
 
 impl RedisClient {
     /// Waits until enough replicas have the hold that `renewal` renews; `false` if none are waited for.
@@ -34,15 +37,16 @@ impl RedisClient {
     /// It may have been renewed.
     pub(super) async fn replicated(
         &self,
+        key: &str,
         renewal: &ScriptInvocation<'_>,
     ) -> Result<bool, LockError> {
         let needed_replicas = self.inner().options.replicas;
         if needed_replicas == Replicas::AtLeast(0) {
             return Ok(false);
         }
-        let mut connection = self.to_wait_on().await.map_err(failed)?;
         let known = async {
-            if !renewal.invoke_async::<bool>(&mut connection).await? {
+            let (renewed, node, mut connection) = self.renewed_to_wait(key, renewal).await?;
+            if !renewed {
                 return Ok(None);
             }
             let needed = match needed_replicas {
@@ -55,14 +59,15 @@ impl RedisClient {
             let mut wait = redis::cmd("WAIT");
             wait.arg(needed)
                 .arg(u64::try_from(bound).unwrap_or(0).max(1));
-            RedisResult::Ok(Some((needed, wait.query_async(&mut connection).await?)))
+            let have: u32 = wait.query_async(&mut connection).await?;
+            node.idle.lock().push(connection);
+            RedisResult::Ok(Some((needed, have)))
         };
         let known: Option<(u32, u32)> = known.await.map_err(failed)?;
         let Some((needed, have)) = known else {
             let reason = "its lease ended, or another primary does not have it: it is given back";
             return Err(LockError::unavailable(SERVER, reason));
         };
-        self.inner().idle.lock().push(connection);
         if have >= needed {
             return Ok(true);
         }
@@ -70,12 +75,42 @@ impl RedisClient {
         Err(LockError::unavailable(SERVER, reason))
     }
 
-    async fn to_wait_on(&self) -> RedisResult<MultiplexedConnection> {
-        if let Some(idle) = self.inner().idle.lock().pop() {
+    /// Renews on a connection to wait on, of the node that has the key. While a slot moves, each node refuses what the
+    /// other one has, having done nothing.
+    async fn renewed_to_wait(
+        &self,
+        key: &str,
+        renewal: &ScriptInvocation<'_>,
+    ) -> RedisResult<(bool, Arc<Node>, MultiplexedConnection)> {
+        let gone = || io::Error::other("no node of the cluster serves the slot for now");
+        let mut node = self.inner().servers.of(key).ok_or_else(gone)?;
+        let (mut is_asking, mut hops) = (false, 0);
+        loop {
+            let mut connection = self.to_wait_on(&node).await?;
+            if is_asking {
+                redis::cmd("ASKING").exec_async(&mut connection).await?;
+            }
+            let error = match renewal.invoke_async(&mut connection).await {
+                Ok(renewed) => return Ok((renewed, node, connection)),
+                Err(error) => error,
+            };
+            hops += 1;
+            let Servers::Cluster(cluster) = &self.inner().servers else {
+                return Err(error);
+            };
+            match cluster.redirect(&error, &node)? {
+                Some(redirect) if hops < MAX_REDIRECTS => (node, is_asking) = redirect,
+                _ => return Err(error),
+            }
+        }
+    }
+
+    async fn to_wait_on(&self, node: &Node) -> RedisResult<MultiplexedConnection> {
+        if let Some(idle) = node.idle.lock().pop() {
             return Ok(idle);
         }
-        let idle = Arc::downgrade(&self.inner().idle);
-        let config = self.inner().primary.config();
+        let idle = Arc::downgrade(&node.idle);
+        let config = node.primary.config();
         let config = config.set_push_sender(move |push: PushInfo| {
             // Connections of the same age are probably broken too.
             if push.kind == PushKind::Disconnection
@@ -86,7 +121,7 @@ impl RedisClient {
             Ok::<_, SendError>(())
         });
         // In the client's runtime, because callers in other runtimes reuse it.
-        let primary = self.inner().primary.clone();
+        let primary = node.primary.clone();
         let made = self.spawn(async move { primary.connect(&config).await });
         let made = made
             .await

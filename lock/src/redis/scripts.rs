@@ -6,6 +6,34 @@ use crate::{Owner, Process};
 use redis::Script;
 use std::sync::LazyLock;
 
+/// A script that tells waiters, in two versions.
+#[derive(Debug)]
+pub(super) struct Scripts {
+    alone: LazyLock<Script>,
+    /// Also tells those who listen by shards.
+    in_cluster: LazyLock<Script>,
+}
+
+impl Scripts {
+    pub(super) fn of(&self, is_cluster: bool) -> &Script {
+        if is_cluster {
+            &self.in_cluster
+        } else {
+            &self.alone
+        }
+    }
+}
+
+macro_rules! telling_scripts {
+    ($($(#[$doc:meta])* $name:ident = $($file:literal),+;)+) => {
+        $($(#[$doc])*
+        pub(super) static $name: Scripts = Scripts {
+            alone: LazyLock::new(|| Script::new(concat!(include_str!("lua/tell.lua"), $(include_str!(concat!("lua/", $file))),+))),
+            in_cluster: LazyLock::new(|| Script::new(concat!(include_str!("lua/tell_in_cluster.lua"), $(include_str!(concat!("lua/", $file))),+))),
+        };)+
+    };
+}
+
 macro_rules! scripts {
     ($($(#[$doc:meta])* $name:ident = $($file:literal),+;)+) => {
         $($(#[$doc])*
@@ -17,32 +45,39 @@ macro_rules! scripts {
 scripts! {
     /// Takes the lock, or returns the rest of its lease.
     ACQUIRE = "acquire.lua";
-    /// Releases a hold.
-    RELEASE = "release.lua";
     /// Renews the lease of a hold, of a fair lock's too.
     RENEW = "renew.lua";
     /// Returns the holders: plain, fair, read or write.
     HOLDERS = "holders.lua";
-    /// Frees a lock, whoever has it.
-    FORCE_UNLOCK = "force_unlock.lua";
-    /// The same for a fair lock.
-    FAIR_FORCE_UNLOCK = "fair_queue.lua", "fair_force_unlock.lua";
     /// Hands the lock off to another hold of this process.
     HAND_OFF = "hand_off.lua";
     /// Lifts the counter of tokens.
     LIFT_TOKEN = "lift_token.lua";
-    /// Takes the fair lock, or queues.
-    FAIR_ACQUIRE = "fair_queue.lua", "fair_acquire.lua";
-    /// Leaves the queue of a fair lock, or releases the hold.
-    FAIR_RELEASE = "fair_queue.lua", "fair_release.lua";
     /// Takes a read hold.
     RW_READ = "rw_read.lua";
     /// Takes the write hold.
     RW_WRITE = "rw_write.lua";
-    /// Releases a read or write hold.
-    RW_RELEASE = "rw_release.lua";
     /// Renews a read or write hold.
     RW_RENEW = "rw_renew.lua";
+    /// Sets a rate.
+    RATE_SET = "rate_set.lua";
+    /// Asks for admissions.
+    RATE_TAKE = "rate_take.lua";
+}
+
+telling_scripts! {
+    /// Releases a hold.
+    RELEASE = "release.lua";
+    /// Frees a lock, whoever has it.
+    FORCE_UNLOCK = "force_unlock.lua";
+    /// The same for a fair lock.
+    FAIR_FORCE_UNLOCK = "fair_queue.lua", "fair_force_unlock.lua";
+    /// Takes the fair lock, or queues.
+    FAIR_ACQUIRE = "fair_queue.lua", "fair_acquire.lua";
+    /// Leaves the queue of a fair lock, or releases the hold.
+    FAIR_RELEASE = "fair_queue.lua", "fair_release.lua";
+    /// Releases a read or write hold.
+    RW_RELEASE = "rw_release.lua";
     /// Sets the permits of a semaphore.
     SEMAPHORE_SET = "semaphore_set.lua";
     /// Takes permits.
@@ -53,10 +88,6 @@ scripts! {
     LATCH_SET = "latch_set.lua";
     /// Counts a latch down.
     LATCH_COUNT_DOWN = "latch_count_down.lua";
-    /// Sets a rate.
-    RATE_SET = "rate_set.lua";
-    /// Asks for admissions.
-    RATE_TAKE = "rate_take.lua";
 }
 
 /// `prefix:{name}`, as Redisson's `prefixName`. The braces keep a lock's keys on one cluster node, and are left out if

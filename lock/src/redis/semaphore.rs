@@ -91,7 +91,7 @@ impl RedisClient {
         RedisSemaphore {
             client: self.clone(),
             object: self.shared(&channel, |place| {
-                SharedSemaphore::new(self, channel.clone(), place)
+                SharedSemaphore::new(self, &name, channel.clone(), place)
             }),
             name,
             initial: 0,
@@ -125,7 +125,7 @@ impl RedisSemaphore {
     ///
     /// It may be set or not.
     pub async fn try_set_permits(&self, permits: u32) -> Result<bool, LockError> {
-        let mut script = scripts::SEMAPHORE_SET.key(&self.name);
+        let mut script = self.client.script(&scripts::SEMAPHORE_SET).key(&self.name);
         script.key(self.claims()).key(self.object.channel());
         Ok(self.client.run(script.arg(permits)).await?)
     }
@@ -189,7 +189,10 @@ impl RedisSemaphore {
         head: HeadOfLine<u32>,
     ) -> Result<TryResult<Permit>, LockError> {
         let owner = self.client.owner();
-        let mut script = scripts::SEMAPHORE_ACQUIRE.key(&self.name);
+        let mut script = self
+            .client
+            .script(&scripts::SEMAPHORE_ACQUIRE)
+            .key(&self.name);
         script
             .key(self.claims())
             .key(self.tombstone(owner))
@@ -233,7 +236,10 @@ impl RedisSemaphore {
 
     /// `semaphore_release.lua`: whether the owner had a claim.
     async fn release_claim(&self, owner: Owner, mark: Duration) -> Result<bool, Failure> {
-        let mut script = scripts::SEMAPHORE_RELEASE.key(&self.name);
+        let mut script = self
+            .client
+            .script(&scripts::SEMAPHORE_RELEASE)
+            .key(&self.name);
         script
             .key(self.claims())
             .key(self.tombstone(owner))

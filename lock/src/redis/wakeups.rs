@@ -7,6 +7,9 @@
 //! 3. A message wakes the waiter that contends for it. So does a new or restored subscription and a lost connection,
 //!    because messages in between are gone: every waiter then looks again.
 //!
+//! In a cluster each node has such a connection, for the channels of its slots, by shards (`SSUBSCRIBE`) where it knows
+//! them. A waiter that finds its slot on another node subscribes there.
+//!
 //! A wake-up is a hint. No caller waits for a subscription, and waiters look again after a while anyway. So a lost
 //! message, a missing connection or a silent server costs only time, as does a user who may not publish: the scripts
 //! publish by `pcall`, after the work is done.
@@ -14,6 +17,9 @@
 //! Next to read: `engine.rs`.
 
 use super::{
+    client::RedisClient,
+    cluster::slot,
+    node::Servers,
     primary::{Address, Primary},
     scripts::fair_channels,
 };
@@ -22,9 +28,10 @@ use parking_lot::Mutex;
 use redis::{
     PushInfo, PushKind, RedisResult, Value,
     aio::{MultiplexedConnection, SendError},
+    cmd,
 };
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -51,6 +58,7 @@ pub(super) struct Wakeups {
 #[derive(Debug)]
 struct Shared {
     primary: Primary,
+    is_in_cluster: bool,
     /// The pattern of the channels of this process's fair waiters.
     pattern: String,
     listeners: Mutex<Listeners>,
@@ -75,24 +83,38 @@ struct News {
     notify: Notify,
     /// Whether the subscription has begun.
     begun: AtomicBool,
-    /// Whether the pattern covers it, so it has no subscription of its own.
-    by_pattern: bool,
+    way: Way,
+}
+
+/// How messages of a channel come.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// By a subscription of its own.
+    #[default]
+    Own,
+    /// By the pattern, without a subscription of its own.
+    Pattern,
+    /// By a subscription of its own to the shard that has it, if the server knows that.
+    Shard,
 }
 
 /// A subscription to one channel, which begins with the first wait and ends with the value.
 #[derive(Debug)]
 pub(super) struct Subscription {
     channel: String,
+    /// The key whose server has the channel.
+    name: String,
     news: Arc<News>,
-    asked: AtomicBool,
-    wakeups: Arc<Wakeups>,
+    servers: Servers,
+    /// Where it was asked for.
+    at: Mutex<Option<Arc<Wakeups>>>,
 }
 
 /// The changes to send to the server.
 #[derive(Debug, Default)]
 struct Due {
-    begin: Vec<String>,
-    end: Vec<String>,
+    begin: Vec<(String, Way)>,
+    end: Vec<(String, Way)>,
     pattern: bool,
 }
 
@@ -100,12 +122,14 @@ impl Wakeups {
     /// Connects while somebody listens. The primary must speak RESP3.
     pub(super) fn new(
         primary: Primary,
+        is_in_cluster: bool,
         process: &Process,
         runtime: &Handle,
         disconnects: watch::Sender<()>,
     ) -> Self {
         let shared = Arc::new(Shared {
             primary,
+            is_in_cluster,
             pattern: fair_channels(process),
             listeners: Mutex::default(),
             changed: Notify::new(),
@@ -175,21 +199,35 @@ impl Shared {
         lost: &Notify,
         pause: &mut Duration,
     ) -> RedisResult<()> {
-        let mut subscribed = HashSet::new();
+        let mut subscribed = HashMap::new();
+        let has_shards = self.is_in_cluster && has_shards(&mut connection).await?;
         {
             let mut listeners = self.listeners.lock();
             listeners.due = Some(listeners.by_channel.keys().cloned().collect());
         }
         loop {
             let due = self.due(&mut subscribed);
-            if !due.begin.is_empty() {
-                answered(connection.subscribe(&due.begin).await)?;
+            let by_shard = |way: &Way| has_shards && *way == Way::Shard;
+            let (shards, begin): (Vec<_>, Vec<_>) =
+                due.begin.into_iter().partition(|(_, way)| by_shard(way));
+            if !begin.is_empty() {
+                answered(connection.subscribe(names(&begin)).await)?;
+            }
+            for (channel, _) in shards {
+                let mut subscribe = cmd("SSUBSCRIBE");
+                answered(subscribe.arg(channel).exec_async(&mut connection).await)?;
             }
             if due.pattern {
                 answered(connection.psubscribe(&self.pattern).await)?;
             }
-            if !due.end.is_empty() {
-                answered(connection.unsubscribe(&due.end).await)?;
+            let (shards, end): (Vec<_>, Vec<_>) =
+                due.end.into_iter().partition(|(_, way)| by_shard(way));
+            if !end.is_empty() {
+                answered(connection.unsubscribe(names(&end)).await)?;
+            }
+            for (channel, _) in shards {
+                let mut unsubscribe = cmd("SUNSUBSCRIBE");
+                answered(unsubscribe.arg(channel).exec_async(&mut connection).await)?;
             }
             *pause = FIRST_RECONNECT_PAUSE;
             tokio::select! {
@@ -200,23 +238,19 @@ impl Shared {
     }
 
     /// The changes since the last call.
-    fn due(&self, subscribed: &mut HashSet<String>) -> Due {
+    fn due(&self, subscribed: &mut HashMap<String, Way>) -> Due {
         let (mut due, mut listeners) = (Due::default(), self.listeners.lock());
         for channel in listeners.due.replace(Vec::new()).unwrap_or_default() {
             match listeners.by_channel.get(&channel).and_then(Weak::upgrade) {
-                Some(news) if news.by_pattern => {
+                Some(news) if news.way == Way::Pattern => {
                     due.pattern |= !std::mem::replace(&mut listeners.by_pattern, true);
                 }
-                Some(_) => {
-                    if subscribed.insert(channel.clone()) {
-                        due.begin.push(channel);
+                Some(news) => {
+                    if subscribed.insert(channel.clone(), news.way).is_none() {
+                        due.begin.push((channel, news.way));
                     }
                 }
-                None => {
-                    if subscribed.remove(&channel) {
-                        due.end.push(channel);
-                    }
-                }
+                None => due.end.extend(subscribed.remove_entry(&channel)),
             }
         }
         due
@@ -236,18 +270,18 @@ impl Shared {
         let mut listeners = self.listeners.lock();
         let listener = Arc::downgrade(news);
         listeners.by_channel.insert(channel.to_owned(), listener);
-        if !(news.by_pattern && listeners.by_pattern) {
+        if !(news.way == Way::Pattern && listeners.by_pattern) {
             self.mark_due(&mut listeners, channel);
         }
     }
 
     /// Forgets the channel, unless somebody listens again.
-    fn forget(&self, channel: &str, by_pattern: bool) {
+    fn forget(&self, channel: &str, news: &Arc<News>) {
         let mut listeners = self.listeners.lock();
         let old = listeners.by_channel.get(channel);
-        if old.is_some_and(|news| news.strong_count() == 0) {
+        if old.is_some_and(|old| std::ptr::eq(old.as_ptr(), Arc::as_ptr(news))) {
             listeners.by_channel.remove(channel);
-            if !by_pattern {
+            if news.way != Way::Pattern {
                 self.mark_due(&mut listeners, channel);
             }
         }
@@ -268,7 +302,7 @@ impl Shared {
         let listeners = self.listeners.lock();
         let one = |channel: &str| listeners.by_channel.get(channel).and_then(Weak::upgrade);
         match push.kind {
-            PushKind::Message => text(0)
+            PushKind::Message | PushKind::SMessage => text(0)
                 .and_then(one)
                 .iter()
                 .for_each(|news| news.notify.notify_one()),
@@ -277,15 +311,30 @@ impl Shared {
                 .iter()
                 .for_each(|news| news.notify.notify_one()),
             // A new or restored subscription may have missed a message.
-            PushKind::Subscribe => text(0).and_then(one).iter().for_each(|news| news.begins()),
+            PushKind::Subscribe | PushKind::SSubscribe => {
+                text(0).and_then(one).iter().for_each(|news| news.begins())
+            }
             PushKind::PSubscribe => {
                 let all = listeners.by_channel.values().filter_map(Weak::upgrade);
-                all.filter(|news| news.by_pattern)
+                all.filter(|news| news.way == Way::Pattern)
                     .for_each(|news| news.begins());
             }
             _ => {}
         }
     }
+}
+
+/// Whether the server knows subscriptions by shard.
+async fn has_shards(connection: &mut MultiplexedConnection) -> RedisResult<bool> {
+    let mut ask = cmd("PUBSUB");
+    match ask.arg("SHARDNUMSUB").exec_async(connection).await {
+        Err(error) if error.code().is_some() => Ok(false),
+        asked => asked.map(|()| true),
+    }
+}
+
+fn names(channels: &[(String, Way)]) -> Vec<&str> {
+    channels.iter().map(|(name, _)| name.as_str()).collect()
 }
 
 /// A refusal, of a channel that this user may not hear for example, is not retried on this connection.
@@ -307,24 +356,33 @@ impl News {
 }
 
 impl Subscription {
-    pub(super) fn new(channel: String, wakeups: &Arc<Wakeups>) -> Self {
-        Self::with(channel, wakeups, false)
+    /// `name`: the key whose server has the channel.
+    pub(super) fn new(client: &RedisClient, name: &str, channel: String) -> Self {
+        Self::with(client, name, channel, Way::Own)
     }
 
-    /// The subscription of a waiter for a fair lock, which the process's pattern covers.
-    pub(super) fn by_pattern(channel: String, wakeups: &Arc<Wakeups>) -> Self {
-        Self::with(channel, wakeups, true)
+    /// The subscription of a waiter for a fair lock, which the process's pattern covers. By shards there are no patterns.
+    pub(super) fn by_pattern(client: &RedisClient, name: &str, channel: String) -> Self {
+        Self::with(client, name, channel, Way::Pattern)
     }
 
-    fn with(channel: String, wakeups: &Arc<Wakeups>, by_pattern: bool) -> Self {
+    fn with(client: &RedisClient, name: &str, channel: String, way: Way) -> Self {
+        let servers = client.inner().servers.clone();
+        let way = match servers.is_cluster() {
+            false => way,
+            // A latch's channel may be in another slot than its key, and is then heard everywhere.
+            true if slot(channel.as_bytes()) == slot(name.as_bytes()) => Way::Shard,
+            true => Way::Own,
+        };
         Self {
             channel,
+            name: name.to_owned(),
             news: Arc::new(News {
-                by_pattern,
+                way,
                 ..News::default()
             }),
-            asked: AtomicBool::new(false),
-            wakeups: Arc::clone(wakeups),
+            servers,
+            at: Mutex::default(),
         }
     }
 
@@ -342,11 +400,21 @@ impl Subscription {
         self.news.notify.notified().await;
     }
 
-    /// Begins the subscription if needed. A caller that does so before its first try misses no message.
+    /// Begins the subscription if needed, at the server that has the key by now. A caller that does so before its first
+    /// try misses no message.
     pub(super) fn listen(&self) {
-        if !self.asked.swap(true, Ordering::AcqRel) {
-            self.wakeups.shared.listen(&self.channel, &self.news);
+        let Some(node) = self.servers.of(&self.name) else {
+            return;
+        };
+        let mut at = self.at.lock();
+        if at.as_ref().is_some_and(|at| Arc::ptr_eq(at, &node.wakeups)) {
+            return;
         }
+        if let Some(old) = at.replace(Arc::clone(&node.wakeups)) {
+            old.shared.forget(&self.channel, &self.news);
+            self.news.begun.store(false, Ordering::Release);
+        }
+        node.wakeups.shared.listen(&self.channel, &self.news);
     }
 
     pub(super) fn has_begun(&self) -> bool {
@@ -356,9 +424,8 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        if *self.asked.get_mut() {
-            let by_pattern = std::mem::take(&mut self.news).by_pattern;
-            self.wakeups.shared.forget(&self.channel, by_pattern);
+        if let Some(at) = self.at.get_mut().take() {
+            at.shared.forget(&self.channel, &self.news);
         }
     }
 }

@@ -58,6 +58,7 @@ fn main() -> ExitCode {
     // A thread for each, since most of them wait for their turn.
     arguments.test_threads.get_or_insert(all.len());
     let conclusion = libtest_mimic::run(&arguments, all);
+    runtime.block_on(register::Engines::at(None).cluster.stop());
     runtime.block_on(servers.stop());
     conclusion.exit_code()
 }

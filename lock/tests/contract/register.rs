@@ -6,7 +6,7 @@ use super::{
     family::{Capability, Family, Server},
     harness::{Ends, outcome, soak},
     redis::Redis,
-    redis::redlock::Five,
+    redis::{cluster::OnCluster, redlock::Five},
     table::Table,
     zookeeper::ZooKeeper,
 };
@@ -36,6 +36,9 @@ pub(crate) struct Clause {
     pub(crate) five: fn(Family<Five>) -> Ends,
     pub(crate) zookeeper: fn(Family<ZooKeeper>) -> Ends,
     pub(crate) table: fn(Family<Table>) -> Ends,
+    /// `None` for random programs, which break the connection of one process: in a cluster the nodes tell all processes
+    /// the same addresses.
+    pub(crate) cluster: Option<fn(Family<OnCluster>) -> Ends>,
 }
 inventory::collect!(Clause);
 
@@ -45,6 +48,7 @@ pub(crate) struct Engines {
     pub(crate) five: Five,
     pub(crate) zookeeper: ZooKeeper,
     pub(crate) table: Table,
+    pub(crate) cluster: OnCluster,
 }
 
 /// Picks a test's engine.
@@ -61,7 +65,7 @@ macro_rules! engines {
         }
     )*};
 }
-engines!(redis: Redis, five: Five, zookeeper: ZooKeeper, table: Table);
+engines!(redis: Redis, five: Five, zookeeper: ZooKeeper, table: Table, cluster: OnCluster);
 
 impl Engine for Engines {
     fn of(all: &'static Engines) -> &'static Self {
@@ -71,7 +75,7 @@ impl Engine for Engines {
 
 impl Engines {
     /// The engines of these servers; `None` is enough to list the tests.
-    fn at(servers: Option<&Lab>) -> &'static Self {
+    pub(crate) fn at(servers: Option<&Lab>) -> &'static Self {
         static ENGINES: OnceLock<Engines> = OnceLock::new();
         ENGINES.get_or_init(|| {
             let servers = servers.map(Lab::addresses);
@@ -86,6 +90,7 @@ impl Engines {
                         .unwrap_or_default(),
                 ),
                 table: Table::at(servers.map(|all| all.mysql.url.clone()).unwrap_or_default()),
+                cluster: OnCluster::default(),
             }
         })
     }
@@ -131,6 +136,7 @@ macro_rules! clause {
             five: |family| Box::pin($name(family)),
             zookeeper: |family| Box::pin($name(family)),
             table: |family| Box::pin($name(family)),
+            cluster: $crate::register::on_cluster!($server $name),
         });
     };
     ($(#[$meta:meta])* async $($clause:tt)*) => {
@@ -138,6 +144,16 @@ macro_rules! clause {
     };
 }
 pub(crate) use clause;
+
+macro_rules! on_cluster {
+    (Server $name:ident) => {
+        Some(|family| Box::pin($name(family)))
+    };
+    ($server:ident $name:ident) => {
+        None
+    };
+}
+pub(crate) use on_cluster;
 
 /// Macros for clauses with these needs.
 macro_rules! needing {
@@ -225,6 +241,17 @@ pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
             )*};
         }
         over!(redis, five, zookeeper, table);
+        let Some(run) = clause.cluster else {
+            continue;
+        };
+        let able = engines.cluster.families().filter(|family| {
+            let mut needs = clause.needs.iter();
+            needs.all(|need| family.kind.can.contains(need))
+        });
+        for family in able {
+            let name = format!("{}::{}", family.kind.name, clause.name);
+            all.push(trial(name, Box::new(move || run(family))));
+        }
     }
     all
 }

@@ -4,10 +4,11 @@
 //!
 //! `make interop` builds the peers and runs this. In reading order: `peer.rs` is a peer process, `ours.rs` one of ours;
 //! `contender.rs` gives both the same methods, and `object.rs` looks at the servers. `pair.rs` is a clause's input, and
-//! `register.rs` pairs the sides for each kind of lock. Then the clauses: `exclusion.rs`, `queue.rs`, `readers.rs`,
+//! `register.rs` pairs the sides for each kind of lock. `cluster.rs` has a Redis Cluster of its own. Then the clauses: `exclusion.rs`, `queue.rs`, `readers.rs`,
 //! `permits.rs`, `gates.rs` and `sections.rs` for both servers; `messages.rs` and `turns.rs` for Redis, `numbers.rs` for
 //! ZooKeeper.
 
+mod cluster;
 mod contender;
 mod exclusion;
 mod gates;
@@ -15,6 +16,9 @@ mod gates;
 #[allow(dead_code, reason = "nothing here is a soak test")]
 mod harness;
 mod messages;
+#[path = "../contract/mute.rs"]
+#[allow(dead_code, reason = "nothing here is muted")]
+mod mute;
 mod numbers;
 mod object;
 mod ours;

@@ -2,7 +2,7 @@
 //! that the clause runs over, and whether in [both directions](Directions).
 
 use super::{
-    Stage,
+    Stage, cluster,
     harness::{Ends, outcome},
     object::Kind,
     pair::Pair,
@@ -97,6 +97,16 @@ pub(crate) mod over {
 /// Every test; without servers and peers, only to list the tests.
 pub(crate) fn all(runtime: &Handle, stage: Option<&'static Stage>) -> Vec<Trial> {
     let mut all = Vec::new();
+    for library in Library::ALL {
+        if let Library::Redisson(_) = library {
+            let name = format!("{library}::cluster::each_side_excludes_and_wakes_the_other");
+            let runtime = runtime.clone();
+            all.push(Trial::test(name, move || {
+                let test = cluster::each_side_excludes_and_wakes_the_other(library);
+                runtime.block_on(outcome(Box::pin(test), HANGS))
+            }));
+        }
+    }
     for clause in inventory::iter::<Clause> {
         let module = clause.module.rsplit("::").next().unwrap_or_default();
         for library in Library::ALL {

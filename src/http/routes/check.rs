@@ -3,7 +3,8 @@
 use super::replays;
 use crate::http::routes::prelude::*;
 use crate::{
-    http::{job_summary::JobSummary, terms::Terms},
+    http::{job_summary::JobSummary, terms::Terms, visitor::Visitor},
+    own_lock,
     section::Deduction,
     stock,
 };
@@ -35,7 +36,8 @@ pub(in crate::http) struct PurchaseBody {
 }
 
 /// Takes a piece by the configured strategy.
-#[utoipa::path(method(get, post), path = "/check/lock", tag = "course", params(Terms),
+#[utoipa::path(method(get, post), path = "/check/lock", tag = "course", params(Terms,
+        ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
         (status = 200, description = "A piece was taken",
             content((String = "text/plain", example = "验库存并锁库存成功！"), (PurchaseBody = "application/json"))),
@@ -43,16 +45,18 @@ pub(in crate::http) struct PurchaseBody {
         (status = 409, description = "Sold out, or the lock was lost before the write"),
     ))]
 pub(in crate::http) async fn by_default(
+    visitor: Visitor,
     State(app): State<AppState>,
     Query(terms): Query<Terms>,
     format: Format,
 ) -> Result<Response, Error> {
-    take(&app, app.default_strategy, &terms, format).await
+    take(&app, &visitor, app.default_strategy, &terms, format).await
 }
 
-/// Takes a piece by one strategy.
+/// Takes a piece by one strategy; by `mine`, from the visitor's own product, unless another is named.
 #[utoipa::path(method(get, post), path = "/check/lock/{strategy}", tag = "course",
-    params(("strategy" = String, Path, description = "One of `GET /strategies`", example = "version-cas"), Terms),
+    params(("strategy" = String, Path, description = "One of `GET /strategies`", example = "version-cas"), Terms,
+        ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
         (status = 200, description = "A piece was taken",
             content((String = "text/plain", example = "验库存并锁库存成功！"), (PurchaseBody = "application/json"))),
@@ -60,6 +64,7 @@ pub(in crate::http) async fn by_default(
         (status = 409, description = "Sold out, or the lock was lost before the write"),
     ))]
 pub(in crate::http) async fn by_strategy(
+    visitor: Visitor,
     State(app): State<AppState>,
     Path(slug): Path<String>,
     Query(terms): Query<Terms>,
@@ -69,11 +74,12 @@ pub(in crate::http) async fn by_strategy(
         .iter()
         .position(|s| s.slug == slug)
         .ok_or(Error::no_strategy(slug))?;
-    take(&app, strategy_index, &terms, format).await
+    take(&app, &visitor, strategy_index, &terms, format).await
 }
 
 async fn take(
     app: &AppState,
+    visitor: &Visitor,
     strategy_index: usize,
     terms: &Terms,
     format: Format,
@@ -83,9 +89,16 @@ async fn take(
         replays::check_enabled(app)?;
     }
     let metrics = app.metrics.of(strategy_index);
-    let job = terms
+    let mut job = terms
         .job(app.ctx.config.wait(), Duration::ZERO)
         .with_waiters(metrics.waiters.clone());
+    if strategy.is_own_lock() {
+        job = job.with_visitor(visitor.id());
+        if !terms.names_product() && visitor.has_id() {
+            job.request.stock_id = own_lock::product_of(visitor.id());
+            own_lock::put_pieces(&app.ctx, job.request.stock_id).await?;
+        }
+    }
     // A load gives no name, and is not looked at.
     let job = if job.request.who.is_some() {
         app.with_lane(job, "/check/lock", strategy.slug)

@@ -95,7 +95,11 @@ pub(in crate::http) async fn inject(
     let all = lab.breakable().await.map_err(lab_unavailable)?;
     check_member(&all, &member)?;
     let running = running_instances(&app.ctx.config.cluster.instances, &all);
-    let playing = [neighbours::playing(&running).await, replays.playing()].concat();
+    let playing = [
+        neighbours::playing(&running, &app.ctx.config).await,
+        replays.playing(),
+    ]
+    .concat();
     let blocking_lesson = |played: &RemoteReplay| played.blocking_lesson(false, &app.ctx.config);
     if let Some(lesson) = playing.iter().find_map(blocking_lesson) {
         return Err(Error::ReplayInProgress(lesson));

@@ -3,16 +3,25 @@
 use super::replays::check_enabled;
 use crate::http::routes::prelude::*;
 use crate::{
+    http::visitor::Visitor,
     own_lock::{self, Grade, Scripts},
     stock,
 };
-use tokio::sync::Mutex;
+use parking_lot::Mutex;
+use std::collections::HashSet;
+use tokio::sync::Semaphore;
+
+/// A grading is a load, and watches the clock.
+const MAX_GRADINGS: usize = 2;
 
 /// The scripts, and those of the course to begin with.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Mine)]
 pub(in crate::http) struct OwnLock {
     scripts: Scripts,
+    /// The product that `/check/lock/mine` sells to this visitor.
+    #[schema(example = 1)]
+    stock_id: i64,
     /// The course's own locks.
     stages: Vec<Stage>,
 }
@@ -35,60 +44,109 @@ pub(in crate::http) struct GradeBody {
     grades: Vec<Grade>,
 }
 
-/// One grading at a time: it is a load, and it watches the clock.
-#[derive(Default)]
-pub(in crate::http) struct Grading(Mutex<()>);
+/// A few gradings at a time, one of each visitor; the others wait for their turns.
+pub(in crate::http) struct Grading {
+    places: Arc<Semaphore>,
+    visitors: Mutex<HashSet<Visitor>>,
+}
 
-/// The scripts with which `/check/lock/mine` sells: those that were kept last, at first those of §2.1.
-#[utoipa::path(get, path = "/mine", tag = "replays",
+impl Default for Grading {
+    fn default() -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(MAX_GRADINGS)),
+            visitors: Mutex::default(),
+        }
+    }
+}
+
+/// A visitor whose lock is being graded, or waits for that.
+struct GradedVisitor(Arc<Grading>, Visitor);
+
+impl GradedVisitor {
+    fn of(grading: Arc<Grading>, visitor: Visitor) -> Result<Self, Error> {
+        let is_first = grading.visitors.lock().insert(visitor.clone());
+        is_first
+            .then(|| Self(grading, visitor))
+            .ok_or(Error::TooMany {
+                what: "gradings of one visitor",
+                most: 1,
+            })
+    }
+}
+
+impl Drop for GradedVisitor {
+    fn drop(&mut self) {
+        self.0.visitors.lock().remove(&self.1);
+    }
+}
+
+/// The scripts with which `/check/lock/mine` sells to this visitor: those that it kept last, at first those of §2.1.
+#[utoipa::path(get, path = "/mine", tag = "replays", params(("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
         (status = 200, description = "The scripts", body = OwnLock),
         (status = 403, description = "Replays are not enabled here"),
     ))]
 pub(in crate::http) async fn read(
+    visitor: Visitor,
     State(app): State<AppState>,
 ) -> Result<axum::Json<OwnLock>, Error> {
     check_enabled(&app)?;
-    let scripts = stock::current_scripts(&app.ctx).await?;
+    let scripts = stock::current_scripts(&app.ctx, visitor.id()).await?;
     let stages = stock::stages().map(|(section, scripts)| Stage { section, scripts });
     let stages = stages.collect();
-    Ok(axum::Json(OwnLock { scripts, stages }))
+    let stock_id = match visitor.has_id() {
+        true => own_lock::product_of(visitor.id()),
+        false => 1,
+    };
+    Ok(axum::Json(OwnLock {
+        scripts,
+        stock_id,
+        stages,
+    }))
 }
 
-/// Keeps scripts for all instances. Each must end by itself and touch no key but its own; a script that breaks a rule is refused
+/// Keeps the visitor's scripts for all instances. Each must end by itself and touch no key but its own; a script that breaks a rule is refused
 /// by its name, and nothing is kept.
-#[utoipa::path(put, path = "/mine", tag = "replays", request_body = Scripts,
+#[utoipa::path(put, path = "/mine", tag = "replays", request_body = Scripts, params(("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
         (status = 200, description = "They are kept", body = Scripts),
         (status = 403, description = "Replays are not enabled here"),
     ))]
 pub(in crate::http) async fn keep(
+    visitor: Visitor,
     State(app): State<AppState>,
     Json(scripts): Json<Scripts>,
 ) -> Result<axum::Json<Scripts>, Error> {
     check_enabled(&app)?;
-    scripts.store(&app.ctx).await?;
+    scripts.store(&app.ctx, visitor.id()).await?;
     Ok(axum::Json(scripts))
 }
 
-/// Grades the scripts that are kept, on keys of its own: about two seconds.
-#[utoipa::path(post, path = "/mine/grade", tag = "replays",
+/// Grades the scripts that the visitor keeps, on keys of its own: about two seconds, after those that came before.
+#[utoipa::path(post, path = "/mine/grade", tag = "replays", params(("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
         (status = 200, description = "Each grade, with what was seen; of a failure the race", body = GradeBody),
         (status = 403, description = "Replays are not enabled here"),
+        (status = 429, description = "This visitor's lock is being graded"),
     ))]
 pub(in crate::http) async fn grade(
+    visitor: Visitor,
     State(app): State<AppState>,
     Own(grading): Own<Grading>,
 ) -> Result<axum::Json<GradeBody>, Error> {
     check_enabled(&app)?;
+    let places = Arc::clone(&grading.places);
+    let graded_visitor = GradedVisitor::of(grading, visitor)?;
+    // Whoever hangs up here gives the place up.
+    let place = places
+        .acquire_owned()
+        .await
+        .map_err(|_| Error::Overloaded)?;
     let ctx = app.ctx.clone();
     // In a task of its own: a client that hangs up leaves no keys.
     let graded = app.ctx.tasks.spawn(async move {
-        let Ok(_alone) = grading.0.try_lock() else {
-            return Err(Error::Overloaded);
-        };
-        let scripts = stock::current_scripts(&ctx).await?;
+        let (_place, GradedVisitor(_, visitor)) = (place, &graded_visitor);
+        let scripts = stock::current_scripts(&ctx, visitor.id()).await?;
         let grades = own_lock::grade(&ctx, &scripts).await?;
         Ok(axum::Json(GradeBody { scripts, grades }))
     });

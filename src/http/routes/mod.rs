@@ -26,9 +26,10 @@ use super::{
     openapi::{self, Api},
     page,
 };
-use axum::Router;
+use axum::{Router, handler::Handler};
 use http::header;
 use std::future::ready;
+use tower_http::compression::CompressionLayer;
 use utoipa::{OpenApi, openapi::OpenApi as Document};
 use utoipa_axum::{
     router::{OpenApiRouter, UtoipaMethodRouter},
@@ -43,7 +44,7 @@ pub(super) fn router(app: &AppState) -> Router {
         // /openapi.json and /docs
         .merge(page::docs(openapi::ui(api).into()))
         // / and the files of the page
-        .fallback(page::file);
+        .fallback(page::file.layer(CompressionLayer::new()));
     let service = middleware::surround(app, routes, operating.with_state(app.clone()));
     middleware::called_by_name(app, service)
 }
@@ -100,8 +101,8 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(replays::routes::step))
         .routes(routes!(replays::routes::next))
         .routes(routes!(replays::routes::events))
-        .routes(routes!(replays::actors::play))
-        .routes(routes!(replays::actors::direct))
+        .routes(routes!(replays::routes::start_actor))
+        .routes(routes!(replays::routes::direct_actor))
         // a lock of one's own
         .routes(routes!(mine::read, mine::keep))
         .routes(routes!(mine::grade))

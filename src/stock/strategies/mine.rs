@@ -59,7 +59,7 @@ const STAGES: [(&str, &str, &str, &str); 5] = [
 ];
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let scripts = current_scripts(ctx).await?;
+    let scripts = current_scripts(ctx, job.visitor()).await?;
     let lock = || {
         let mine = Mine {
             acquire: Script::new(&scripts.acquire),
@@ -107,9 +107,9 @@ fn without_comments(script: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The scripts that are kept; until somebody has typed some, the first stage's.
-pub(crate) async fn current_scripts(ctx: &Ctx) -> Result<Scripts, Error> {
-    let kept = Scripts::load(ctx).await?;
+/// The scripts that this visitor keeps; until then the first stage's.
+pub(crate) async fn current_scripts(ctx: &Ctx, visitor: &str) -> Result<Scripts, Error> {
+    let kept = Scripts::load(ctx, visitor).await?;
     let first = || stages().next().map(|(_, scripts)| scripts);
     kept.or_else(first)
         .ok_or_else(|| Error::Internal("there is no stage".to_owned()))

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 use askama::Template;
-use modules::{import_map, timeline_style};
+use modules::{script, timeline_style};
 use serde_json::json;
 
 pub(super) fn html(found: &CourseResults) -> Result<String, Failure> {
@@ -35,7 +35,7 @@ struct Report<'a> {
     conditions: String,
     /// The races' events, for the page's script.
     races: String,
-    import_map: String,
+    script: String,
     timeline_style: String,
 }
 
@@ -102,13 +102,9 @@ impl<'a> Report<'a> {
             chapters,
             conditions: found.conditions.to_string(),
             races,
-            import_map: import_map("js/course-report/course-report.js"),
+            script: script("js/course-report/course-report.js"),
             timeline_style: timeline_style(),
         }
-    }
-
-    const fn command(&self) -> &'static str {
-        "course"
     }
 
     fn so(&self) -> usize {

@@ -35,7 +35,5 @@ if (lesson) {
   const [race] = lesson.deadlocks.length ? [] : races?.replays ?? [];
   if (race) showRaceButton(race, races.enabled);
 }
-// Preload all at once: by their imports alone they would come level by level.
-for (const link of /** @type {NodeListOf<HTMLLinkElement>} */ (document.querySelectorAll('link[rel="later"]'))) link.rel = 'modulepreload';
 const { begin } = await import('./page.js');
 begin(() => isPressed);

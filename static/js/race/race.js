@@ -18,7 +18,6 @@ import * as scheduler from './scheduler.js';
 import { followReplay } from './replay-events.js';
 import * as ninetyMinutes from '../lesson/ninety-minutes.js';
 import * as ownTimes from './own-times.js';
-import { spanOf } from '../timeline/layout.js';
 import { modelOf } from '../timeline/model.js';
 import { Picture, sentences } from '../timeline/picture.js';
 import { Player, addEvent, emptyRecording } from '../timeline/player.js';
@@ -36,22 +35,26 @@ import * as classGuesses from './class-guesses.js';
  *   cannot: Title | null, alone: boolean, actors: string[], cured_actors: string[], lasts_ms: number, cured_lasts_ms: number,
  *   scheduled: ScheduleOptions | null, cured_scheduled: ScheduleOptions | null, timed: boolean}} Race
  */
-/** A replay as the service reports it. @typedef {{id: string, lesson: string, cured: boolean, pace: string, state: string, events: string}} ActiveReplay */
+/** A replay as the service reports it. @typedef {{id: string, lesson: string, cured: boolean, pace: string, state: string, events: string, own: boolean}} ActiveReplay */
 /** @typedef {import('../timeline/player.js').Recording} Recording */
 /** @typedef {import('../timeline/model.js').Model} Model */
 /** The flaw or the cure. @typedef {{name: 'flaw' | 'cure', cured: boolean, picture: Picture, model: Model, modelled: string}} Half */
 
 const SLOWDOWNS = [1, 2, 10];
 const DOUBLE_MS = 500;
-/** The smallest scale of the two pictures; the second for a projector, whose letters are larger. */
-const [MIN_SCALE, MIN_SCALE_PROJECTED] = [0.65, 0.55];
+/** From the end to the verdict, and from the verdict to the explanation: one thing after the other is read. */
+const CLIMAX_MS = 800;
+/** The flaw's end stands this long before something is stopped again for the cure. */
+const BEFORE_CURE_MS = 3500;
+/** The smallest scale of the two pictures; on a projector words of 20 pixels and more at 1280 x 720. */
+const [MIN_SCALE, MIN_SCALE_PROJECTED] = [0.75, 0.667];
 /** Heights between and below the pictures: two captions and one line of explanation; one line of it. In sixteenths of the root's font size. */
 const [CAPTIONS_HEIGHT, EXPLANATION_HEIGHT] = [134, 27];
 /**
- * A picture shows a quarter more time than a race usually takes, in microseconds per millisecond; a longer one adds this share at a time,
- * so that the axis seldom moves.
+ * A picture shows a little more time than a race usually takes, in microseconds per millisecond; a longer one adds this share at a time,
+ * so that the axis seldom moves. Once it has ended the axis begins and ends with it.
  */
-const [SPAN_US_PER_MS, SPAN_STEP] = [1250, 0.25];
+const [SPAN_US_PER_MS, SPAN_STEP, SPAN_EDGE] = [1100, 0.15, 0.02];
 /** About how high each part of a picture is at full scale, in pixels. */
 const [LANE_HEIGHT, CARRY_HEIGHT, LOCK_HEIGHT, STEPS_HEIGHT, AXIS_HEIGHT] = [52, 20, 52, 32, 22];
 
@@ -67,6 +70,15 @@ const activeReplays = new Map();
 const recordings = new Map();
 /** The cure starts when the flaw is over. */
 let isCureNext = false;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let cureTimer;
+/** When verdicts and explanation may be shown, by the local clock. */
+const revealedAt = { flaw: 0, cure: 0, why: 0 };
+/** Whoever looks at this page has pressed the button. */
+let isPlayedHere = false;
+let wasStage = false;
+/** The next drawing shows the end of both pictures. */
+let isJustOver = false;
 let startedAt = 0;
 let onFinished = () => {};
 let lastFrame = '';
@@ -97,7 +109,7 @@ export async function loadRaces() {
   }
 }
 
-/** Joins active replays, whoever started them: after a reload, or in a second window. */
+/** Joins this visitor's active replays: after a reload, or in a second window. */
 export async function joinRunning() {
   if (!races.length) await loadRaces();
   if (activeReplays.size || disabledReason || !isShown()) return;
@@ -107,7 +119,7 @@ export async function joinRunning() {
 
 /** Joins one, unless scheduler.js plays it. @param {ActiveReplay} playing */
 function join(playing) {
-  if (activeReplays.has(keyOf(playing.lesson, playing.cured)) || ['fast', 'scheduler'].includes(playing.pace)) return;
+  if (!playing.own || activeReplays.has(keyOf(playing.lesson, playing.cured)) || ['fast', 'scheduler'].includes(playing.pace)) return;
   const recording = newRecording(playing.lesson, playing.cured);
   followEvents(playing, recording);
   if (shownRace?.lesson === playing.lesson) loadPlayer();
@@ -137,6 +149,7 @@ export function show(id, isScheduledOnly) {
     }
     scheduler.closePanel();
     ownTimes.closePanel();
+    isJustOver = true;
     loadPlayer();
     if (classGuesses.isAnyAsked() && shownRace && outcomeGuess.questionOf(shownRace)) askClass();
   }
@@ -176,6 +189,8 @@ export async function run(times) {
   scheduler.closePanel();
   if (!times) ownTimes.closePanel();
   startedAt = performance.now();
+  isPlayedHere = true;
+  if (isPhone()) $('race-run').parentElement.scrollIntoView({ block: 'start', behavior: 'instant' });
   for (const cured of [false, true]) recordings.delete(keyOf(shownRace.lesson, cured));
   isCureNext = shownRace.alone;
   await Promise.all((shownRace.alone ? [false] : [false, true]).map((cured) => start(/** @type {Race} */ (shownRace).lesson, cured, times)));
@@ -237,11 +252,16 @@ function finish(at, recording, ending, why) {
   Object.assign(recording, { live: false, ending, failed: ending ? '' : why });
   if (ending) sessionStore.set(`race ${at}`, recording);
   activeReplays.delete(at);
+  if (ending) revealInSteps(cured ? 'cure' : 'flaw');
   if (isCureNext && !cured && ending) {
-    start(lesson, true);
+    isCureNext = false;
+    activeReplays.set(keyOf(lesson, true), { id: '', lesson, cured: true, close: () => {} });
+    cureTimer = setTimeout(() => start(lesson, true), BEFORE_CURE_MS);
+    if (shownRace?.lesson === lesson) update();
     return;
   }
   isCureNext = false;
+  isJustOver = activeReplays.size === 0;
   if (ending && !ninetyMinutes.isFinished(lesson)) {
     ninetyMinutes.markFinished(lesson);
     if (ninetyMinutes.isFinished(lesson)) onFinished();
@@ -253,6 +273,13 @@ function finish(at, recording, ending, why) {
   } else draw();
 }
 
+/** The verdict comes after the last event, the explanation after the verdict. @param {'flaw' | 'cure'} name */
+function revealInSteps(name) {
+  revealedAt[name] = performance.now() + CLIMAX_MS;
+  revealedAt.why = performance.now() + 2 * CLIMAX_MS;
+  for (const n of [1, 2]) setTimeout(draw, n * CLIMAX_MS + 1);
+}
+
 /** @param {import('../timeline/events.js').ReplayEvent} [event] */
 function update(event) {
   player.recording = combinedRecording();
@@ -261,6 +288,9 @@ function update(event) {
 
 export function cancel() {
   isCureNext = false;
+  clearTimeout(cureTimer);
+  for (const [at, { id, cured }] of activeReplays) if (!id && cured && shownRace?.alone) activeReplays.delete(at);
+  redrawAll();
   for (const { id } of activeReplays.values()) if (id) api.cancelReplay(id).catch((error) => admin.askForToken(error, $('race-admin'), cancel));
 }
 
@@ -274,12 +304,17 @@ function step(by, isFine) {
 
 /** Draws each frame; the rest only when it changes. */
 function draw() {
-  if (!shownRace || $('race').hidden) return;
+  if (!shownRace || $('race').hidden) {
+    document.documentElement.removeAttribute('data-stage');
+    return;
+  }
+  setStage(halves.some(({ cured }) => recordingOf(cured)) && !scheduler.isOpen() && !ownTimes.isOpen());
   const models = halves.map((half) => modelFor(half, /** @type {Race} */ (shownRace)));
   const { lasts_ms: flaw, cured_lasts_ms: cure } = shownRace;
   const timed = recordingOf(false)?.timed;
-  const span = spanFor(models, timed ? ownTimes.SPAN_US : SPAN_US_PER_MS * Math.max(flaw, cure));
+  const { begin, span } = timeShown(models, timed ? ownTimes.SPAN_US : SPAN_US_PER_MS * Math.max(flaw, cure), timed === true);
   frame(shownRace);
+  const dense = isProjected();
   const scale = scaleOf(models);
   const isPlaying = isPlayingShown();
   $('times').style.setProperty('--scale', String(scale));
@@ -288,19 +323,37 @@ function draw() {
     $(`race-${half.name}-part`).hidden = !recording;
     sentCommands.draw($(`race-${half.name}-lines`), recording?.events ?? [], player.cursor);
     if (!recording) continue;
-    half.picture.draw(half.model, player.cursor, { live: recording.live, moves: player.isPlaying || player.isFollowing, scaled: !recording.stepped, span, scale });
+    // The flaw's end stays while its cure is played after it.
+    const cursor = isPlaying && player.isFollowing && !recording.live ? Math.max(player.cursor, half.model.end) : player.cursor;
+    half.picture.draw(half.model, cursor, { live: recording.live, moves: player.isPlaying || player.isFollowing || isJustOver, scaled: !recording.stepped, begin, span, scale, dense });
     // What is below does not move while lanes are added.
     $(`race-${half.name}`).style.minHeight = isPlaying ? `${Math.max(half.picture.host.offsetHeight, heightOf(half.model) * scale * rootUnit())}px` : '';
-    const caption = half.model.captions.findLast((c) => c.at <= player.cursor)?.[currentLanguage()] ?? '';
+    const caption = half.model.captions.findLast((c) => c.at <= cursor)?.[currentLanguage()] ?? '';
     setText($(`race-${half.name}-say`), caption);
-    const over = recording.ending && player.cursor >= half.model.end;
+    const over = recording.ending && cursor >= half.model.end && performance.now() >= revealedAt[half.name];
     $(`race-${half.name}-end`).classList.toggle('later', !over && !recording.failed);
   }
   setText($('race-at'), t('at', (player.cursor / 1e6).toFixed(2)));
   setText($('race-play'), player.isPlaying ? '❚❚' : '▶');
   $('race-play').setAttribute('aria-label', t(player.isPlaying ? 'pause' : 'play'));
-  const done = halves.every(({ cured, model }) => recordingOf(cured)?.ending && player.cursor >= model.end);
-  $('race-why').classList.toggle('later', !done);
+  isJustOver &&= document.body.dataset.first != null;
+  const isOver = (/** @type {Half} */ { cured, model }) => recordingOf(cured)?.ending != null && (player.cursor >= model.end || (isPlaying && player.isFollowing));
+  const isTold = performance.now() >= revealedAt.why;
+  $('race-why').classList.toggle('later', !isTold || !(shownRace.alone ? isOver(halves[0]) : halves.every(isOver)));
+  const isEnded = isTold && !isPlaying && halves.every(isOver);
+  if (isEnded && !$('race').classList.contains('ended')) showEnd();
+  $('race').classList.toggle('ended', isEnded);
+}
+
+/** With `data-stage` a projector shows little beside the pictures. @param {boolean} isOn */
+function setStage(isOn) {
+  if (document.documentElement.toggleAttribute('data-stage', isOn) !== wasStage) [wasStage, lastFrame, picturesTop] = [isOn, '', 0];
+}
+
+/** A phone is scrolled once so that the explanation is in sight. */
+function showEnd() {
+  if (isPhone() && $('race-why').getBoundingClientRect().bottom > innerHeight && isPlayedHere) $('race-why').scrollIntoView({ block: 'end', behavior: 'instant' });
+  isPlayedHere = false;
 }
 
 /** @param {Half} half @param {Race} its */
@@ -332,16 +385,26 @@ const rootUnit = () => parseFloat(getComputedStyle(document.documentElement).fon
 function scaleOf(models) {
   const over = halves.every(({ cured }) => recordingOf(cured)?.ending);
   const high = halves.reduce((sum, { picture }, i) => sum + (over && picture.naturalHeight ? picture.naturalHeight : heightOf(models[i])), 0);
-  const least = document.documentElement.hasAttribute('data-projector') ? MIN_SCALE_PROJECTED : MIN_SCALE;
+  const least = isProjected() ? MIN_SCALE_PROJECTED : MIN_SCALE;
   const between = CAPTIONS_HEIGHT + (over ? Math.max(0, $('race-why').offsetHeight / rootUnit() - EXPLANATION_HEIGHT) : 0);
   return Math.max(least, Math.min(1, ((innerHeight - picturesTop) / rootUnit() - between) / high));
 }
 
-/** How much time both show: the usual span, or in steps more. @param {Model[]} models @param {number} usual */
-function spanFor(models, usual) {
-  const end = Math.max(...models.map((model) => spanOf(model.end, false)));
-  return usual * (1 + SPAN_STEP * Math.max(0, Math.ceil((end / usual - 1) / SPAN_STEP)));
+/** The time that both show: once they have ended, theirs; before, the usual span, or in steps more. @param {Model[]} models @param {number} usual @param {boolean} timed */
+function timeShown(models, usual, timed) {
+  const end = Math.max(...models.map((model) => model.end));
+  if (!timed && halves.every(({ cured }) => recordingOf(cured) && !recordingOf(cured)?.live)) {
+    const first = Math.min(...models.filter((model) => model.moments.length).map((model) => model.begin));
+    const begin = Math.max(0, first - (end - first) * SPAN_EDGE);
+    return { begin, span: Math.max((end - begin) * (1 + SPAN_EDGE), 1000) };
+  }
+  return { begin: 0, span: usual * (1 + SPAN_STEP * Math.max(0, Math.ceil((end * (1 + SPAN_EDGE) / usual - 1) / SPAN_STEP))) };
 }
+
+/** As in style.css. */
+const isPhone = () => matchMedia('(max-width: 52rem)').matches;
+
+const isProjected = () => document.documentElement.hasAttribute('data-projector');
 
 /** Draws title, buttons and verdicts. @param {Race} its */
 function frame(its) {
@@ -375,7 +438,7 @@ function frame(its) {
   $('race').classList.toggle('playing', activeReplays.size > 0);
   scheduler.frame(its, activeReplays.size > 0 || cannot);
   ownTimes.frame(its, activeReplays.size > 0, Boolean(disabledReason) || its.cannot != null);
-  if (!isPlaying || !picturesTop) picturesTop = $('race-run').parentElement.getBoundingClientRect().bottom + scrollY;
+  if (!isPlaying || !picturesTop) picturesTop = isPhone() ? $('race-run').parentElement.offsetHeight : Math.max(...['claim', 'race-run'].map((id) => $(id).parentElement.getBoundingClientRect().bottom)) + scrollY;
   wokenWaiters.draw(both.map((one) => one?.events ?? []));
 }
 

@@ -1,5 +1,5 @@
 /**
- * The active run, whoever started it, and the last result of each strategy.
+ * This visitor's run, in the queue or under way, and the last result of each strategy.
  *
  * The service decides (GET /runs/current); the stream is only faster. So after a reload, a lost connection or in a second window the page
  * asks and joins the active run.
@@ -19,14 +19,15 @@ import { errorText } from '../shared/language.js';
  *   p50_ms: number | null, p99_ms: number | null, instances: Record<string, number>, lanes?: import('../timeline/run-model.js').Stays}} Snapshot
  */
 /**
- * @typedef {{id: string | null, plan: Plan, state: 'starting' | 'running' | 'done' | 'cancelled' | 'failed', snapshot: Snapshot,
- *   shelf: number | null, row: Record<string, any> | null, paces: number[], by?: string, instance?: string, lost?: boolean, detail?: string, vanished?: boolean}} Run
+ * @typedef {{id: string | null, plan: Plan, state: 'starting' | 'waiting' | 'running' | 'done' | 'cancelled' | 'failed', snapshot: Snapshot,
+ *   shelf: number | null, row: Record<string, any> | null, paces: number[], by?: string, instance?: string, lost?: boolean, detail?: string, vanished?: boolean,
+ *   position?: number, starts_in_ms?: number}} Run
  */
 
 /** @param {{strategy: string, target: string}} plan */
 const keyOf = (plan) => `${plan.strategy} ${plan.target}`;
 
-/** A run of another instance is not visible here: ask again after this. */
+/** As many as may wait do so: ask again after this. */
 const RETRY_MS = 300;
 
 export class Runs {
@@ -73,16 +74,15 @@ export class Runs {
     this.active = { id: null, plan, state: 'starting', snapshot, shelf: plan.count, row: null, paces: [] };
     this.#onChange();
     try {
-      const { id, instance } = await api.startRun(plan);
-      this.#join({ ...this.active, id, instance, state: 'running' });
+      const { id, instance, state, position, starts_in_ms } = await api.startRun(plan);
+      this.#join({ ...this.active, id, instance, state, position, starts_in_ms });
       this.#onChange();
       return true;
     } catch (caught) {
       const error = /** @type {any} */ (caught);
       const starting = this.active;
       this.active = null;
-      if (error.status === 409) await this.refresh();
-      // A run of another instance is not visible here.
+      if (error.status === 429) await this.refresh();
       if (!this.active && starting) this.#store({ ...starting, state: 'failed', detail: error.status ? errorText(error) : undefined });
       this.#onChange();
       if (!this.active) throw error;
@@ -104,7 +104,7 @@ export class Runs {
           return run.state === 'done' ? run.row : null;
         }
       } catch (error) {
-        if (/** @type {any} */ (error).status !== 409) throw error;
+        if (/** @type {any} */ (error).status !== 429) throw error;
         await new Promise((resolve) => { setTimeout(resolve, RETRY_MS); });
       }
     }
@@ -124,12 +124,14 @@ export class Runs {
   async refresh() {
     if (this.active?.state === 'starting') return;
     const askedId = this.active?.id;
-    const now = await api.currentRun();
+    const current = await api.currentRun();
+    const now = current?.own ? current : null;
     const known = this.active;
     // Meanwhile the stream or a click may have moved on to a newer run.
     if (known?.id !== askedId) return;
-    if (now?.state === 'running') {
+    if (now?.state === 'running' || now?.state === 'waiting') {
       if (known?.id !== now.id) this.#join({ ...now, paces: [] });
+      else if (this.active) Object.assign(this.active, { state: now.state, position: now.position, starts_in_ms: now.starts_in_ms });
     } else {
       if (known && now?.id !== known.id) this.#store({ ...known, state: 'failed', vanished: true });
       if (now) this.#store({ detail: known?.detail, ...now, paces: known && known.id === now.id ? known.paces : this.#pacesOf(now) });
@@ -155,7 +157,7 @@ export class Runs {
       progress: ({ shelf, ...snapshot }) => {
         if (!this.active) return;
         const pace = paceBetween(this.active.snapshot, snapshot);
-        this.active = { ...this.active, snapshot, shelf: shelf ?? this.active.shelf, lost: false };
+        this.active = { ...this.active, state: snapshot.samples ? 'running' : this.active.state, snapshot, shelf: shelf ?? this.active.shelf, lost: false };
         if (pace != null) this.active.paces = [...this.active.paces, pace].slice(-MAX_PACES);
         this.#onChange();
       },

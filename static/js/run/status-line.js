@@ -19,6 +19,7 @@ import { expectedSeconds, prediction } from './prediction.js';
  */
 export function statusSentence({ strategy, settings, run, stale, down, dead }) {
   if (run?.state === 'starting') return t('starting');
+  if (run?.state === 'waiting') return t('queued', run.position ?? 1, Math.ceil((run.starts_in_ms ?? 0) / 1000));
   if (run?.state === 'running') return runningSentence(run, dead);
   if (!settings) return t('wrongField');
   if (down.length) return t('waitsFor', serverNames(down));

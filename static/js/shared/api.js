@@ -1,5 +1,7 @@
 /** The service's routes that the page uses: only requests, no drawing. */
 
+import { visitorId } from './visitor.js';
+
 const SHORT_TIMEOUT_MS = 2000;
 
 let token = '';
@@ -26,7 +28,7 @@ export class ApiError extends Error {
  */
 async function request(path, { method = 'GET', body, accept = [], soon = false, stays = false } = {}) {
   /** @type {Record<string, string>} */
-  const headers = { accept: 'application/json' };
+  const headers = { accept: 'application/json', 'x-visitor': visitorId };
   if (body) headers['content-type'] = 'application/json';
   if (token) headers.authorization = `Bearer ${token}`;
   const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body), cache: 'no-store', keepalive: stays, signal: soon ? AbortSignal.timeout(SHORT_TIMEOUT_MS) : null });

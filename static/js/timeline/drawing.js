@@ -93,12 +93,14 @@ export class Drawing {
     this.#names.classList.toggle('over', left > 0);
   }
 
+  /** @param {number} at */
+  xOf(at) {
+    return this.#scene ? Math.min(this.#scene.x(at), this.#scene.width) : 0;
+  }
+
   /** The moment at this x. @param {number} x */
   timeAt(x) {
-    const scene = this.#scene;
-    if (!scene) return 0;
-    const [begin, second] = [scene.x(0), scene.x(1e6)];
-    return Math.max(0, ((x - begin) / (second - begin)) * 1e6);
+    return this.#scene ? Math.max(0, this.#scene.timeAt(x)) : 0;
   }
 
   /** @param {string} key @param {string} text */
@@ -132,7 +134,8 @@ export class Drawing {
   /** @param {import('./layout.js').LaneShape} lane @param {Name} name @param {Element} spans @param {Element} marks @param {number} i */
   #lane(lane, name, spans, marks, i) {
     const u = this.#unit;
-    const [middle, height] = [lane.bar + 10 * u, 20 * u];
+    const height = /** @type {Scene} */ (this.#scene).barHeight;
+    const middle = lane.bar + height / 2;
     const box = (/** @type {{x: number, width: number}} */ s, /** @type {Record<string, any>} */ with_) => svg('rect', { x: s.x, width: s.width, y: lane.bar, height, 'data-actor': lane.actor, ...with_ });
     const bars = lane.bars.map((bar) => (['waits', 'leaves'].includes(bar.kind)
       ? svg('line', { class: bar.within ? 'waits within' : bar.kind, 'data-kind': bar.kind, x1: bar.x, x2: bar.x + bar.width, y1: middle, y2: middle })
@@ -144,7 +147,7 @@ export class Drawing {
     const still = stopped.map((bar) => box(bar, { class: 'stopped', 'data-kind': 'stopped' }));
     spans.append(...others, ...within, ...stopped.map((bar) => box(bar, { class: 'pale' })), ...red, ...still);
     const inside = lane.bars.filter((bar) => bar.text)
-      .map((bar) => this.#mark(bar.at, svg('text', { class: 'label', x: bar.x + 12 * u, y: middle + 7 * u }, bar.text)));
+      .map((bar) => this.#mark(bar.at, svg('text', { class: 'label', x: bar.x + 12 * u, y: middle + 6 * u }, bar.text)));
     const dots = lane.dots.map((dot) => this.#mark(dot.at, svg('circle', {
       class: `dot-${dot.event === 'read' || dot.event === 'checked' ? 'open' : 'full'}${dot.red ? ' red' : ''}`, cx: dot.x, cy: middle, r: 6 * u, 'data-event': dot.event, 'data-actor': lane.actor,
     })));
@@ -153,9 +156,9 @@ export class Drawing {
       .map((label) => this.#mark(label.parts[0].at, svg('line', { class: 'thread', x1: label.x, x2: label.x, y1: lane.bar - LINE * u * label.row, y2: lane.bar })));
     const base = (/** @type {number} */ row) => lane.bar - 6 * u - LINE * u * row;
     // Without a row of labels above it, the name is beside the bar.
-    const first = lane.bar > lane.top ? base(0) : lane.bar + 16 * u;
+    const first = lane.bar > lane.top ? base(0) : lane.bar + height - 4 * u;
     marks.append(...inside, ...threads, ...this.#carries(lane), ...dots, ...this.#words(lane.labels, base));
-    this.#name(name, `lane-${i}`, first, lane.bar + 16 * u);
+    this.#name(name, `lane-${i}`, first, lane.bar > lane.top ? first + LINE * u * 0.95 : lane.bar + height - 4 * u);
   }
 
   /** @param {import('./layout.js').LockShape} lock @param {Name} name @param {Element} spans @param {Element} marks @param {number} i */
@@ -197,7 +200,7 @@ export class Drawing {
   /** A stale value: from its read to the write that uses it, below the bar. @param {import('./layout.js').LaneShape} lane */
   #carries(lane) {
     const u = this.#unit;
-    const base = lane.bar + 20 * u;
+    const base = lane.bar + /** @type {Scene} */ (this.#scene).barHeight;
     return lane.carries.flatMap(({ from, at, to, text }) => [
       this.#mark(at, svg('path', {
         class: 'carry', 'data-kind': 'carry',

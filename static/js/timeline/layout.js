@@ -23,6 +23,8 @@ import { leftAt } from './lock-lanes.js';
  * @property {number} height
  * @property {number} gutter where time begins
  * @property {(at: number) => number} x
+ * @property {(x: number) => number} timeAt
+ * @property {number} barHeight
  * @property {LaneShape[]} lanes
  * @property {LockShape[]} locks
  * @property {StepShape | null} shelf
@@ -37,15 +39,19 @@ import { leftAt } from './lock-lanes.js';
  * @property {number} width
  * @property {number} shown the visible part of it
  * @property {number} unit a sixteenth of the root's font size
+ * @property {number} begin the first moment shown, in microseconds
  * @property {number} span the time shown, in microseconds
+ * @property {boolean} dense thinner bars, for a projector
  * @property {(text: string, bold: boolean) => number} measure
  * @property {import('./model.js').Model} model
  * @property {{tick: (e: any) => string, arrow: (a: any) => string, seconds: (s: number) => string, stopped: string, comma: string}} words
  */
 
-/** Heights in units: a line of words, a bar, a wedge, a place in the queue, the gap between lanes, the arc of a stale value. */
-const [LINE, BAR, WEDGE, PLACE, GAP, ARC] = [22, 20, 36, 22, 9, 20];
-const [GUTTER, NARROW] = [172, 120];
+/** Heights in units: a line of words, a place in the queue, the arc of a stale value. */
+const [LINE, PLACE, ARC] = [22, 22, 20];
+/** Heights in units of a bar, a wedge, and the gap between lanes: usually, and on a projector, where the words get the room. */
+const [ROOMY, DENSE] = [{ BAR: 20, WEDGE: 36, GAP: 9 }, { BAR: 14, WEDGE: 26, GAP: 4 }];
+const [GUTTER, NARROW] = [172, 76];
 /** The events that are messages to the store, and those to the lock's server. */
 const [TO_SHELF, TO_LOCK] = [['read', 'written'], ['checked', 'deleted', 'lost', 'released']];
 /** A narrower screen has less room for names. */
@@ -54,10 +60,13 @@ const PHONE = 600;
 const EDGE = 64;
 
 /** @param {Room} room @returns {Scene} */
-export function sceneOf({ width, shown, unit, span, measure, model, words }) {
+export function sceneOf({ width, shown, unit, begin, span, dense, measure, model, words }) {
+  const { BAR, WEDGE, GAP } = dense ? DENSE : ROOMY;
   const gutter = (shown < PHONE * unit ? NARROW : GUTTER) * unit;
   const [from, to] = [gutter, width - EDGE * unit];
-  const x = (/** @type {number} */ at) => from + ((to - from) * at) / span;
+  // What was before is at the edge.
+  const x = (/** @type {number} */ at) => Math.max(from, from + ((to - from) * (at - begin)) / span);
+  const timeAt = (/** @type {number} */ place) => begin + ((place - from) / (to - from)) * span;
   const u = (/** @type {number} */ n) => n * unit;
   const crossing = model.arrows.map((arrow) => x(arrow.at));
   const placeWords = (/** @type {Wanted[]} */ wanted, /** @type {number[]} */ lines) => placeLabels(joinClose(wanted, u(10)), { from: from - u(4), to: width, lines, measure, comma: words.comma });
@@ -127,8 +136,8 @@ export function sceneOf({ width, shown, unit, span, measure, model, words }) {
     const to = TO_SHELF.includes(event.event) ? shelf && shelf.base - u(LINE) : TO_LOCK.includes(event.event) && locks.length === 1 ? locks[0].base - locks[0].height : null;
     return to ? [{ x: x(at), from: lanes[i].bar + u(BAR), to, at, actor: lane.actor, event: event.event }] : [];
   }));
-  const axis = seconds(span).map((s) => ({ x: x(s * 1e6), text: words.seconds(s) }));
-  return { width, height: y + u(LINE), gutter, x, lanes, locks, shelf, row, arrows, messages, axis };
+  const axis = seconds(begin, span).map((s) => ({ x: x(s * 1e6), text: words.seconds(s) }));
+  return { width, height: y + u(LINE), gutter, x, timeAt, barHeight: u(BAR), lanes, locks, shelf, row, arrows, messages, axis };
 }
 
 /** Owners that share a lock begin at one place: their names stand beside each other. @param {import('./model.js').Wedge[]} wedges @param {Parameters<typeof wedgeShape>[1]} room */
@@ -166,11 +175,12 @@ function wedgeShape(wedge, { x, base, height, measure, unit }) {
   return { points: points.join(' '), owner: wedge.owner, x: x(wedge.from), width: x(wedge.to) - x(wedge.from), texts };
 }
 
-/** The marks of the axis: few and round. @param {number} span */
-function seconds(span) {
+/** The marks of the axis: few and round. @param {number} begin @param {number} span */
+function seconds(begin, span) {
   const all = span / 1e6;
   const step = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20].find((s) => all / s <= 8) ?? 60;
-  return Array.from({ length: Math.floor(all / step) + 1 }, (_, i) => Math.round(i * step * 1e5) / 1e5);
+  const first = Math.ceil(begin / 1e6 / step);
+  return Array.from({ length: Math.floor((begin / 1e6 + all) / step) - first + 1 }, (_, i) => Math.round((first + i) * step * 1e5) / 1e5);
 }
 
 /** How much time the picture shows: a little more than there is; while more may come, in steps. @param {number} end @param {boolean} live */

@@ -6,7 +6,7 @@
  * 3. The shelf and the row's fencing token are steps.
  * 4. A foreign release, and a refusal by the row, is an arrow.
  * 5. A write based on a read that another write has made stale carries a stale value, from the other write to its own.
- * 6. A caption stands from the moment when the last of what it describes has happened.
+ * 6. A caption stands from the moment when the last of the events that it names has happened.
  *
  * All times are in microseconds since the replay began. Read on in actor-lanes.js and layout.js.
  */
@@ -34,6 +34,7 @@ import { locksOf } from './lock-lanes.js';
 /**
  *
  * @typedef {object} Model
+ * @property {number} begin the first moment of an actor
  * @property {number} end the last moment
  * @property {Lane[]} lanes
  * @property {LockLane[]} locks
@@ -65,10 +66,10 @@ export function modelOf(events, now = 0, room = 1, { live = false, actors = [] }
   const shelf = sells ? shelfOf(all) : [];
   const lanes = lanesOf(all, end, shelf, room, actors);
   return {
-    end, lanes, shelf, row,
+    begin: all.find(isActor)?.t_us ?? 0, end, lanes, shelf, row,
     locks: locksOf(all, end),
     arrows: all.flatMap(arrowsOf),
-    captions: captionsOf(all, live),
+    captions: captionsOf(all, live ? end : Infinity),
     moments: [...new Set(all.map((e) => e.t_us))],
   };
 }
@@ -110,20 +111,31 @@ function arrowsOf(e) {
   return [];
 }
 
-/** Too frequent, or too quiet, to delay a caption. */
-const INCIDENTAL = ['refused', 'waits', 'renew', 'renewed', 'retries', 'queue', 'woken'];
-/** A step longer than this has its caption at its beginning. */
-const MAX_CAPTION_DELAY_US = 1_500_000;
+/** These come by themselves: no caption is about them unless it names them. */
+const INCIDENTAL = ['start', 'refused', 'waits', 'renew', 'renewed', 'retries', 'queue', 'woken'];
+/** The events that the words of a caption name, and its first one of each is waited for. @type {[RegExp, string[]][]} */
+const NAMED_EVENTS = [
+  [/拿到|进来|进去|进了|抢到/, ['locked', 'taken', 'entered']], [/读|看/, ['read', 'checked']], [/写/, ['written', 'refused-by-row', 'conflict']],
+  [/提交/, ['committed']], [/删|释放|解锁/, ['deleted', 'released', 'lost']], [/到期/, ['expired']], [/续/, ['renewed']], [/停/, ['stopped']], [/醒|接着/, ['continued']],
+];
+/** What happens later after the first event of a step is told by the picture. */
+const CAPTION_STEP_US = 1_500_000;
 
-/** Each caption stands at the last event that it describes; the last one is not there yet while the replay goes on. @param {ReplayEvent[]} all @param {boolean} live @returns {Caption[]} */
-function captionsOf(all, live) {
+/** Each caption stands at the last event that it names, and not before. @param {ReplayEvent[]} all @param {number} now @returns {Caption[]} */
+function captionsOf(all, now) {
   const captionIndexes = all.flatMap((e, i) => (e.actor === 'step' ? [i] : []));
   return captionIndexes.flatMap((i, n) => {
     const next = captionIndexes[n + 1];
-    if (next == null && live) return [];
-    const about = all.slice(i + 1, next).filter((e) => !INCIDENTAL.includes(e.event)).map((e) => e.t_us);
-    const at = about.findLast((t) => t - about[0] <= MAX_CAPTION_DELAY_US) ?? all[next ?? i].t_us;
-    return [{ ...captionOf(all[i]), at }];
+    const caption = captionOf(all[i]);
+    const events = all.slice(i + 1, next);
+    const told = events.filter((e) => !INCIDENTAL.includes(e.event) && e.actor !== 'stock');
+    const first = (told[0] ?? events[0])?.t_us;
+    const kinds = NAMED_EVENTS.filter(([words]) => words.test(caption.zh)).map(([, names]) => names);
+    const named = kinds.map((names) => events.find((e) => names.includes(e.event) && e.t_us - first <= CAPTION_STEP_US)?.t_us);
+    const found = named.filter((at) => at != null);
+    const isWhole = next != null || now === Infinity || (first != null && (kinds.length ? found.length === kinds.length : true)) || now - first > CAPTION_STEP_US;
+    const at = found.length ? Math.max(...found) : first ?? all[next ?? i].t_us;
+    return isWhole ? [{ ...caption, at }] : [];
   });
 }
 

@@ -10,6 +10,10 @@ import { stateAt } from './state-at-moment.js';
 
 /** A narrower timeline cannot be read: it is scrolled. */
 const MIN_WIDTH = 860;
+/** The same on a phone. */
+const PHONE_WIDTH = 640;
+/** Room for the words beside the cursor, in sixteenths of the root's font size. */
+const WORDS_AHEAD = 120;
 /** A shorter picture has its times in ms. */
 const SHOW_MS_BELOW_US = 400_000;
 const pen = /** @type {CanvasRenderingContext2D} */ (document.createElement('canvas').getContext('2d'));
@@ -31,38 +35,41 @@ export class Picture {
 
   /**
    * `live`: more may come; `moves`: keep the moving cursor in sight; `scaled`: its times are real; `span`: the time shown, where another
-   * picture has the same; `scale`: smaller than 1 so that two pictures fit.
-   * @param {Model} model @param {number} cursor in microseconds @param {{live: boolean, moves: boolean, scaled: boolean, span?: number, scale?: number}} how
+   * picture has the same; `begin`: its first moment; `scale`: smaller than 1 so that two pictures fit; `dense`: see layout.js.
+   * @param {Model} model @param {number} cursor in microseconds @param {{live: boolean, moves: boolean, scaled: boolean, span?: number, begin?: number, scale?: number, dense?: boolean}} how
    */
-  draw(model, cursor, { live, moves, scaled, span = spanOf(model.end, live), scale = 1 }) {
+  draw(model, cursor, { live, moves, scaled, span = spanOf(model.end, live), begin = 0, scale = 1, dense = false }) {
     const style = getComputedStyle(this.host);
     const root = parseFloat(getComputedStyle(document.documentElement).fontSize) * scale;
     this.host.style.setProperty('--scale', String(scale));
     const unit = root / 16;
-    const width = Math.max(this.host.clientWidth, MIN_WIDTH * unit);
+    const isPhone = this.host.clientWidth < PHONE_WIDTH * unit;
+    const width = Math.max(this.host.clientWidth, (isPhone ? PHONE_WIDTH : MIN_WIDTH) * unit);
     const names = this.#names(model, cursor);
-    const now = JSON.stringify([scaled, width, unit, span, t('language'), names.lanes.map((lane) => lane.detail)]);
+    const now = JSON.stringify([scaled, width, unit, begin, span, dense, t('language'), names.lanes.map((lane) => lane.detail)]);
     if (model !== this.#model || now !== this.#shown) {
       const measure = (/** @type {string} */ text, /** @type {boolean} */ bold) => {
         pen.font = `${bold ? 700 : 400} ${1.25 * root}px ${style.fontFamily}`;
         return pen.measureText(text).width;
       };
       const words = { tick: (/** @type {any} */ e) => t('tick', e), arrow: (/** @type {any} */ a) => t('arrow', a), seconds: (/** @type {number} */ s) => (scaled ? (span < SHOW_MS_BELOW_US ? `${Math.round(s * 1e5) / 100} ms` : `${s} s`) : s === 0 ? t('unscaled') : ''), stopped: t('laneNow', 'stopped'), comma: t('comma') };
-      const scene = sceneOf({ width, shown: this.host.clientWidth, unit, span, measure, model, words });
+      const scene = sceneOf({ width, shown: this.host.clientWidth, unit, begin, span, dense, measure, model, words });
       this.naturalHeight = scene.height / unit;
       this.#drawing.drawScene(scene, names, unit, t('comma'));
       [this.#model, this.#shown] = [model, now];
     }
     // At the end everything is shown, and no cursor covers the last words.
     this.host.classList.toggle('still', !live && cursor >= model.end);
-    const x = this.#drawing.moveCursor(cursor, names);
-    this.#follow(x, width, moves);
+    this.#drawing.moveCursor(cursor, names);
+    // A picture that has ended before the other one shows its own end.
+    if (moves && width > this.host.clientWidth) this.#follow(this.#drawing.xOf(Math.min(cursor, model.end)), unit);
   }
 
-  /** @param {number} x @param {number} width @param {boolean} moves */
-  #follow(x, width, moves) {
+  /** Keeps the cursor in sight, and the words beside it. @param {number} x @param {number} unit */
+  #follow(x, unit) {
     const { clientWidth, scrollLeft } = this.host;
-    if (moves && width > clientWidth && (x < scrollLeft || x > scrollLeft + clientWidth)) this.host.scrollLeft = x - clientWidth / 2;
+    const ahead = WORDS_AHEAD * unit;
+    if (x < scrollLeft + ahead || x + ahead > scrollLeft + clientWidth) this.host.scrollLeft = x + ahead - clientWidth;
   }
 
   /** The moment below a point of the screen. @param {number} clientX */

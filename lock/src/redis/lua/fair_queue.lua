@@ -56,6 +56,6 @@ end
 -- Tells only the head that the lock is free.
 local function wake(head)
   if head and redis.call('exists', KEYS[1]) == 0 then
-    redis.pcall('publish', KEYS[4] .. ':' .. head, '0')
+    tell(KEYS[4] .. ':' .. head, '0')
   end
 end

@@ -8,5 +8,5 @@ end
 if redis.call('del', KEYS[1]) == 0 then
   return 0
 end
-redis.pcall('publish', KEYS[2], ARGV[1])
+tell(KEYS[2], ARGV[1])
 return 1

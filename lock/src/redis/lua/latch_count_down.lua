@@ -13,5 +13,5 @@ redis.call('del', KEYS[1])
 redis.call('incr', KEYS[2])
 -- A waiter looks more often than once a day.
 redis.call('pexpire', KEYS[2], 86400000)
-redis.pcall('publish', ARGV[1], '0')
+tell(ARGV[1], '0')
 return 0

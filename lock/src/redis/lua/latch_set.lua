@@ -8,5 +8,5 @@ end
 redis.call('set', KEYS[1], ARGV[1])
 -- A waiter may wait for the next opening, however long that takes.
 redis.call('persist', KEYS[2])
-redis.pcall('publish', ARGV[2], '1')
+tell(ARGV[2], '1')
 return 1

@@ -29,12 +29,12 @@ end
 local message = reads and '0' or '1'
 if longest <= 0 then
   redis.call('del', KEYS[1])
-  redis.pcall('publish', KEYS[2], message)
+  tell(KEYS[2], message)
   return given_back
 end
 redis.call('pexpire', KEYS[1], longest)
 if not reads then
   redis.call('hset', KEYS[1], 'mode', 'read')
-  redis.pcall('publish', KEYS[2], message)
+  tell(KEYS[2], message)
 end
 return given_back

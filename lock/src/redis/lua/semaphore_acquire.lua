@@ -11,7 +11,7 @@ if not free and tonumber(ARGV[3]) > 0 then
   free = tonumber(ARGV[3])
   redis.call('set', KEYS[1], ARGV[3])
   redis.call('del', KEYS[2])
-  redis.pcall('publish', KEYS[4], ARGV[3])
+  tell(KEYS[4], ARGV[3])
 end
 if not free or free < tonumber(ARGV[1]) then
   return nil

@@ -13,5 +13,5 @@ redis.call('hdel', KEYS[2], ARGV[1])
 if redis.call('exists', KEYS[1]) == 0 then
   return 0
 end
-redis.pcall('publish', KEYS[4], redis.call('incrby', KEYS[1], permits))
+tell(KEYS[4], redis.call('incrby', KEYS[1], permits))
 return 1

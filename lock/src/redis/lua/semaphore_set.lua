@@ -8,5 +8,5 @@ if redis.call('exists', KEYS[1]) == 1 then
 end
 redis.call('set', KEYS[1], ARGV[1])
 redis.call('del', KEYS[2])
-redis.pcall('publish', KEYS[3], ARGV[1])
+tell(KEYS[3], ARGV[1])
 return 1

@@ -1,6 +1,7 @@
 //! One Redis, and the kinds of locks on it.
 
 pub(crate) mod access;
+pub(crate) mod cluster;
 pub(crate) mod cuts;
 pub(crate) mod fair;
 pub(crate) mod faults;
@@ -10,6 +11,7 @@ pub(crate) mod holds;
 pub(crate) mod java_watchdog;
 pub(crate) mod latch;
 pub(crate) mod own;
+pub(crate) mod own_cluster;
 pub(crate) mod permits;
 pub(crate) mod rate;
 pub(crate) mod read_write;

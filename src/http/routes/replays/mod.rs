@@ -1,9 +1,16 @@
-//! Replays in progress. An instance plays one at a time, or a race beside its cure, and besides a few whose schedule a
-//! person decides.
+//! Replays in progress. Those of all visitors run side by side, each on a product of its own; one that breaks servers runs alone.
 //!
-//! `routes.rs` has the routes for people, `actors.rs` those between instances.
+//! 1. A visitor's replay takes its place in the queue and goes on at once, unless one that breaks servers is running or comes
+//!    first.
+//! 2. One that breaks servers waits for all that came before it. It ends those that wait for a person longer than
+//!    [`PERSON_GRACE`].
+//! 3. One that waits, and that nobody watches for [`LEAVE_TIMEOUT`], gives its place up: its visitor has left.
+//!
+//! nginx sends all requests about replays to one instance, so the queue is in its memory. A replay that breaks servers asks the
+//! other instances too, which have their own if somebody starts one there.
+//!
+//! `routes.rs` has the routes.
 
-pub(super) mod actors;
 pub(super) mod routes;
 
 use crate::http::routes::prelude::*;
@@ -11,129 +18,262 @@ use crate::{
     config::Config,
     http::{
         extract::Admin,
-        neighbours::{self, RemoteReplay},
+        neighbours::{OtherInstances, RemoteReplay},
+        visitor::Visitor,
     },
-    replay::{ActorHost, Log, Pace, PlayOptions, Race, ReplayEnd, StepRequests, Timing},
+    replay::{
+        ActorHost, Log, Pace, PlayOptions, Race, ReplayEnd, ReplayEvent, StepRequests, Timing,
+    },
     section::Point,
 };
 use futures::FutureExt;
 use parking_lot::Mutex;
-use std::{collections::HashMap, panic::AssertUnwindSafe};
-use tokio::sync::{oneshot, watch};
+use std::{
+    collections::HashMap,
+    panic::AssertUnwindSafe,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Instant,
+};
+use tokio::{
+    sync::{Notify, oneshot, watch},
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-const MAX_SCHEDULED: usize = 8;
-/// The schedules, and a race with its cure.
-const MAX_REMEMBERED: usize = MAX_SCHEDULED + 2;
+/// A race, its cure, and a schedule of either.
+const MAX_OF_A_VISITOR: usize = 4;
+const MAX_RUNNING: usize = 400;
+/// The ended replays of a visitor whose events can still be read.
+const MAX_REMEMBERED_OF_A_VISITOR: usize = 4;
+const MAX_REMEMBERED: usize = 400;
+/// Those that wait for a person do not hold one up that breaks servers for longer.
+const PERSON_GRACE: Duration = Duration::from_secs(60);
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(15);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Running replays and the latest ended ones, and the actors that play here for other instances.
 #[derive(Default)]
 pub(in crate::http) struct Replays {
+    /// In the order in which they were asked for.
     latest: Mutex<Vec<Arc<ActiveReplay>>>,
+    /// A replay has begun or ended.
+    changed: Notify,
+    others: OtherInstances,
     actors: Mutex<HashMap<Uuid, watch::Sender<Vec<Point>>>>,
 }
 
 /// Whether the replay has started.
 type Started = oneshot::Receiver<Result<(), Error>>;
 
+/// What a visitor asks for.
+struct Wanted {
+    visitor: Visitor,
+    lesson: &'static str,
+    race: &'static Race,
+    cured: bool,
+    pace: Pace,
+    timing: Timing,
+    is_shared: bool,
+}
+
 struct ActiveReplay {
     id: Uuid,
+    visitor: Visitor,
     lesson: &'static str,
     cured: bool,
     pace: Pace,
     is_exclusive: bool,
+    /// Whether all visitors may watch it.
+    is_shared: bool,
+    /// About how long it takes.
+    lasts: Duration,
+    asked: Instant,
+    has_begun: AtomicBool,
     steps: StepRequests,
     log: Arc<Log>,
     cancel: CancellationToken,
 }
 
+/// A place in the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    /// How many end before it begins.
+    position: usize,
+    starts_in: Duration,
+}
+
 impl Replays {
-    /// Starts a replay, unless one that is running excludes it. An exclusive replay runs alone; any other may run
-    /// beside its cure, and beside schedules. Other instances are asked after that: the receiver says whether one of
-    /// them runs a replay that excludes it.
+    /// Starts a replay, or gives it a place in the queue. Other instances are asked after that: the receiver says whether
+    /// one of them runs a replay that excludes it.
     fn start(
-        &self,
+        self: &Arc<Self>,
         app: &AppState,
-        (lesson, race): (&'static str, &'static Race),
-        cured: bool,
-        pace: Pace,
-        timing: Timing,
+        wanted: Wanted,
     ) -> Result<(Arc<ActiveReplay>, Started), Error> {
-        let mut latest = self.latest.lock();
-        let is_exclusive = race.is_exclusive(pace, &app.ctx.config);
-        let can_run_beside = |other: &ActiveReplay| match (pace, other.pace) {
-            _ if is_exclusive || other.is_exclusive => false,
-            (Pace::Scheduler, _) | (_, Pace::Scheduler) => true,
-            (Pace::Step, _) | (_, Pace::Step) => false,
-            _ => other.lesson == lesson && other.cured != cured,
-        };
-        let running: Vec<_> = latest.iter().filter(|replay| replay.is_running()).collect();
-        if let Some(other) = running.iter().find(|other| !can_run_beside(other)) {
-            return Err(Error::ReplayInProgress(other.lesson));
-        }
-        let scheduled = running
-            .iter()
-            .filter(|replay| replay.pace == Pace::Scheduler);
-        if pace == Pace::Scheduler && scheduled.count() >= MAX_SCHEDULED {
-            return Err(Error::Overloaded);
-        }
-        let (steps, log, cancel) = (
-            StepRequests::default(),
-            Arc::default(),
-            app.stopping.child_token(),
-        );
+        let race = wanted.race;
+        let script = race.script(wanted.cured);
         let replay = Arc::new(ActiveReplay {
             id: Uuid::new_v4(),
-            lesson,
-            cured,
-            pace,
-            is_exclusive,
-            steps,
-            log,
-            cancel,
+            lesson: wanted.lesson,
+            cured: wanted.cured,
+            pace: wanted.pace,
+            is_exclusive: race.is_exclusive(wanted.pace, &app.ctx.config),
+            is_shared: wanted.is_shared,
+            visitor: wanted.visitor,
+            lasts: Duration::from_millis(script.lasts_ms()),
+            asked: Instant::now(),
+            has_begun: AtomicBool::new(false),
+            steps: StepRequests::default(),
+            log: Arc::default(),
+            cancel: app.stopping.child_token(),
         });
-        while latest.len() >= MAX_REMEMBERED
-            && let Some(over) = latest.iter().position(|replay| !replay.is_running())
-        {
-            latest.remove(over);
-        }
-        latest.push(Arc::clone(&replay));
+        self.enqueue(&replay)?;
         let options = PlayOptions {
             hosts: actor_hosts(app),
-            pace,
+            pace: wanted.pace,
             steps: replay.steps.clone(),
-            timing,
+            timing: wanted.timing,
         };
-        let (ctx, script, playing) = (app.ctx.clone(), race.script(cured), Arc::clone(&replay));
         let (sender, started) = oneshot::channel();
+        let (ctx, replays, playing) = (app.ctx.clone(), Arc::clone(self), Arc::clone(&replay));
         app.ctx.tasks.spawn(async move {
-            // Both of two replays that start at the same time see each other here, so at most one goes on.
-            if let Some(other) = playing.blocking_lesson(&ctx.config).await {
-                let why = format!("the replay of {other} goes on in another instance");
-                playing.log.close(ReplayEnd::Failed(why));
-                drop(sender.send(Err(Error::ReplayInProgress(other))));
-                return;
+            let end = |why: String| playing.log.close(ReplayEnd::Failed(why));
+            let played = async {
+                if let Err(why) = replays.wait_for_turn(&playing).await {
+                    return end(why);
+                }
+                // Both of two replays that start at the same time see each other here, so at most one goes on.
+                if let Some(other) = replays.blocking_lesson(&playing, &ctx.config).await {
+                    end(format!("the replay of {other} goes on in another instance"));
+                    return drop(sender.send(Err(Error::ReplayInProgress(other))));
+                }
+                drop(sender.send(Ok(())));
+                let log = Arc::clone(&playing.log);
+                script.play(&ctx, options, log, &playing.cancel).await;
+            };
+            if AssertUnwindSafe(played).catch_unwind().await.is_err() {
+                end("a bug: the replay panicked".to_owned());
             }
-            drop(sender.send(Ok(())));
-            let played = AssertUnwindSafe(script.play(
-                &ctx,
-                options,
-                Arc::clone(&playing.log),
-                &playing.cancel,
-            ));
-            if played.catch_unwind().await.is_err() {
-                playing
-                    .log
-                    .close(ReplayEnd::Failed("a bug: the replay panicked".to_owned()));
-            }
+            replays.changed.notify_waiters();
         });
         Ok((replay, started))
     }
 
+    /// Takes a place behind all that were asked for before, if the visitor may have another one.
+    fn enqueue(&self, replay: &Arc<ActiveReplay>) -> Result<(), Error> {
+        let mut latest = self.latest.lock();
+        let running = || latest.iter().filter(|other| other.is_running());
+        let own: Vec<_> = running()
+            .filter(|other| other.visitor == replay.visitor)
+            .collect();
+        if let Some(same) = own.iter().find(|other| other.is_same_as(replay)) {
+            return Err(Error::ReplayInProgress(same.lesson));
+        }
+        if own.len() >= MAX_OF_A_VISITOR {
+            return Err(Error::TooMany {
+                what: "replays of one visitor",
+                most: MAX_OF_A_VISITOR,
+            });
+        }
+        if running().count() >= MAX_RUNNING {
+            return Err(Error::TooMany {
+                what: "replays of all visitors",
+                most: MAX_RUNNING,
+            });
+        }
+        let ended_of = |latest: &[Arc<ActiveReplay>], visitor: Option<&Visitor>| {
+            let ended = latest.iter().enumerate().filter(|(_, other)| {
+                !other.is_running() && visitor.is_none_or(|of| other.visitor == *of)
+            });
+            ended.map(|(n, _)| n).collect::<Vec<_>>()
+        };
+        for (of, most) in [
+            (Some(&replay.visitor), MAX_REMEMBERED_OF_A_VISITOR),
+            (None, MAX_REMEMBERED),
+        ] {
+            let ended = ended_of(&latest, of);
+            if ended.len() >= most {
+                latest.remove(ended[0]);
+            }
+        }
+        replay
+            .has_begun
+            .store(place_in(&latest, replay).is_none(), Ordering::Relaxed);
+        latest.push(Arc::clone(replay));
+        Ok(())
+    }
+
+    /// Waits until it may begin; says meanwhile what it waits for.
+    async fn wait_for_turn(&self, replay: &ActiveReplay) -> Result<(), String> {
+        let (mut announced, mut watched) = (None, Instant::now());
+        loop {
+            let changed = self.changed.notified();
+            let place = {
+                let latest = self.latest.lock();
+                let place = place_in(&latest, replay);
+                if place.is_none() {
+                    replay.has_begun.store(true, Ordering::Relaxed);
+                }
+                place
+            };
+            let Some(Place { position, .. }) = place else {
+                return Ok(());
+            };
+            if announced != Some(position) {
+                announced = Some(position);
+                replay.log.add(ReplayEvent::caption(
+                    format!("排队：前面还有 {position} 个重演；会弄停服务器的重演，一次只演一个"),
+                    format!(
+                        "waiting: {position} replays come first; one that breaks servers is played alone"
+                    ),
+                ));
+            }
+            if replay.log.watchers() > 0 {
+                watched = Instant::now();
+            } else if watched.elapsed() > LEAVE_TIMEOUT {
+                return Err("its visitor has left the queue".to_owned());
+            }
+            if replay.is_exclusive && replay.asked.elapsed() > PERSON_GRACE {
+                self.end_those_that_wait_for_people(replay);
+            }
+            tokio::select! {
+                () = replay.cancel.cancelled() => return Err("it was cancelled".to_owned()),
+                _ = timeout(POLL_INTERVAL, changed) => {}
+            }
+        }
+    }
+
+    fn end_those_that_wait_for_people(&self, replay: &ActiveReplay) {
+        for other in self.running() {
+            if other.asked < replay.asked && other.pace.waits_for_people() && !other.is_exclusive {
+                other.log.add(ReplayEvent::caption(
+                    format!("第 {} 课要弄停服务器了：请过后再来", replay.lesson),
+                    format!(
+                        "lesson {} breaks servers now: begin again afterwards",
+                        replay.lesson
+                    ),
+                ));
+                other.cancel.cancel();
+            }
+        }
+    }
+
+    /// The lesson of a replay in another instance that excludes this one: its director would undo the faults that this
+    /// one needs.
+    async fn blocking_lesson(
+        &self,
+        replay: &ActiveReplay,
+        config: &Config,
+    ) -> Option<&'static str> {
+        let playing = self.others.playing_since(Instant::now(), config).await;
+        playing
+            .iter()
+            .find_map(|played| played.blocking_lesson(replay.is_exclusive, config))
+    }
+
     pub(in crate::http) fn playing(&self) -> Vec<RemoteReplay> {
         let played = |replay: &Arc<ActiveReplay>| RemoteReplay {
-            id: replay.id.to_string(),
             lesson: replay.lesson.to_owned(),
             pace: replay.pace,
         };
@@ -149,11 +289,47 @@ impl Replays {
             .collect()
     }
 
+    /// Where it stands in the queue; `None` once it has begun.
+    fn place_of(&self, replay: &ActiveReplay) -> Option<Place> {
+        let has_begun = replay.has_begun.load(Ordering::Relaxed);
+        let waits = replay.is_running() && !has_begun;
+        waits.then(|| place_in(&self.latest.lock(), replay))?
+    }
+
     fn find(&self, id: &str) -> Result<Arc<ActiveReplay>, Error> {
         let latest = self.latest.lock();
         let found = latest.iter().find(|replay| replay.id.to_string() == id);
         found.cloned().ok_or_else(|| Error::NoReplay(id.to_owned()))
     }
+
+    /// A replay of this visitor: to any other there is none.
+    fn find_own(&self, id: &str, visitor: &Visitor) -> Result<Arc<ActiveReplay>, Error> {
+        let found = self.find(id)?;
+        let is_own = found.visitor == *visitor;
+        is_own
+            .then_some(found)
+            .ok_or_else(|| Error::NoReplay(id.to_owned()))
+    }
+}
+
+/// Whom a replay waits for: those that came before it and exclude it. `None` if it may begin.
+fn place_in(latest: &[Arc<ActiveReplay>], replay: &ActiveReplay) -> Option<Place> {
+    let before = latest
+        .iter()
+        .take_while(|other| other.id != replay.id)
+        .filter(|other| other.is_running());
+    let blocking: Vec<_> = before
+        .filter(|other| replay.is_exclusive || other.is_exclusive)
+        .collect();
+    let left = |other: &&Arc<ActiveReplay>| other.left();
+    let alone = blocking.iter().filter(|other| other.is_exclusive);
+    let side_by_side = blocking.iter().filter(|other| !other.is_exclusive);
+    let starts_in =
+        alone.map(left).sum::<Duration>() + side_by_side.map(left).max().unwrap_or_default();
+    (!blocking.is_empty()).then_some(Place {
+        position: blocking.len(),
+        starts_in,
+    })
 }
 
 impl ActiveReplay {
@@ -161,13 +337,17 @@ impl ActiveReplay {
         self.log.end().is_none()
     }
 
-    /// The lesson of a replay in another instance that excludes this one: its director would undo the faults that this
-    /// one needs.
-    async fn blocking_lesson(&self, config: &Config) -> Option<&'static str> {
-        let id = self.id.to_string();
-        let playing = neighbours::playing(&config.cluster.instances).await;
-        let mut others = playing.iter().filter(|played| played.id != id);
-        others.find_map(|played| played.blocking_lesson(self.is_exclusive, config))
+    /// A second click on the same button. A schedule may stand beside the race.
+    fn is_same_as(&self, other: &Self) -> bool {
+        let half = |it: &Self| (it.lesson, it.cured, it.pace.waits_for_people());
+        half(self) == half(other)
+    }
+
+    fn left(&self) -> Duration {
+        match self.has_begun.load(Ordering::Relaxed) {
+            true => self.lasts.saturating_sub(self.asked.elapsed()),
+            false => self.lasts,
+        }
     }
 }
 
@@ -207,38 +387,99 @@ mod tests {
     use super::*;
     use crate::replay::NextMove;
 
+    fn replay(visitor: &str, lesson: &'static str, pace: Pace, alone: bool) -> Arc<ActiveReplay> {
+        Arc::new(ActiveReplay {
+            id: Uuid::new_v4(),
+            visitor: Visitor::named(visitor),
+            lesson,
+            cured: false,
+            pace,
+            is_exclusive: alone,
+            is_shared: false,
+            lasts: Duration::from_secs(4),
+            asked: Instant::now(),
+            has_begun: AtomicBool::new(false),
+            steps: StepRequests::default(),
+            log: Arc::default(),
+            cancel: CancellationToken::new(),
+        })
+    }
+
     /// Its next step is a fail-over.
     #[tokio::test]
     async fn only_an_administrator_steps_an_exclusive_replay() {
         for is_exclusive in [true, false] {
-            let (replays, steps) = (Replays::default(), StepRequests::default());
-            let id = Uuid::new_v4();
-            replays.latest.lock().push(Arc::new(ActiveReplay {
-                id,
-                lesson: "2.8",
-                cured: false,
-                pace: Pace::Scheduler,
-                is_exclusive,
-                steps: steps.clone(),
-                log: Arc::default(),
-                cancel: CancellationToken::new(),
-            }));
-            let replays = Arc::new(replays);
+            let replays = Arc::new(Replays::default());
+            let one = replay("one", "2.8", Pace::Scheduler, is_exclusive);
+            replays.enqueue(&one).expect("a place");
             let next = async |admin| {
                 let actor = Query(routes::NextQuery {
                     actor: NextMove::FailOver,
                 });
-                routes::next(
-                    admin,
-                    Own(Arc::clone(&replays)),
-                    Path(id.to_string()),
-                    actor,
-                )
-                .await
+                let id = Path(one.id.to_string());
+                let visitor = Visitor::named("one");
+                routes::next(admin, visitor, Own(Arc::clone(&replays)), id, actor).await
             };
             let stranger = next(Err(Error::Unauthorized)).await;
             assert_eq!(stranger.is_err(), is_exclusive, "{stranger:?}");
             assert!(next(Ok(Admin)).await.is_ok());
         }
+    }
+
+    #[test]
+    fn a_race_that_breaks_servers_waits_and_is_waited_for() {
+        let replays = Replays::default();
+        let [first, alone, next, last] = [
+            ("one", false),
+            ("two", true),
+            ("three", false),
+            ("four", true),
+        ]
+        .map(|(visitor, alone)| {
+            let replay = replay(visitor, "2.8", Pace::Slow, alone);
+            replays.enqueue(&replay).expect("a place");
+            replay
+        });
+        let places = || {
+            [&first, &alone, &next, &last]
+                .map(|one| replays.place_of(one).map_or(0, |place| place.position))
+        };
+        assert_eq!(places(), [0, 1, 1, 3]);
+        let end = |one: &ActiveReplay| one.log.close(ReplayEnd::Failed(String::new()));
+        end(&first);
+        assert_eq!(places(), [0, 0, 1, 2]);
+        end(&alone);
+        assert_eq!(places(), [0, 0, 0, 1]);
+        end(&next);
+        assert_eq!(places(), [0; 4]);
+    }
+
+    /// Forty visitors, and one who asks for more than is theirs.
+    #[test]
+    fn a_visitor_takes_no_more_than_its_own_places() {
+        let replays = Replays::default();
+        let start =
+            |visitor: &str, lesson| replays.enqueue(&replay(visitor, lesson, Pace::Slow, false));
+        for n in 0..40 {
+            assert!(start(&format!("visitor {n}"), "1.3").is_ok(), "{n}");
+        }
+        let twice = start("visitor 7", "1.3").expect_err("a second click");
+        assert!(matches!(twice, Error::ReplayInProgress("1.3")), "{twice}");
+        for lesson in ["2.1", "2.2", "2.3"] {
+            assert!(start("visitor 7", lesson).is_ok(), "{lesson}");
+        }
+        let more = start("visitor 7", "2.4").expect_err("a fifth");
+        assert!(matches!(more, Error::TooMany { most: 4, .. }), "{more}");
+        assert!(start("visitor 8", "2.4").is_ok(), "another visitor's");
+    }
+
+    #[test]
+    fn the_replays_of_others_are_nobodys_to_change() {
+        let replays = Replays::default();
+        let own = replay("one", "1.3", Pace::Slow, false);
+        replays.enqueue(&own).expect("a place");
+        let find = |visitor| replays.find_own(&own.id.to_string(), &Visitor::named(visitor));
+        assert!(find("one").is_ok());
+        assert!(matches!(find("two").map(drop), Err(Error::NoReplay(_))));
     }
 }

@@ -1,14 +1,15 @@
-//! `/replays`: list, start, step, watch and cancel replays.
+//! `/replays`: list, start, step, watch and cancel replays; `/replays/actors`: the directing instance starts and directs actors on
+//! the other instances.
 
-use super::{ActiveReplay, Replays, check_enabled, check_permission};
+use super::{ActiveReplay, Replays, Wanted, check_enabled, check_permission};
 use crate::http::routes::prelude::*;
 use crate::{
     claims,
     error::Error as Domain,
-    http::{extract::Admin, sse},
+    http::{extract::Admin, sse, visitor::Visitor},
     replay::{
-        self, ExpectedResult, Log, NextMove, Pace, ReplayEnd, ReplayEvent, Schedule, StallPoint,
-        Timing,
+        self, ActorEvent, ExpectedResult, Log, NextMove, Pace, ReplayEnd, ReplayEvent, Schedule,
+        SetStops, StallPoint, StartActor, Timing,
     },
     terminal::bilingual::Bilingual,
 };
@@ -16,14 +17,20 @@ use async_stream::stream;
 use axum::response::sse::Event;
 use futures::Stream;
 use http::header;
+use uuid::Uuid;
+
+/// More than all visitors' replays have on one instance of three.
+const MAX_ACTORS: usize = 500;
 
 /// The replays of this instance.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct List {
     /// Whether this instance plays replays.
     enabled: bool,
-    /// The replays in progress: one, or a race and its cure, and schedules.
+    /// The visitor's replays in progress, and those that a teacher shows to all.
     playing: Vec<ReplayView>,
+    /// The replay that breaks servers now, whosever it is.
+    breaking: Option<BreakingReplay>,
     replays: Vec<ReplayListing>,
 }
 
@@ -35,6 +42,21 @@ pub(in crate::http) struct ListFilter {
     #[garde(skip)]
     #[param(example = "2.3")]
     lesson: Option<String>,
+    /// The replays in progress of all visitors: for administrators, and for the other instances.
+    #[serde(default)]
+    #[garde(skip)]
+    #[param(default = false)]
+    all: bool,
+}
+
+/// A replay that breaks servers: meanwhile no other is played.
+#[derive(Debug, Serialize, ToSchema)]
+struct BreakingReplay {
+    #[schema(example = "2.8")]
+    lesson: &'static str,
+    /// About how long it still takes, in milliseconds.
+    #[schema(example = 12_000)]
+    left_ms: u64,
 }
 
 /// A race that can be replayed.
@@ -91,6 +113,11 @@ pub(in crate::http) struct StartOptions {
     #[garde(skip)]
     #[param(default = false)]
     cured: bool,
+    /// Show it to all visitors: with the admin token where one is set.
+    #[serde(default)]
+    #[garde(skip)]
+    #[param(default = false)]
+    shared: bool,
     /// The pace.
     #[serde(default)]
     #[garde(skip)]
@@ -146,17 +173,30 @@ pub(in crate::http) struct ReplayView {
     /// The instance that directs it.
     #[schema(example = "8000")]
     instance: String,
-    /// `running`, `done`, `failed`.
+    /// `waiting`, `running`, `done`, `failed`.
     #[schema(example = "running")]
     state: &'static str,
+    /// Whether it is the visitor's own: only they step and cancel it.
+    own: bool,
+    /// Whether it is shown to all visitors.
+    shared: bool,
+    /// How many replays end before it begins; 0 once it has begun.
+    #[schema(example = 0)]
+    position: usize,
+    /// About how long it waits, in milliseconds.
+    #[schema(example = 0)]
+    starts_in_ms: u64,
     /// The address of its events.
     #[schema(example = "/replays/6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b/events")]
     events: String,
 }
 
 impl ReplayView {
-    fn of(app: &AppState, replay: &ActiveReplay) -> Self {
+    fn of(app: &AppState, replays: &Replays, replay: &ActiveReplay, visitor: &Visitor) -> Self {
+        let place = replays.place_of(replay);
+        let starts_in = place.map_or(Duration::ZERO, |place| place.starts_in);
         let state = match replay.log.end() {
+            None if place.is_some() => "waiting",
             None => "running",
             Some(ReplayEnd::Done(_)) => "done",
             Some(ReplayEnd::Failed(_)) => "failed",
@@ -168,19 +208,27 @@ impl ReplayView {
             pace: replay.pace,
             instance: app.ctx.instance.clone(),
             state,
+            own: replay.visitor == *visitor,
+            shared: replay.is_shared,
+            position: place.map_or(0, |place| place.position),
+            starts_in_ms: u64::try_from(starts_in.as_millis()).unwrap_or(u64::MAX),
             events: format!("/replays/{}/events", replay.id),
         }
     }
 }
 
 /// Every lesson that has a replay, in the course's order.
-#[utoipa::path(get, path = "/replays", tag = "replays", params(ListFilter),
+#[utoipa::path(get, path = "/replays", tag = "replays",
+    params(ListFilter, ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses((status = 200, description = "The replays", body = List)))]
 pub(in crate::http) async fn list(
+    admin: Result<Admin, Error>,
+    visitor: Visitor,
     State(app): State<AppState>,
     Own(replays): Own<Replays>,
-    Query(ListFilter { lesson }): Query<ListFilter>,
-) -> axum::Json<List> {
+    Query(ListFilter { lesson, all }): Query<ListFilter>,
+) -> Result<axum::Json<List>, Error> {
+    check_permission(all, admin)?;
     let mut races: Vec<_> = replay::lessons()
         .filter(|(shown, _)| lesson.as_deref().is_none_or(|wanted| wanted == *shown))
         .collect();
@@ -204,30 +252,40 @@ pub(in crate::http) async fn list(
         timed: race.is_timed(),
         cannot: race.why_not_playable(&app.ctx.config),
     });
-    let playing = replays
-        .running()
+    let running = replays.running();
+    let breaking = running
         .iter()
-        .map(|replay| ReplayView::of(&app, replay))
-        .collect();
-    axum::Json(List {
+        .find(|replay| replay.is_exclusive && replays.place_of(replay).is_none());
+    let playing = running
+        .iter()
+        .filter(|replay| all || replay.is_shared || replay.visitor == visitor)
+        .map(|replay| ReplayView::of(&app, &replays, replay, &visitor));
+    Ok(axum::Json(List {
         enabled: app.ctx.config.replays.enabled,
-        playing,
+        playing: playing.collect(),
+        breaking: breaking.map(|replay| BreakingReplay {
+            lesson: replay.lesson,
+            left_ms: u64::try_from(replay.left().as_millis()).unwrap_or(u64::MAX),
+        }),
         replays: listed.collect(),
-    })
+    }))
 }
 
 /// Replays the race of a lesson on the real servers, with at most three actors on the real instances. A replay that
 /// breaks servers or stops an instance needs the admin token; so do its steps and its cancellation.
 #[utoipa::path(post, path = "/replays/{replay}", tag = "replays", security((), ("admin" = [])),
-    params(("replay" = String, Path, description = "One of `GET /replays`", example = "2.3"), StartOptions),
+    params(("replay" = String, Path, description = "One of `GET /replays`", example = "2.3"), StartOptions,
+        ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
-        (status = 202, description = "It has begun", body = ReplayView),
+        (status = 202, description = "It has begun, or has a place in the queue", body = ReplayView),
         (status = 403, description = "Replays are not enabled here"),
         (status = 404, description = "There is no replay of this lesson"),
-        (status = 409, description = "Another one is going on here; or in another instance, and one of the two breaks servers"),
+        (status = 409, description = "The visitor's own one is going on; or one in another instance, and one of the two breaks servers"),
+        (status = 429, description = "The visitor, or all together, have as many as may run"),
     ))]
 pub(in crate::http) async fn start(
     admin: Result<Admin, Error>,
+    visitor: Visitor,
     State(app): State<AppState>,
     Own(replays): Own<Replays>,
     Path(lesson): Path<String>,
@@ -235,7 +293,8 @@ pub(in crate::http) async fn start(
 ) -> Result<Response, Error> {
     check_enabled(&app)?;
     let (lesson, race) = replay::find(&lesson).ok_or(Error::NoReplay(lesson))?;
-    check_permission(race.is_exclusive(how.pace, &app.ctx.config), admin)?;
+    let is_exclusive = race.is_exclusive(how.pace, &app.ctx.config);
+    check_permission(is_exclusive || how.shared, admin)?;
     if how.pace == Pace::Scheduler && race.schedule(how.cured).is_none() {
         let rule = "this race has no schedule that a person decides: take another pace";
         return Err(Error::bad_input("pace", rule));
@@ -247,28 +306,40 @@ pub(in crate::http) async fn start(
         ));
     }
     app.instance.wait_until_up(&race.servers(how.cured)).await?;
-    let (replay, started) =
-        replays.start(&app, (lesson, race), how.cured, how.pace, how.timing())?;
-    let stopping = |_| Err(Domain::replay("the instance ends").into());
-    started.await.unwrap_or_else(stopping)?;
-    let view = ReplayView::of(&app, &replay);
+    let wanted = Wanted {
+        visitor: visitor.clone(),
+        lesson,
+        race,
+        cured: how.cured,
+        pace: how.pace,
+        timing: how.timing(),
+        is_shared: how.shared,
+    };
+    let (replay, started) = replays.start(&app, wanted)?;
+    if replays.place_of(&replay).is_none() {
+        let stopping = |_| Err(Domain::replay("the instance ends").into());
+        started.await.unwrap_or_else(stopping)?;
+    }
+    let view = ReplayView::of(&app, &replays, &replay, &visitor);
     let location = [(header::LOCATION, view.events.clone())];
     Ok((StatusCode::ACCEPTED, location, axum::Json(view)).into_response())
 }
 
 /// Lets a replay at the pace `step` go on by one step.
 #[utoipa::path(post, path = "/replays/{replay}/step", tag = "replays", security((), ("admin" = [])),
-    params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`")),
+    params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`"),
+        ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
         (status = 204, description = "It goes on"),
         (status = 404, description = "There is no such replay"),
     ))]
 pub(in crate::http) async fn step(
     admin: Result<Admin, Error>,
+    visitor: Visitor,
     Own(replays): Own<Replays>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Error> {
-    let replay = replays.find(&id)?;
+    let replay = replays.find_own(&id, &visitor)?;
     check_permission(replay.is_exclusive, admin)?;
     replay.steps.request(NextMove::All);
     Ok(StatusCode::NO_CONTENT)
@@ -286,18 +357,20 @@ pub(in crate::http) struct NextQuery {
 
 /// Lets an actor go on to its next stop, at the pace `scheduler`. Does nothing to an actor that runs or has ended.
 #[utoipa::path(post, path = "/replays/{replay}/next", tag = "replays", security((), ("admin" = [])),
-    params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`"), NextQuery),
+    params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`"), NextQuery,
+        ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
         (status = 204, description = "It goes on"),
         (status = 404, description = "There is no such replay"),
     ))]
 pub(in crate::http) async fn next(
     admin: Result<Admin, Error>,
+    visitor: Visitor,
     Own(replays): Own<Replays>,
     Path(id): Path<String>,
     Query(NextQuery { actor }): Query<NextQuery>,
 ) -> Result<StatusCode, Error> {
-    let replay = replays.find(&id)?;
+    let replay = replays.find_own(&id, &visitor)?;
     check_permission(replay.is_exclusive, admin)?;
     replay.steps.request(actor);
     Ok(StatusCode::NO_CONTENT)
@@ -305,23 +378,25 @@ pub(in crate::http) async fn next(
 
 /// Cancels a replay: its actors give back what they hold.
 #[utoipa::path(delete, path = "/replays/{replay}", tag = "replays", security((), ("admin" = [])),
-    params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`")),
+    params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`"),
+        ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
         (status = 202, description = "It ends now", body = ReplayView),
         (status = 404, description = "There is no such replay"),
     ))]
 pub(in crate::http) async fn cancel(
     admin: Result<Admin, Error>,
+    visitor: Visitor,
     State(app): State<AppState>,
     Own(replays): Own<Replays>,
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
-    let replay = replays.find(&id)?;
+    let replay = replays.find_own(&id, &visitor)?;
     check_permission(replay.is_exclusive, admin)?;
     replay.cancel.cancel();
     Ok((
         StatusCode::ACCEPTED,
-        axum::Json(ReplayView::of(&app, &replay)),
+        axum::Json(ReplayView::of(&app, &replays, &replay, &visitor)),
     )
         .into_response())
 }
@@ -365,5 +440,69 @@ fn from_the_beginning(log: Arc<Log>) -> impl Stream<Item = Result<Event, axum::E
             yield last;
             break;
         }
+    }
+}
+
+/// Starts an actor of a replay, and answers with its events. Closing the answer ends the actor.
+#[utoipa::path(post, path = "/replays/actors", tag = "replays", request_body = StartActor, security((), ("admin" = [])),
+    responses(
+        (status = 200, description = "Server-sent events", body = ActorEvent, content_type = "text/event-stream"),
+        (status = 403, description = "Replays are not enabled here"),
+        (status = 404, description = "There is no such act"),
+    ))]
+pub(in crate::http) async fn start_actor(
+    _: Admin,
+    State(app): State<AppState>,
+    Own(replays): Own<Replays>,
+    Json(StartActor { id, part: spec }): Json<StartActor>,
+) -> Result<Response, Error> {
+    check_enabled(&app)?;
+    if replays.actors.lock().len() >= MAX_ACTORS {
+        return Err(Error::Overloaded);
+    }
+    let mut actor = replay::start(&app.ctx, spec)?;
+    replays.actors.lock().insert(id, actor.stops());
+    let playing = RegisteredActor { replays, id };
+    let events = stream! {
+        let _until_the_answer_ends = playing;
+        while let Some(event) = actor.next().await {
+            yield Event::default().json_data(event);
+        }
+    };
+    Ok(sse::response(&app, events))
+}
+
+/// Sets the points at which an actor stops.
+#[utoipa::path(put, path = "/replays/actors/{actor}", tag = "replays", request_body = SetStops, security((), ("admin" = [])),
+    params(("actor" = Uuid, Path, description = "The id under which it was started")),
+    responses(
+        (status = 204, description = "It goes on, unless it stands at one of these"),
+        (status = 404, description = "There is no such actor"),
+    ))]
+pub(in crate::http) async fn direct_actor(
+    _: Admin,
+    Own(replays): Own<Replays>,
+    Path(id): Path<Uuid>,
+    Json(SetStops { stops }): Json<SetStops>,
+) -> Result<StatusCode, Error> {
+    let actor = replays
+        .actors
+        .lock()
+        .get(&id)
+        .cloned()
+        .ok_or(Error::NoActor(id))?;
+    actor.send_replace(stops);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Unregisters an actor when its answer ends.
+struct RegisteredActor {
+    replays: Arc<Replays>,
+    id: Uuid,
+}
+
+impl Drop for RegisteredActor {
+    fn drop(&mut self) {
+        self.replays.actors.lock().remove(&self.id);
     }
 }

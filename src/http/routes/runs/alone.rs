@@ -12,9 +12,7 @@
 //! Next to read: `run.rs`.
 
 use crate::http::routes::prelude::*;
-use crate::{
-    ctx::Ctx, error::Error as Domain, http::problem::RunInProgress, section::session::Session,
-};
+use crate::{ctx::Ctx, error::Error as Domain, section::session::Session};
 use oversell_lock::{Guard, Lease, LockError, mysql::Caller};
 
 const NAME: &str = "run";
@@ -28,17 +26,33 @@ const CURRENT_RUN: &str = "SELECT COALESCE(class_name, ''), COALESCE(method_name
                      COALESCE(`desc`, '') FROM tb_lock WHERE lock_name = ? \
                      AND (expires_at IS NULL OR expires_at > NOW(3))";
 
+/// A run of load in another instance.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = RunElsewhere)]
+pub(super) struct RunInProgress {
+    #[schema(example = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b")]
+    id: String,
+    /// The instance that sends it, and knows how it stands.
+    #[schema(example = "8000")]
+    instance: String,
+    /// The address of the client that started it.
+    #[schema(example = "127.0.0.1")]
+    by: String,
+    #[schema(example = "none")]
+    strategy: String,
+}
+
 /// Takes the lock for a run, started by `by`; without a lock if MySQL does not answer.
 ///
 /// # Errors
 ///
-/// [`Error::RunInProgress`] of the run that has it.
+/// The run that has it.
 pub(super) async fn alone(
     ctx: &Ctx,
     id: &str,
     strategy: &str,
     by: &str,
-) -> Result<Option<Guard>, Error> {
+) -> Result<Option<Guard>, RunInProgress> {
     let caller = Caller {
         class: id.into(),
         method: strategy.into(),
@@ -52,7 +66,7 @@ pub(super) async fn alone(
         .caller(caller);
     let error = loop {
         match current_run(ctx).await {
-            Ok(Some(run)) => return Err(Error::RunInProgress(run)),
+            Ok(Some(run)) => return Err(run),
             Ok(None) => {}
             Err(error) => break error,
         }
@@ -79,6 +93,5 @@ async fn current_run(ctx: &Ctx) -> Result<Option<RunInProgress>, Domain> {
         instance,
         by,
         strategy,
-        left_ms: None,
     }))
 }

@@ -1,45 +1,164 @@
-//! Runs of load from the page: one at a time, watched by as many as want to.
+//! Runs of load from the page: one at a time, so that a rate means something; the others wait in a queue.
 //!
-//! `run.rs` is one run; `alone.rs` keeps those of several instances apart; `routes.rs` has the handlers.
+//! 1. A run takes a place behind all that were asked for before.
+//! 2. The first one begins once no other instance has one under way (`alone.rs`).
+//! 3. One that waits, and that its visitor neither watches nor asks for, gives its place up.
+//!
+//! nginx sends all requests about runs to one instance, so the queue is in its memory.
+//!
+//! `run.rs` is one run; `routes.rs` has the handlers.
 
 mod alone;
 pub(super) mod routes;
 mod run;
 
 use crate::http::routes::prelude::*;
-use crate::load::Plan;
+use crate::{ctx::Ctx, http::visitor::Visitor, load::Plan};
+use oversell_lock::Guard;
 use parking_lot::Mutex;
-use run::Run;
+use run::{Run, View};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::timeout,
+};
 
-/// The current run of this instance, or the last one.
+const MAX_OF_A_VISITOR: usize = 2;
+const MAX_WAITING: usize = 100;
+/// The ended ones that are remembered.
+const MAX_REMEMBERED: usize = 100;
+/// A visitor who does not ask for its waiting run for so long has left.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Another instance's run is looked at this often.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// What a run takes of which nothing else is known.
+const USUAL_TIME: Duration = Duration::from_secs(5);
+
+/// The runs of this instance, in the order in which they were asked for.
 #[derive(Debug, Default)]
 pub(in crate::http) struct Runs {
-    latest: Mutex<Option<Arc<Run>>>,
-    /// Held while one is started.
-    starting: tokio::sync::Mutex<()>,
+    all: Mutex<Vec<Arc<Run>>>,
+    /// A run has ended.
+    changed: Notify,
 }
 
 impl Runs {
-    /// Starts a run, unless one is running, here or in another instance.
-    async fn start(&self, app: &AppState, plan: Plan, by: String) -> Result<Arc<Run>, Error> {
-        let _one_at_a_time = self.starting.lock().await;
-        if let Some(running) = self.latest().filter(|run| run.is_running()) {
-            return Err(running.in_progress());
-        }
-        let run = Arc::new(Run::new(app, plan, by));
-        let alone = run.alone(&app.ctx).await?;
-        tokio::spawn(Arc::clone(&run).drive(app.clone(), alone));
-        *self.latest.lock() = Some(Arc::clone(&run));
+    /// Starts a run, or gives it a place in the queue.
+    async fn start(
+        self: &Arc<Self>,
+        app: &AppState,
+        plan: Plan,
+        by: String,
+        visitor: Visitor,
+    ) -> Result<Arc<Run>, Error> {
+        let run = Arc::new(Run::new(app, plan, by, visitor));
+        self.enqueue(&run)?;
+        let (sender, first_try) = oneshot::channel();
+        let (runs, app, waiting) = (Arc::clone(self), app.clone(), Arc::clone(&run));
+        tokio::spawn(async move {
+            if let Some(alone) = runs.wait_for_turn(&app.ctx, &waiting, sender).await {
+                waiting.drive(app, alone).await;
+            }
+            runs.changed.notify_waiters();
+        });
+        // An error means that it has ended already.
+        drop(first_try.await);
         Ok(run)
     }
 
-    fn latest(&self) -> Option<Arc<Run>> {
-        self.latest.lock().clone()
+    fn enqueue(&self, run: &Arc<Run>) -> Result<(), Error> {
+        let mut all = self.all.lock();
+        let waiting = || all.iter().filter(|run| !run.has_ended());
+        let own = waiting().filter(|other| other.visitor == run.visitor);
+        let (what, count, most) = match own.count() {
+            own if own >= MAX_OF_A_VISITOR => ("runs of one visitor", own, MAX_OF_A_VISITOR),
+            _ => ("runs of all visitors", waiting().count(), MAX_WAITING),
+        };
+        if count >= most {
+            return Err(Error::TooMany { what, most });
+        }
+        let ended = all.iter().filter(|run| run.has_ended()).count();
+        if ended >= MAX_REMEMBERED
+            && let Some(oldest) = all.iter().position(|run| run.has_ended())
+        {
+            all.remove(oldest);
+        }
+        all.push(Arc::clone(run));
+        Ok(())
+    }
+
+    /// Waits until it may begin, alone over all instances. `None` if it ended in the queue.
+    async fn wait_for_turn(
+        &self,
+        ctx: &Ctx,
+        run: &Run,
+        first_try: oneshot::Sender<()>,
+    ) -> Option<Option<Guard>> {
+        let mut first_try = Some(first_try);
+        loop {
+            let changed = self.changed.notified();
+            if self.before(run).is_empty() {
+                match run.alone(ctx).await {
+                    Ok(alone) => {
+                        run.begin();
+                        return Some(alone);
+                    }
+                    Err(other) => run.note_elsewhere(other),
+                }
+            }
+            drop(first_try.take().map(|sender| sender.send(())));
+            tokio::select! {
+                () = run.cancelled() => {
+                    run.fail("it was cancelled before it began");
+                    return None;
+                }
+                _ = timeout(POLL_INTERVAL, changed) => {}
+            }
+            if run.unwatched_for() > LEAVE_TIMEOUT {
+                run.fail("its visitor has left the queue");
+                return None;
+            }
+        }
+    }
+
+    /// Those that come first.
+    fn before(&self, run: &Run) -> Vec<Arc<Run>> {
+        let all = self.all.lock();
+        let before = all
+            .iter()
+            .take_while(|other| other.about.id != run.about.id);
+        before.filter(|run| !run.has_ended()).cloned().collect()
+    }
+
+    fn view(&self, run: &Run, visitor: &Visitor) -> View {
+        let before = self.before(run);
+        let left: Duration = before
+            .iter()
+            .map(|run| run.left().unwrap_or(USUAL_TIME))
+            .sum();
+        run.view(before.len(), left, *visitor == run.visitor)
+    }
+
+    /// The visitor's run that has not ended; else the one that is under way, whosever it is; else the visitor's last one.
+    fn current(&self, visitor: &Visitor) -> Option<Arc<Run>> {
+        let all = self.all.lock();
+        let own = || all.iter().filter(|run| run.visitor == *visitor);
+        let found = own().find(|run| !run.has_ended());
+        let found = found.or_else(|| all.iter().find(|run| run.is_running()));
+        found.or_else(|| own().last()).cloned()
     }
 
     fn find(&self, id: &str) -> Result<Arc<Run>, Error> {
-        self.latest()
-            .filter(|run| run.about.id == id)
+        let all = self.all.lock();
+        let found = all.iter().find(|run| run.about.id == id);
+        found.cloned().ok_or_else(|| Error::NoRun(id.to_owned()))
+    }
+
+    /// A run of this visitor: to any other there is none.
+    fn find_own(&self, id: &str, visitor: &Visitor) -> Result<Arc<Run>, Error> {
+        let found = self.find(id)?;
+        let is_own = found.visitor == *visitor;
+        is_own
+            .then_some(found)
             .ok_or_else(|| Error::NoRun(id.to_owned()))
     }
 }

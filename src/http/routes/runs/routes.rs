@@ -6,7 +6,12 @@ use super::{
 };
 use crate::http::routes::prelude::*;
 use crate::{
-    http::{extract::Admin, sse, terms::HoldMs},
+    http::{
+        extract::Admin,
+        sse,
+        terms::HoldMs,
+        visitor::{Visitor, origin},
+    },
     load::{ONE, Plan, THREE},
     stock,
 };
@@ -60,14 +65,15 @@ enum Target {
 
 /// Starts a run of load, on a product of its own that is removed at its end.
 #[utoipa::path(post, path = "/runs", tag = "load", request_body = RunRequest,
-    security((), ("admin" = [])),
+    security((), ("admin" = [])), params(("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
-        (status = 202, description = "It has begun", body = View),
+        (status = 202, description = "It has begun, or has a place in the queue: `position`, `starts_in_ms`", body = View),
         (status = 404, description = "There is no such strategy"),
-        (status = 409, description = "Another run is in progress, in whatever instance: whose, and how long still where this one knows"),
+        (status = 429, description = "The visitor, or all together, have as many as may wait"),
     ))]
 pub(in crate::http) async fn start(
     _: Admin,
+    visitor: Visitor,
     State(app): State<AppState>,
     Own(runs): Own<Runs>,
     peer: Option<Extension<ConnectInfo<SocketAddr>>>,
@@ -75,42 +81,50 @@ pub(in crate::http) async fn start(
     Json(wanted): Json<RunRequest>,
 ) -> Result<Response, Error> {
     let peer = peer.map(|Extension(ConnectInfo(peer))| peer);
-    let run = runs
-        .start(&app, plan(&app, &wanted)?, origin(&headers, peer))
-        .await?;
-    let view = run.view();
+    let mut plan = plan(&app, &wanted)?;
+    plan.visitor = visitor.has_id().then(|| visitor.id().to_owned());
+    let by = origin(&headers, peer);
+    let run = runs.start(&app, plan, by, visitor.clone()).await?;
+    let view = runs.view(&run, &visitor);
     let location = [(header::LOCATION, view.about.events.clone())];
     Ok((StatusCode::ACCEPTED, location, axum::Json(view)).into_response())
 }
 
-/// The current run of this instance, or the last one.
-#[utoipa::path(get, path = "/runs/current", tag = "load",
+/// The visitor's run that waits or is under way; else the one under way, whosever it is; else the visitor's last one.
+#[utoipa::path(get, path = "/runs/current", tag = "load", params(("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
         (status = 200, description = "How it stands; once it has ended, its row", body = View),
         (status = 204, description = "There was none yet"),
     ))]
-pub(in crate::http) async fn current(Own(runs): Own<Runs>) -> Response {
-    match runs.latest() {
-        Some(run) => axum::Json(run.view()).into_response(),
+pub(in crate::http) async fn current(visitor: Visitor, Own(runs): Own<Runs>) -> Response {
+    match runs.current(&visitor) {
+        Some(run) => {
+            if run.visitor == visitor {
+                run.mark_seen();
+            }
+            axum::Json(runs.view(&run, &visitor)).into_response()
+        }
         None => StatusCode::NO_CONTENT.into_response(),
     }
 }
 
-/// Cancels a run; one that has ended stays as it is.
+/// Cancels a run of the visitor's, in the queue or under way; one that has ended stays as it is.
 #[utoipa::path(delete, path = "/runs/{id}", tag = "load", security((), ("admin" = [])),
-    params(("id" = String, Path, description = "From `POST /runs`")),
+    params(("id" = String, Path, description = "From `POST /runs`"),
+        ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
         (status = 202, description = "It ends now", body = View),
         (status = 404, description = "There is no such run"),
     ))]
 pub(in crate::http) async fn cancel(
     _: Admin,
+    visitor: Visitor,
     Own(runs): Own<Runs>,
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
-    let run = runs.find(&id)?;
+    let run = runs.find_own(&id, &visitor)?;
     run.cancel();
-    Ok((StatusCode::ACCEPTED, axum::Json(run.view())).into_response())
+    Ok((StatusCode::ACCEPTED, axum::Json(runs.view(&run, &visitor))).into_response())
 }
 
 /// Watches a run: event `progress` about five times a second, the newest first; then `done` with the row, or `failed`
@@ -140,7 +154,7 @@ fn until_the_end(
             let RunState { progress, end } = states.borrow_and_update().clone();
             yield Event::default().event("progress").json_data(progress);
             let last = match end {
-                End::Running => continue,
+                End::Waiting | End::Running => continue,
                 End::Done { row } | End::Cancelled { row } => sse::done(row),
                 End::Failed { detail } => sse::failed(&detail),
             };
@@ -184,18 +198,6 @@ fn plan(app: &AppState, wanted: &RunRequest) -> Result<Plan, Error> {
     plan.check()
         .map_err(|rule| Error::bad_input("hold_ms", rule))?;
     Ok(plan)
-}
-
-/// A label for others to read: the first address that a proxy names, else the address of the client.
-fn origin(headers: &HeaderMap, peer: Option<SocketAddr>) -> String {
-    let named = headers
-        .get("x-forwarded-for")
-        .and_then(|value| value.to_str().ok())
-        .and_then(|v| v.split(',').next());
-    let named = named.and_then(|address| address.trim().parse().ok());
-    named
-        .or(peer.map(|peer| peer.ip()))
-        .map_or_else(|| "somebody".into(), |address| address.to_string())
 }
 
 #[cfg(test)]

@@ -1,15 +1,16 @@
 //! One run: driven by a task of its own, so that it goes on with or without watchers.
 
-use super::alone::alone;
+use super::alone::{RunInProgress, alone};
 use crate::http::routes::prelude::*;
 use crate::{
     ctx::Ctx,
-    http::{problem::RunInProgress, under_way::InstancePoll},
+    http::{under_way::InstancePoll, visitor::Visitor},
     load::{self, ONE, Plan, run::Snapshot},
     stock, stock_admin,
 };
 use futures::FutureExt;
 use oversell_lock::Guard;
+use parking_lot::Mutex;
 use serde_json::Value;
 use std::{collections::BTreeMap, panic::AssertUnwindSafe, time::Instant};
 use tokio::sync::watch;
@@ -23,7 +24,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) about: About,
-    started: Instant,
+    pub(super) visitor: Visitor,
+    /// When it was asked for, then when it began.
+    started: Mutex<Instant>,
+    /// When its visitor last asked for it.
+    seen: Mutex<Instant>,
+    /// The run of another instance for which it waits.
+    elsewhere: Mutex<Option<RunInProgress>>,
     cancel: CancellationToken,
     state: watch::Sender<State>,
 }
@@ -80,8 +87,10 @@ struct Outside {
 #[serde(tag = "state", rename_all = "lowercase")]
 #[schema(as = RunState)]
 pub(super) enum End {
-    /// It goes on.
+    /// Others come first.
     #[default]
+    Waiting,
+    /// It goes on.
     Running,
     /// With this row of figures.
     Done {
@@ -109,6 +118,16 @@ pub(in crate::http) struct View {
     outside: Outside,
     /// The remaining time, if known.
     left_ms: Option<u64>,
+    /// Whether it is the visitor's own: only they cancel it.
+    own: bool,
+    /// How many runs end before it begins; 0 once it has begun.
+    #[schema(example = 0)]
+    position: usize,
+    /// About how long it waits, in milliseconds.
+    #[schema(example = 0)]
+    starts_in_ms: u64,
+    /// The run of another instance for which it waits.
+    elsewhere: Option<RunInProgress>,
 }
 
 impl End {
@@ -120,7 +139,7 @@ impl End {
 }
 
 impl Run {
-    pub(super) fn new(app: &AppState, plan: Plan, by: String) -> Self {
+    pub(super) fn new(app: &AppState, plan: Plan, by: String, visitor: Visitor) -> Self {
         let id = Uuid::new_v4();
         Self {
             about: About {
@@ -130,7 +149,10 @@ impl Run {
                 plan,
                 events: format!("/runs/{id}/events"),
             },
-            started: Instant::now(),
+            visitor,
+            started: Mutex::new(Instant::now()),
+            seen: Mutex::new(Instant::now()),
+            elsewhere: Mutex::default(),
             cancel: app.stopping.child_token(),
             state: watch::Sender::new(State::default()),
         }
@@ -140,9 +162,53 @@ impl Run {
         matches!(self.state.borrow().end, End::Running)
     }
 
+    pub(super) fn has_ended(&self) -> bool {
+        !matches!(self.state.borrow().end, End::Waiting | End::Running)
+    }
+
+    pub(super) fn begin(&self) {
+        *self.started.lock() = Instant::now();
+        *self.elsewhere.lock() = None;
+        self.state.send_modify(|state| state.end = End::Running);
+    }
+
+    pub(super) fn fail(&self, why: &str) {
+        self.state.send_modify(|state| state.end = End::failed(why));
+    }
+
+    pub(super) fn note_elsewhere(&self, run: RunInProgress) {
+        *self.elsewhere.lock() = Some(run);
+    }
+
+    /// Its visitor has asked for it.
+    pub(super) fn mark_seen(&self) {
+        *self.seen.lock() = Instant::now();
+    }
+
+    /// How long nobody has watched it, nor its visitor asked for it.
+    pub(super) fn unwatched_for(&self) -> Duration {
+        if self.state.receiver_count() > 0 {
+            self.mark_seen();
+        }
+        self.seen.lock().elapsed()
+    }
+
     /// Asks it to end, if it has not ended.
     pub(super) fn cancel(&self) {
         self.cancel.cancel();
+    }
+
+    pub(super) fn cancelled(&self) -> impl Future<Output = ()> {
+        self.cancel.cancelled()
+    }
+
+    /// The remaining time, if known.
+    pub(super) fn left(&self) -> Option<Duration> {
+        let elapsed = self.started.lock().elapsed();
+        let state = self.state.borrow();
+        let left = left_ms(&state.progress.snapshot, elapsed);
+        left.filter(|_| matches!(state.end, End::Running))
+            .map(Duration::from_millis)
     }
 
     /// Its states, from the newest on.
@@ -150,34 +216,28 @@ impl Run {
         self.state.subscribe()
     }
 
-    /// The refusal of another run while this one goes on.
-    pub(super) fn in_progress(&self) -> Error {
-        Error::RunInProgress(RunInProgress {
-            id: self.about.id.clone(),
-            instance: self.about.instance.clone(),
-            by: self.about.by.clone(),
-            strategy: self.about.plan.strategy.clone(),
-            left_ms: left_ms(
-                &self.state.borrow().progress.snapshot,
-                self.started.elapsed(),
-            ),
-        })
-    }
-
-    pub(super) fn view(&self) -> View {
+    /// `position` runs come before it, which take about `left`.
+    pub(super) fn view(&self, position: usize, left: Duration, own: bool) -> View {
+        let left_ms = self.left().map(millis);
         let State { progress, end } = self.state.borrow().clone();
-        let left_ms = left_ms(&progress.snapshot, self.started.elapsed());
+        let waits = matches!(end, End::Waiting);
+        let elsewhere = self.elsewhere.lock().clone().filter(|_| waits);
+        let position = position + usize::from(elsewhere.is_some());
         View {
             about: self.about.clone(),
-            left_ms: left_ms.filter(|_| matches!(end, End::Running)),
+            left_ms,
             end,
             snapshot: progress.snapshot,
             outside: progress.outside,
+            own,
+            position: if waits { position } else { 0 },
+            starts_in_ms: if waits { millis(left) } else { 0 },
+            elsewhere,
         }
     }
 
     /// Takes the lock that excludes runs of other instances.
-    pub(super) async fn alone(&self, ctx: &Ctx) -> Result<Option<Guard>, Error> {
+    pub(super) async fn alone(&self, ctx: &Ctx) -> Result<Option<Guard>, RunInProgress> {
         alone(
             ctx,
             &self.about.id,
@@ -272,6 +332,10 @@ impl Run {
             outside: Outside { shelf, under_way },
         }
     }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The remaining milliseconds at the present rate.

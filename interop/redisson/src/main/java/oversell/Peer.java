@@ -27,6 +27,15 @@ public final class Peer {
         if (watchdog != null) {
             config.setLockWatchdogTimeout(Long.parseLong(watchdog));
         }
+        String[] nodes = address.split(",");
+        if (nodes.length > 1) {
+            config.useClusterServers()
+                    .addNodeAddress(nodes)
+                    .setMasterConnectionMinimumIdleSize(2)
+                    .setSlaveConnectionMinimumIdleSize(1)
+                    .setSubscriptionConnectionMinimumIdleSize(1);
+            return Redisson.create(config);
+        }
         config.useSingleServer()
                 .setAddress(address)
                 .setConnectionMinimumIdleSize(2)

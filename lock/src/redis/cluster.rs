@@ -1,0 +1,573 @@
+//! The nodes of a Redis Cluster, and how a command finds the one that has its key.
+//!
+//! 1. A key belongs to one of 16,384 slots, by what stands in its first braces. A lock's keys and its channel have the
+//!    lock's name in braces, so they are in one slot ([`slot`]).
+//! 2. The map of the slots comes from any node that answers `CLUSTER SLOTS`. It is asked for again after a connection
+//!    failed, and after a node said that a slot is elsewhere: so a fail-over is noticed.
+//! 3. `MOVED` leads to another node for good, `ASK` for this command only; `TRYAGAIN` and `CLUSTERDOWN` are asked again
+//!    after a pause, until the time limit of a command is over. A node that answers so has done nothing.
+//! 4. A command that went out and was not answered is **never sent again**: it may have run. Its caller is told, and
+//!    what it may have taken is undone. A command that did not go out is sent to the slot's new node, if there is one.
+//!
+//! The commands of the `redis` crate's own cluster client are sent again by default, which takes a lock twice.
+//!
+//! Source: the Redis documentation, "Redis cluster specification". Next to read: `connection.rs`, `wakeups.rs`.
+
+use super::{
+    connection::{self, Request},
+    node::Node,
+    options::RedisOptions,
+    primary::{Address, Primary, client_at},
+};
+use crate::Process;
+use parking_lot::Mutex;
+use redis::{
+    Arg, Client, Cmd, FromRedisValue, Pipeline, RedisError, RedisResult, ServerError, Value,
+};
+use std::{
+    collections::HashMap,
+    fmt, io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    runtime::Handle,
+    sync::watch,
+    time::{Instant, sleep, timeout},
+};
+
+const SLOTS: usize = 16384;
+/// The longest wait for one node's map.
+const MAX_MAP_TIMEOUT: Duration = Duration::from_secs(1);
+/// The shortest time between two maps.
+const MAP_INTERVAL: Duration = Duration::from_millis(50);
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const MAX_PAUSE: Duration = Duration::from_millis(100);
+/// Nodes that disagree for longer are asked more slowly.
+const MAX_HOPS: u32 = 3;
+
+/// The slot of a key: that of the text in its first braces, if there is one.
+pub(super) fn slot(key: &[u8]) -> u16 {
+    let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
+        let rest = &key[open + 1..];
+        let length = rest.iter().position(|byte| *byte == b'}')?;
+        (length > 0).then(|| &rest[..length])
+    });
+    crc16(tag.unwrap_or(key)) % SLOTS as u16
+}
+
+/// CRC-16/XMODEM.
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
+            (crc << 1) ^ (if crc & 0x8000 == 0 { 0 } else { 0x1021 })
+        })
+    })
+}
+
+/// The nodes of one cluster.
+pub(super) struct Cluster {
+    /// How to connect; a node's host and port replace its own.
+    template: Client,
+    seeds: Vec<Address>,
+    timeout: Duration,
+    process: Process,
+    runtime: Handle,
+    disconnects: watch::Sender<()>,
+    /// The slot of commands without a key.
+    home: u16,
+    map: Mutex<Map>,
+    /// Whether the map may be old.
+    is_stale: AtomicBool,
+    /// When the last map came. Callers that want one wait for each other here.
+    asked: tokio::sync::Mutex<Option<Instant>>,
+    /// Which node is asked first for the next map.
+    first: AtomicUsize,
+}
+
+/// Who has which slot.
+struct Map {
+    owners: Vec<Option<Arc<Node>>>,
+    nodes: HashMap<Address, Arc<Node>>,
+}
+
+/// Why a node has not carried out a command.
+#[derive(Debug, PartialEq, Eq)]
+enum Refusal {
+    /// Another node has the slot. Its host may be empty: the host of the node that says so.
+    Moved(u16, Address),
+    /// Another node may have the key.
+    Ask(Address),
+    /// The same node may carry it out later.
+    Later,
+}
+
+impl Cluster {
+    /// The cluster of which the `seeds` are nodes.
+    pub(super) fn new(
+        template: Client,
+        seeds: Vec<Address>,
+        options: &RedisOptions,
+        runtime: &Handle,
+        disconnects: &watch::Sender<()>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            template,
+            seeds,
+            timeout: options.timeout,
+            process: options.process.clone(),
+            runtime: runtime.clone(),
+            disconnects: disconnects.clone(),
+            home: slot(options.prefix.as_bytes()),
+            map: Mutex::new(Map {
+                owners: vec![None; SLOTS],
+                nodes: HashMap::new(),
+            }),
+            is_stale: AtomicBool::new(true),
+            asked: tokio::sync::Mutex::default(),
+            first: AtomicUsize::new(0),
+        })
+    }
+
+    /// The slot's node, as far as is known.
+    pub(super) fn owner(&self, slot: u16) -> Option<Arc<Node>> {
+        self.map.lock().owners[usize::from(slot)].clone()
+    }
+
+    /// The node that answers commands without a key.
+    pub(super) async fn home(&self) -> RedisResult<Arc<Node>> {
+        self.look_if_stale().await?;
+        self.owner(self.home).ok_or_else(no_owner)
+    }
+
+    /// Sends a request to the node that has its key, and to another one only if that has refused it or nothing was
+    /// sent. `last` is the node of the command before, and becomes that of this one.
+    pub(super) async fn send(
+        &self,
+        request: Request<'_>,
+        last: &mut Option<Arc<Node>>,
+        sent: &mut bool,
+    ) -> RedisResult<Vec<Value>> {
+        *sent = false;
+        let ends = Instant::now() + self.timeout;
+        let slot = key_of(request).map(slot);
+        let (mut redirect, mut hops, mut pause) = (None, 0, FIRST_PAUSE);
+        loop {
+            if redirect.is_none() {
+                self.look_if_stale().await?;
+            }
+            let keyless = || last.clone().or_else(|| self.owner(self.home));
+            let (node, is_asking) = match redirect.take() {
+                Some((node, is_asking)) => (Some(node), is_asking),
+                None => (slot.map_or_else(keyless, |slot| self.owner(slot)), false),
+            };
+            let refusal = match &node {
+                Some(node) => {
+                    *last = Some(Arc::clone(node));
+                    let answers = send_to(&node.shared, request, is_asking, sent).await;
+                    match refusal(request, &answers) {
+                        Some(refusal) => refusal,
+                        None if answers.is_ok() => return answers,
+                        None => {
+                            self.is_stale.store(true, Ordering::Release);
+                            if *sent || Instant::now() >= ends {
+                                return answers;
+                            }
+                            // Nothing went out. Another node may have the slot by now.
+                            self.look_if_stale().await?;
+                            let now = slot.map_or_else(|| None, |slot| self.owner(slot));
+                            if !is_asking && now.is_none_or(|now| Arc::ptr_eq(&now, node)) {
+                                return answers;
+                            }
+                            continue;
+                        }
+                    }
+                }
+                None => Refusal::Later,
+            };
+            // Whoever refuses has done nothing.
+            *sent = false;
+            hops += 1;
+            if Instant::now() >= ends {
+                return Err(no_owner());
+            }
+            match (refusal, &node) {
+                (Refusal::Moved(slot, address), Some(node)) => {
+                    redirect = Some((self.moved(slot, address, node)?, false));
+                }
+                (Refusal::Ask(address), Some(node)) => {
+                    redirect = Some((self.node_at(&self.full(address, node))?, true));
+                }
+                _ => {
+                    self.is_stale.store(true, Ordering::Release);
+                    hops += MAX_HOPS;
+                }
+            }
+            if hops > MAX_HOPS {
+                sleep(pause).await;
+                pause = (pause * 2).min(MAX_PAUSE);
+            }
+        }
+    }
+
+    /// Where the node at `from` leads after this error, and whether that must be asked; `None` if nowhere.
+    pub(super) fn redirect(
+        &self,
+        error: &RedisError,
+        from: &Arc<Node>,
+    ) -> RedisResult<Option<(Arc<Node>, bool)>> {
+        let errors = error.clone().into_server_errors();
+        let refusal = errors.and_then(|errors| Refusal::of(&errors.first()?.1));
+        Ok(match refusal {
+            Some(Refusal::Moved(slot, address)) => Some((self.moved(slot, address, from)?, false)),
+            Some(Refusal::Ask(address)) => Some((self.node_at(&self.full(address, from))?, true)),
+            Some(Refusal::Later) | None => None,
+        })
+    }
+
+    /// The slot's new node.
+    fn moved(&self, slot: u16, address: Address, from: &Arc<Node>) -> RedisResult<Arc<Node>> {
+        let there = self.node_at(&self.full(address, from))?;
+        self.map.lock().owners[usize::from(slot)] = Some(Arc::clone(&there));
+        self.is_stale.store(true, Ordering::Release);
+        Ok(there)
+    }
+
+    /// The address, with the host of the node that named it if it names none.
+    fn full(&self, (host, port): Address, by: &Arc<Node>) -> Address {
+        if !host.is_empty() {
+            return (host, port);
+        }
+        let map = self.map.lock();
+        let named = map.nodes.iter().find(|(_, node)| Arc::ptr_eq(node, by));
+        (named.map_or(host, |((host, _), _)| host.clone()), port)
+    }
+
+    /// The node at an address, made if it is new.
+    fn node_at(&self, address: &Address) -> RedisResult<Arc<Node>> {
+        let mut map = self.map.lock();
+        if let Some(node) = map.nodes.get(address) {
+            return Ok(Arc::clone(node));
+        }
+        let client = client_at(&self.template, address)?;
+        let primary = Primary::new(client, None, self.timeout, self.disconnects.clone());
+        let node = Node::new(
+            primary,
+            true,
+            &self.process,
+            &self.runtime,
+            &self.disconnects,
+        );
+        map.nodes.insert(address.clone(), Arc::clone(&node));
+        Ok(node)
+    }
+
+    /// Asks for the map if it may be old. Only a client that never had one fails if nobody answers.
+    async fn look_if_stale(&self) -> RedisResult<()> {
+        if !self.is_stale.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut asked = self.asked.lock().await;
+        let is_recent = asked.is_some_and(|asked| asked.elapsed() < MAP_INTERVAL);
+        if is_recent || !self.is_stale.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        match self.look().await {
+            Ok(()) => {
+                *asked = Some(Instant::now());
+                Ok(())
+            }
+            Err(error) => {
+                self.is_stale.store(true, Ordering::Release);
+                tracing::debug!(%error, "no node tells who has which slot");
+                if asked.is_some() { Ok(()) } else { Err(error) }
+            }
+        }
+    }
+
+    /// Asks one node after the other who has which slot, those that answered before first.
+    async fn look(&self) -> RedisResult<()> {
+        let mut nodes: Vec<_> = self.map.lock().nodes.clone().into_iter().collect();
+        for seed in &self.seeds {
+            if !nodes.iter().any(|(address, _)| address == seed) {
+                nodes.push((seed.clone(), self.node_at(seed)?));
+            }
+        }
+        let (number, first) = (nodes.len(), self.first.fetch_add(1, Ordering::Relaxed));
+        nodes.sort_by(|(one, _), (other, _)| one.cmp(other));
+        nodes.rotate_left(first % number.max(1));
+        nodes.sort_by_key(|(_, node)| node.shared.failures());
+        let limit =
+            MAX_MAP_TIMEOUT.min(self.timeout / (1 + u32::try_from(number).unwrap_or(u32::MAX - 1)));
+        let mut failed = no_owner();
+        for ((host, _), node) in &nodes {
+            match timeout(limit, map_of(&node.shared, host)).await {
+                Ok(Ok(ranges)) => return self.learn(ranges),
+                Ok(Err(error)) => failed = error,
+                Err(_) => failed = io::Error::from(io::ErrorKind::TimedOut).into(),
+            }
+        }
+        Err(failed)
+    }
+
+    /// Keeps the map, and forgets nodes that have no slot. An uncovered slot keeps its node, which refuses.
+    fn learn(&self, ranges: Vec<Range>) -> RedisResult<()> {
+        let mut owners = Vec::new();
+        for (from, to, address) in ranges {
+            owners.push((from, to, self.node_at(&address)?));
+        }
+        let mut map = self.map.lock();
+        for (from, to, node) in owners {
+            for slot in from..=to.min(SLOTS - 1) {
+                map.owners[slot] = Some(Arc::clone(&node));
+            }
+        }
+        let Map { owners, nodes } = &mut *map;
+        let mut with_slots: Vec<_> = owners.iter().flatten().map(Arc::as_ptr).collect();
+        with_slots.dedup();
+        nodes.retain(|_, node| with_slots.contains(&Arc::as_ptr(node)));
+        Ok(())
+    }
+}
+
+/// Slots from, to, and whose they are.
+type Range = (usize, usize, Address);
+
+/// The map of this node at `host`.
+async fn map_of(node: &Arc<connection::Shared>, host: &str) -> RedisResult<Vec<Range>> {
+    let mut ask = redis::cmd("CLUSTER");
+    ask.arg("SLOTS");
+    let answers = node.send(Request::One(&ask), &mut false).await?;
+    let answer = answers.into_iter().next().unwrap_or(Value::Nil);
+    let ranges = Vec::<Vec<Value>>::from_redis_value(answer.extract_error()?)?;
+    let mut known = Vec::new();
+    for range in ranges {
+        let [from, to, owner, ..] = &range[..] else {
+            continue;
+        };
+        let owner = Vec::<Value>::from_redis_value_ref(owner)?;
+        let [named, port, ..] = &owner[..] else {
+            continue;
+        };
+        let named = Option::<String>::from_redis_value_ref(named)?.unwrap_or_default();
+        let at = match named.as_str() {
+            // It does not know the owner's address yet.
+            "?" => continue,
+            // The one that was asked has it, or its address is that of all.
+            "" => host.to_owned(),
+            _ => named,
+        };
+        let number = usize::from_redis_value_ref;
+        known.push((
+            number(from)?,
+            number(to)?,
+            (at, u16::from_redis_value_ref(port)?),
+        ));
+    }
+    Ok(known)
+}
+
+/// Sends the request; `is_asking`: to a node that is getting its slot.
+async fn send_to(
+    node: &Arc<connection::Shared>,
+    request: Request<'_>,
+    is_asking: bool,
+    sent: &mut bool,
+) -> RedisResult<Vec<Value>> {
+    if !is_asking {
+        return node.send(request, sent).await;
+    }
+    // In one piece: other tasks write to the same connection.
+    let mut commands = redis::pipe();
+    commands.cmd("ASKING");
+    let (skipped, wanted) = match request {
+        Request::One(cmd) => {
+            commands.add_command(cmd.clone());
+            (1, 1)
+        }
+        Request::Several(several, ..) => {
+            commands.cmd("MULTI");
+            for cmd in several.cmd_iter() {
+                commands.add_command(cmd.clone());
+            }
+            commands.cmd("EXEC");
+            (several.len() + 2, 1)
+        }
+    };
+    node.send(Request::Several(&commands, skipped, wanted), sent)
+        .await
+}
+
+/// The refusal, if nothing was carried out because of it.
+fn refusal(request: Request<'_>, answers: &RedisResult<Vec<Value>>) -> Option<Refusal> {
+    let said = |value: &Value| match value {
+        Value::ServerError(error) => Refusal::of(error),
+        _ => None,
+    };
+    match answers {
+        Ok(answers) => {
+            let mut refusals = answers.iter().map(said);
+            let first = refusals.next()??;
+            if !refusals.all(|refusal| refusal.is_some()) {
+                return None;
+            }
+            // Each command of a pipeline would have to ask for itself.
+            let is_pipeline =
+                matches!(request, Request::Several(commands, ..) if !commands.is_transaction());
+            match first {
+                Refusal::Ask(_) if is_pipeline => Some(Refusal::Later),
+                first => Some(first),
+            }
+        }
+        // EXEC carries out nothing if one of its commands was refused.
+        Err(error) => {
+            let errors = error.clone().into_server_errors()?;
+            errors.iter().find_map(|(_, error)| Refusal::of(error))
+        }
+    }
+}
+
+impl Refusal {
+    fn of(error: &ServerError) -> Option<Self> {
+        let mut words = error.details().unwrap_or_default().split_whitespace();
+        let mut redirect = || {
+            let slot = words.next()?.parse::<u16>().ok()?;
+            let (host, port) = words.next()?.rsplit_once(':')?;
+            let is_slot = usize::from(slot) < SLOTS;
+            Some((slot, (host.to_owned(), port.parse().ok()?))).filter(|_| is_slot)
+        };
+        match error.code() {
+            "MOVED" => redirect().map(|(slot, address)| Self::Moved(slot, address)),
+            "ASK" => redirect().map(|(_, address)| Self::Ask(address)),
+            "TRYAGAIN" | "CLUSTERDOWN" => Some(Self::Later),
+            _ => None,
+        }
+    }
+}
+
+/// The key by which a request finds its node. If another argument is taken for the key, that node says `MOVED`.
+fn key_of(request: Request<'_>) -> Option<&[u8]> {
+    match request {
+        Request::One(cmd) => key_of_command(cmd),
+        Request::Several(commands, ..) => key_of_pipeline(commands),
+    }
+}
+
+fn key_of_pipeline(commands: &Pipeline) -> Option<&[u8]> {
+    commands.cmd_iter().find_map(key_of_command)
+}
+
+fn key_of_command(cmd: &Cmd) -> Option<&[u8]> {
+    let mut words = cmd.args_iter().map(|word| match word {
+        Arg::Simple(word) => word,
+        _ => b"0",
+    });
+    let name = words.next()?.to_ascii_uppercase();
+    match &name[..] {
+        b"EVAL" | b"EVALSHA" | b"EVAL_RO" | b"EVALSHA_RO" | b"FCALL" | b"FCALL_RO" => {
+            words.nth(1).filter(|keys| *keys != b"0")?;
+            words.next()
+        }
+        // Where the script runs that is loaded.
+        b"SCRIPT" => None,
+        _ => words.next(),
+    }
+}
+
+fn no_owner() -> RedisError {
+    io::Error::other("no node of the cluster serves the slot for now").into()
+}
+
+/// The address may hold a password, so it is not shown.
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster")
+            .field("seeds", &self.seeds)
+            .field("nodes", &self.map.lock().nodes.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redis::parse_redis_value;
+
+    #[test]
+    fn a_slot_is_that_of_the_text_in_the_first_braces() {
+        // As `CLUSTER KEYSLOT` says.
+        assert_eq!(slot(b"123456789"), 12739);
+        assert_eq!(slot(b"foo"), 12182);
+        for (key, same) in [
+            ("{user1000}.following", "user1000"),
+            ("redisson_lock__channel:{lock}", "lock"),
+            ("foo{bar}{zap}", "bar"),
+            ("foo{{bar}}zap", "{bar"),
+        ] {
+            assert_eq!(slot(key.as_bytes()), slot(same.as_bytes()), "{key}");
+        }
+        assert_ne!(
+            slot(b"foo{}{bar}"),
+            slot(b"bar"),
+            "empty braces do not count"
+        );
+    }
+
+    #[test]
+    fn a_command_is_sent_by_its_first_key() {
+        let key = |words: &[&str]| {
+            let mut command = redis::cmd(words[0]);
+            command.arg(&words[1..]);
+            key_of_command(&command).map(|key| String::from_utf8_lossy(key).into_owned())
+        };
+        assert_eq!(key(&["GET", "a"]).as_deref(), Some("a"));
+        assert_eq!(
+            key(&["evalsha", "5f1", "2", "a", "b", "c"]).as_deref(),
+            Some("a")
+        );
+        assert_eq!(key(&["EVALSHA", "5f1", "0", "c"]), None);
+        assert_eq!(key(&["SCRIPT", "LOAD", "return 1"]), None);
+        assert_eq!(key(&["PING"]), None);
+    }
+
+    #[test]
+    fn only_a_refusal_that_did_nothing_leads_on() {
+        let said = |line: &str| {
+            let value = parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
+            let cmd = redis::cmd("GET");
+            refusal(Request::One(&cmd), &Ok(vec![value]))
+        };
+        let at = |host: &str| (host.to_owned(), 6381);
+        assert_eq!(
+            said("MOVED 3999 10.0.0.1:6381"),
+            Some(Refusal::Moved(3999, at("10.0.0.1")))
+        );
+        assert_eq!(
+            said("MOVED 3999 ::1:6381"),
+            Some(Refusal::Moved(3999, at("::1")))
+        );
+        assert_eq!(said("MOVED 3999 :6381"), Some(Refusal::Moved(3999, at(""))));
+        assert_eq!(
+            said("ASK 3999 10.0.0.1:6381"),
+            Some(Refusal::Ask(at("10.0.0.1")))
+        );
+        assert_eq!(said("TRYAGAIN Multiple keys request"), Some(Refusal::Later));
+        assert_eq!(
+            said("CLUSTERDOWN Hash slot not served"),
+            Some(Refusal::Later)
+        );
+        assert_eq!(said("MOVED 99999 10.0.0.1:6381"), None);
+        assert_eq!(said("ERR Script attempted to access a non local key"), None);
+        let broken = Err(io::Error::from(io::ErrorKind::TimedOut).into());
+        assert_eq!(refusal(Request::One(&redis::cmd("GET")), &broken), None);
+        // One that ran beside one that was refused: nothing is sent again.
+        let mut both = redis::pipe();
+        both.cmd("GET").arg("a").cmd("GET").arg("b");
+        let moved = parse_redis_value(b"-MOVED 3999 10.0.0.1:6381\r\n").unwrap();
+        let answers = Ok(vec![moved, Value::Nil]);
+        assert_eq!(refusal(Request::Several(&both, 0, 2), &answers), None);
+    }
+}

@@ -1,0 +1,79 @@
+//! One server with everything that leads to it, and the servers of a client: one, or the nodes of a cluster.
+//!
+//! Next to read: `connection.rs`, `cluster.rs`.
+
+use super::{
+    cluster::{Cluster, slot},
+    connection::{self, Connection},
+    primary::Primary,
+    wakeups::Wakeups,
+};
+use crate::Process;
+use parking_lot::Mutex;
+use redis::aio::MultiplexedConnection;
+use std::sync::Arc;
+use tokio::{runtime::Handle, sync::watch};
+
+/// One server, or the primary that Sentinels name, and the connections to it.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) primary: Primary,
+    pub(super) shared: Arc<connection::Shared>,
+    /// Idle connections for `WAIT`.
+    pub(super) idle: Arc<Mutex<Vec<MultiplexedConnection>>>,
+    pub(super) wakeups: Arc<Wakeups>,
+}
+
+/// The servers of one client.
+#[derive(Debug, Clone)]
+pub(super) enum Servers {
+    One(Arc<Node>),
+    Cluster(Arc<Cluster>),
+}
+
+impl Node {
+    /// A server that nothing is connected to yet.
+    pub(super) fn new(
+        primary: Primary,
+        is_in_cluster: bool,
+        process: &Process,
+        runtime: &Handle,
+        disconnects: &watch::Sender<()>,
+    ) -> Arc<Self> {
+        let shared = connection::Shared::new(primary.clone(), runtime.clone(), disconnects.clone());
+        let wakeups = Wakeups::new(
+            primary.clone(),
+            is_in_cluster,
+            process,
+            runtime,
+            disconnects.clone(),
+        );
+        Arc::new(Self {
+            primary,
+            shared,
+            idle: Arc::default(),
+            wakeups: Arc::new(wakeups),
+        })
+    }
+}
+
+impl Servers {
+    pub(super) fn connection(&self) -> Connection {
+        match self {
+            Self::One(node) => Connection::own(Arc::clone(&node.shared)),
+            Self::Cluster(cluster) => Connection::routed(Arc::clone(cluster)),
+        }
+    }
+
+    /// The server that has this key, as far as is known.
+    pub(super) fn of(&self, key: &str) -> Option<Arc<Node>> {
+        match self {
+            Self::One(node) => Some(Arc::clone(node)),
+            Self::Cluster(cluster) => cluster.owner(slot(key.as_bytes())),
+        }
+    }
+
+    pub(super) fn is_cluster(&self) -> bool {
+        matches!(self, Self::Cluster(_))
+    }
+}

@@ -1,0 +1,80 @@
+//! A visitor: whoever opens the page, known by the random id that the page sends as header `x-visitor`.
+//!
+//! Races, schedules, own locks, runs and typed lines belong to a visitor. A request without the header belongs to the visitor
+//! of its address: all that come from there are one.
+//!
+//! **What it is not**: a login. Whoever knows another's id is that visitor; so no answer shows one.
+
+use super::{app::AppState, error::Error};
+use axum::extract::{ConnectInfo, FromRequestParts};
+use http::{HeaderMap, request::Parts};
+use std::{fmt, net::SocketAddr, sync::Arc};
+
+/// The header that names a visitor.
+pub(super) const VISITOR: &str = "x-visitor";
+
+/// No id begins like that.
+const ADDRESS: &str = "at:";
+
+const MIN_ID_LEN: usize = 16;
+const MAX_ID_LEN: usize = 64;
+
+/// Never shown to others.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Visitor(Arc<str>);
+
+impl Visitor {
+    #[cfg(test)]
+    pub(super) fn named(id: &str) -> Self {
+        Self(id.into())
+    }
+
+    /// Whether it has sent an id, and is not just whoever asks from its address.
+    pub(super) fn has_id(&self) -> bool {
+        !self.0.starts_with(ADDRESS)
+    }
+
+    /// The text that stands for it in names of the servers.
+    pub(super) fn id(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Visitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Visitor")
+    }
+}
+
+impl FromRequestParts<AppState> for Visitor {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, Error> {
+        let Some(given) = parts.headers.get(VISITOR) else {
+            let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+            let address = origin(&parts.headers, peer.map(|peer| peer.0));
+            return Ok(Self(format!("{ADDRESS}{address}").into()));
+        };
+        let is_plain = |id: &&str| {
+            (MIN_ID_LEN..=MAX_ID_LEN).contains(&id.len())
+                && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+        };
+        let id = given.to_str().ok().filter(is_plain);
+        let rule =
+            || format!("must be {MIN_ID_LEN} to {MAX_ID_LEN} letters, digits and hyphens of ASCII");
+        id.map(|id| Self(id.into()))
+            .ok_or_else(|| Error::bad_input(VISITOR, rule()))
+    }
+}
+
+/// A label for others to read: the first address that a proxy names, else the address of the client.
+pub(super) fn origin(headers: &HeaderMap, peer: Option<SocketAddr>) -> String {
+    let named = headers
+        .get("x-forwarded-for")
+        .and_then(|value| value.to_str().ok())
+        .and_then(|v| v.split(',').next());
+    let named = named.and_then(|address| address.trim().parse().ok());
+    named
+        .or(peer.map(|peer| peer.ip()))
+        .map_or_else(|| "somebody".into(), |address| address.to_string())
+}

@@ -1,0 +1,448 @@
+//! Reads of the servers that all replays of an instance share: one pipelined read for each server and tick.
+//!
+//! 1. A replay asks for a key ([`SharedRead::read`]).
+//! 2. Keys that are asked for while a read is under way, or until its tick is over, go together with the next one.
+//! 3. Each that asked gets its own answer. A server that does not answer fails those that asked for it, and no other.
+//!
+//! Next: `observer.rs`.
+
+use super::servers::LockEntry;
+use crate::{ctx::Ctx, error::Error, section::names, server::Server, stock_admin::no_zookeeper};
+use futures::future::{BoxFuture, join_all};
+use oversell_lock::redis::Connection;
+use parking_lot::Mutex;
+use redis::{FromRedisValue, RedisResult, Value};
+use sqlx::{MySql, QueryBuilder, Row as _, mysql::MySqlRow};
+use std::{
+    collections::{HashMap, HashSet},
+    hash::Hash,
+    mem,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::{
+    sync::oneshot,
+    time::{sleep, timeout},
+};
+
+/// The least time between the beginnings of two reads of one server.
+const TICK: Duration = Duration::from_millis(10);
+/// A server that takes longer counts as down.
+const READ_TIMEOUT: Duration = Duration::from_secs(3);
+/// A node of Redlock that takes longer counts as down.
+const NODE_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// The reads of one instance.
+#[derive(Debug)]
+pub(super) struct SharedReads {
+    /// Of the main Redis.
+    pub(super) redis: SharedRead<NodeKey, RedisEntry>,
+    /// Of each node of Redlock.
+    pub(super) nodes: SharedRead<NodeKey, RedisEntry>,
+    pub(super) mysql: SharedRead<Row, RowState>,
+    pub(super) zookeeper: SharedRead<String, Option<LockEntry>>,
+}
+
+/// The number of a Redis node, and a key there.
+type NodeKey = (usize, String);
+
+impl Default for SharedReads {
+    fn default() -> Self {
+        Self {
+            redis: SharedRead::new(|ctx, keys| Box::pin(read_redis(ctx, keys))),
+            nodes: SharedRead::new(|ctx, keys| Box::pin(read_nodes(ctx, keys))),
+            mysql: SharedRead::new(|ctx, keys| Box::pin(read_mysql(ctx, keys))),
+            zookeeper: SharedRead::new(|ctx, keys| Box::pin(read_zookeeper(ctx, keys))),
+        }
+    }
+}
+
+/// Reads keys, and answers with each or with why not.
+type Fetch<K, V> = fn(Ctx, Vec<K>) -> BoxFuture<'static, HashMap<K, Result<V, Error>>>;
+
+/// One server's reads.
+#[derive(Debug)]
+pub(super) struct SharedRead<K, V> {
+    waiting: Arc<Mutex<Waiting<K, V>>>,
+    fetch: Fetch<K, V>,
+}
+
+#[derive(Debug)]
+struct Waiting<K, V> {
+    asked: Vec<(K, oneshot::Sender<Result<V, String>>)>,
+    is_reading: bool,
+}
+
+impl<K, V> SharedRead<K, V>
+where
+    K: Clone + Eq + Hash + Send + 'static,
+    V: Clone + Send + 'static,
+{
+    fn new(fetch: Fetch<K, V>) -> Self {
+        let waiting = Waiting {
+            asked: Vec::new(),
+            is_reading: false,
+        };
+        Self {
+            waiting: Arc::new(Mutex::new(waiting)),
+            fetch,
+        }
+    }
+
+    /// Waits for the next read, which reads this key too.
+    pub(super) async fn read(&self, ctx: &Ctx, key: K) -> Result<V, Error> {
+        let answer = self.ask(ctx, key).await.map_err(Error::replay)?;
+        answer.map_err(Error::replay)
+    }
+
+    fn ask(&self, ctx: &Ctx, key: K) -> oneshot::Receiver<Result<V, String>> {
+        let (sender, answer) = oneshot::channel();
+        let mut waiting = self.waiting.lock();
+        waiting.asked.push((key, sender));
+        if !mem::replace(&mut waiting.is_reading, true) {
+            // In a task of its own: a replay that is cancelled takes the answers of no other with it.
+            tokio::spawn(read_all(ctx.clone(), Arc::clone(&self.waiting), self.fetch));
+        }
+        answer
+    }
+}
+
+/// Reads, tick by tick, until nobody waits.
+async fn read_all<K, V>(ctx: Ctx, waiting: Arc<Mutex<Waiting<K, V>>>, fetch: Fetch<K, V>)
+where
+    K: Clone + Eq + Hash,
+    V: Clone,
+{
+    loop {
+        let begun = Instant::now();
+        let asked = mem::take(&mut waiting.lock().asked);
+        let mut keys: Vec<_> = asked.iter().map(|(key, _)| key.clone()).collect();
+        let mut known = HashSet::new();
+        keys.retain(|key| known.insert(key.clone()));
+        let found = fetch(ctx.clone(), keys).await;
+        for (key, sender) in asked {
+            let answer = match found.get(&key) {
+                Some(Ok(value)) => Ok(value.clone()),
+                Some(Err(error)) => Err(error.to_string()),
+                None => Err("it was not read (a bug)".to_owned()),
+            };
+            // Whoever asked may be gone.
+            drop(sender.send(answer));
+        }
+        {
+            let mut waiting = waiting.lock();
+            if waiting.asked.is_empty() {
+                waiting.is_reading = false;
+                return;
+            }
+        }
+        sleep(TICK.saturating_sub(begun.elapsed())).await;
+    }
+}
+
+/// A key of Redis with what belongs to it.
+#[derive(Debug, Clone)]
+pub(super) struct RedisEntry {
+    key: String,
+    pttl: i64,
+    /// Of a string.
+    text: Option<String>,
+    /// Of a hash.
+    fields: Vec<(String, String)>,
+    /// The queue of a fair lock.
+    waiting: Vec<String>,
+}
+
+impl RedisEntry {
+    pub(super) fn number(&self) -> Option<i64> {
+        self.text.as_ref()?.parse().ok()
+    }
+
+    /// A string, or a hash of owners: a read-write lock has an entry for each. A fair lock has a queue of waiters too.
+    pub(super) fn locks(self) -> Vec<LockEntry> {
+        let owners = self.fields.into_iter().filter(|(field, _)| field != "mode");
+        let owners = owners.map(|(owner, count)| (owner, count.parse().ok()));
+        let owners = self
+            .text
+            .map(|owner| (owner, None))
+            .into_iter()
+            .chain(owners);
+        let held = owners.map(|(owner, count)| {
+            let queue = match self.waiting.is_empty() {
+                true => Vec::new(),
+                false => [&owner].into_iter().chain(&self.waiting).cloned().collect(),
+            };
+            LockEntry {
+                key: self.key.clone(),
+                owner,
+                pttl: Some(self.pttl),
+                count,
+                queue,
+            }
+        });
+        held.collect()
+    }
+}
+
+async fn read_redis(ctx: Ctx, keys: Vec<NodeKey>) -> HashMap<NodeKey, Result<RedisEntry, Error>> {
+    let node = ctx.redis.connection();
+    read_keys(Server::Redis.name(), node, keys, READ_TIMEOUT).await
+}
+
+async fn read_nodes(ctx: Ctx, keys: Vec<NodeKey>) -> HashMap<NodeKey, Result<RedisEntry, Error>> {
+    let nodes = ctx.nodes.iter().enumerate().map(|(n, node)| {
+        let keys = keys.iter().filter(|(of, _)| *of == n).cloned().collect();
+        read_keys(Server::Redis.name(), node.connection(), keys, NODE_TIMEOUT)
+    });
+    join_all(nodes).await.into_iter().flatten().collect()
+}
+
+/// Of a key that is no hash HGETALL fails, of one that is no string GET: those errors are no errors here.
+async fn read_keys(
+    server: &'static str,
+    mut node: Connection,
+    keys: Vec<NodeKey>,
+    limit: Duration,
+) -> HashMap<NodeKey, Result<RedisEntry, Error>> {
+    if keys.is_empty() {
+        return HashMap::new();
+    }
+    let mut read = redis::pipe();
+    read.ignore_errors();
+    for (_, key) in &keys {
+        let queue = format!("redisson_lock_queue:{}", names::in_braces(key));
+        read.cmd("PTTL").arg(key).get(key).hgetall(key);
+        read.cmd("LRANGE").arg(queue).arg(0).arg(-1);
+    }
+    let answer: Result<RedisResult<Vec<RedisResult<Value>>>, _> =
+        timeout(limit, read.query_async(&mut node)).await;
+    let unavailable = |reason: &str| Error::Unavailable {
+        server,
+        reason: reason.to_owned(),
+    };
+    let answers = match answer {
+        Ok(Ok(answers)) => answers,
+        Ok(Err(error)) => {
+            let failed = |key| (key, Err(unavailable(&error.to_string())));
+            return keys.into_iter().map(failed).collect();
+        }
+        Err(_) => {
+            let failed = |key| (key, Err(unavailable("no answer in time")));
+            return keys.into_iter().map(failed).collect();
+        }
+    };
+    let mut answers = answers.into_iter();
+    let entries = keys.into_iter().map(|key| {
+        let entry = RedisEntry {
+            key: key.1.clone(),
+            pttl: next(&mut answers).unwrap_or(-2),
+            text: next::<Option<String>>(&mut answers).flatten(),
+            fields: next(&mut answers).unwrap_or_default(),
+            waiting: next(&mut answers).unwrap_or_default(),
+        };
+        (key, Ok(entry))
+    });
+    entries.collect()
+}
+
+fn next<T: FromRedisValue>(answers: &mut impl Iterator<Item = RedisResult<Value>>) -> Option<T> {
+    T::from_redis_value(answers.next()?.ok()?).ok()
+}
+
+/// A row of MySQL.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Row {
+    Stock(i64),
+    Voucher(i64),
+    /// The row of `tb_lock` of this name.
+    Lock(String),
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct RowState {
+    /// Pieces left.
+    pub(super) count: Option<i64>,
+    pub(super) fence: Option<u64>,
+    pub(super) lock: Option<LockEntry>,
+}
+
+const SELECT_STOCKS: &str = "SELECT id, CAST(count + (SELECT COALESCE(SUM(count), 0) FROM db_stock_bucket \
+                             WHERE stock_id = db_stock.id) AS SIGNED), fence FROM db_stock WHERE id IN (";
+const SELECT_VOUCHERS: &str =
+    "SELECT voucher_id, CAST(stock AS SIGNED) FROM tb_seckill_voucher WHERE voucher_id IN (";
+/// The rows of `tb_lock`, each with the rest of its lease in milliseconds.
+const SELECT_LOCKS: &str = "SELECT lock_name, COALESCE(owner, server_name, ''), CAST(holds AS SIGNED), \
+                            TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) DIV 1000 FROM tb_lock WHERE lock_name IN (";
+/// A Galera node first applies every earlier commit of any node; other servers read that as a comment.
+const CAUSAL: &str = "/*M!100100 SET STATEMENT wsrep_sync_wait = 1 FOR */ ";
+
+async fn read_mysql(ctx: Ctx, keys: Vec<Row>) -> HashMap<Row, Result<RowState, Error>> {
+    let read = timeout(READ_TIMEOUT, read_rows(&ctx, &keys)).await;
+    let read = read.unwrap_or_else(|_| Err(Error::down(Server::MySql, "no answer in time")));
+    match read {
+        Ok(mut rows) => {
+            let found = |key: Row| {
+                let row = rows.remove(&key).unwrap_or_default();
+                (key, Ok(row))
+            };
+            keys.into_iter().map(found).collect()
+        }
+        Err(error) => {
+            let reason = error.to_string();
+            let failed = |key| (key, Err(Error::down(Server::MySql, &reason)));
+            keys.into_iter().map(failed).collect()
+        }
+    }
+}
+
+async fn read_rows(ctx: &Ctx, keys: &[Row]) -> Result<HashMap<Row, RowState>, Error> {
+    let mut conn = ctx.admin_conn(READ_TIMEOUT).await?;
+    let mut rows = HashMap::new();
+    let stocks = keys.iter().filter_map(|key| match key {
+        Row::Stock(id) => Some(*id),
+        _ => None,
+    });
+    if let Some(mut query) = query_for(SELECT_STOCKS, stocks) {
+        for row in query
+            .build()
+            .persistent(false)
+            .fetch_all(&mut *conn)
+            .await?
+        {
+            let state = RowState {
+                count: row.try_get(1)?,
+                fence: row.try_get(2)?,
+                lock: None,
+            };
+            rows.insert(Row::Stock(row.try_get(0)?), state);
+        }
+    }
+    let vouchers = keys.iter().filter_map(|key| match key {
+        Row::Voucher(id) => Some(*id),
+        _ => None,
+    });
+    if let Some(mut query) = query_for(SELECT_VOUCHERS, vouchers) {
+        for row in query
+            .build()
+            .persistent(false)
+            .fetch_all(&mut *conn)
+            .await?
+        {
+            let state = RowState {
+                count: row.try_get(1)?,
+                ..RowState::default()
+            };
+            rows.insert(Row::Voucher(row.try_get(0)?), state);
+        }
+    }
+    let locks = keys.iter().filter_map(|key| match key {
+        Row::Lock(name) => Some(name.clone()),
+        _ => None,
+    });
+    if let Some(mut query) = query_for(SELECT_LOCKS, locks) {
+        for row in query
+            .build()
+            .persistent(false)
+            .fetch_all(&mut *conn)
+            .await?
+        {
+            let lock = lock_of(&row)?;
+            let state = RowState {
+                lock: Some(lock.clone()),
+                ..RowState::default()
+            };
+            rows.insert(Row::Lock(lock.key), state);
+        }
+    }
+    conn.done();
+    Ok(rows)
+}
+
+/// `None` without keys.
+fn query_for<'a, T>(select: &str, keys: impl Iterator<Item = T>) -> Option<QueryBuilder<'a, MySql>>
+where
+    T: sqlx::Encode<'a, MySql> + sqlx::Type<MySql> + Send + 'a,
+{
+    let mut keys = keys.peekable();
+    keys.peek()?;
+    let mut query = QueryBuilder::new(format!("{CAUSAL}{select}"));
+    let mut list = query.separated(", ");
+    for key in keys {
+        list.push_bind(key);
+    }
+    query.push(")");
+    Some(query)
+}
+
+/// A row without an end has no lease. A row whose lease is over stays until another locker deletes it.
+fn lock_of(row: &MySqlRow) -> Result<LockEntry, sqlx::Error> {
+    let left: Option<i64> = row.try_get(3)?;
+    Ok(LockEntry {
+        key: row.try_get(0)?,
+        owner: row.try_get(1)?,
+        pttl: Some(left.map_or(-1, |left| left.max(0))),
+        count: row.try_get(2)?,
+        queue: Vec::new(),
+    })
+}
+
+async fn read_zookeeper(
+    ctx: Ctx,
+    paths: Vec<String>,
+) -> HashMap<String, Result<Option<LockEntry>, Error>> {
+    let nodes = paths.into_iter().map(|path| {
+        let ctx = &ctx;
+        async move {
+            let node = timeout(READ_TIMEOUT, read_node(ctx, &path)).await;
+            let late = |_| Err(Error::down(Server::ZooKeeper, "no answer in time"));
+            (path, node.unwrap_or_else(late))
+        }
+    });
+    join_all(nodes).await.into_iter().collect()
+}
+
+/// The node itself, or its children by number, of which the first holds the lock.
+async fn read_node(ctx: &Ctx, path: &str) -> Result<Option<LockEntry>, Error> {
+    let zk = ctx.zk.session()?;
+    let mut below = match zk.list_children(path).await {
+        Ok(below) => below,
+        Err(zookeeper_client::Error::NoNode) => return Ok(None),
+        Err(error) => return Err(no_zookeeper(error)),
+    };
+    let number = |name: &String| {
+        name.rsplit(|c: char| !c.is_ascii_digit())
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    below.sort_by_key(number);
+    let paths: Vec<_> = match below.is_empty() {
+        true => vec![path.to_owned()],
+        false => below.iter().map(|name| format!("{path}/{name}")).collect(),
+    };
+    let mut queue = Vec::new();
+    for node in join_all(paths.iter().map(|path| zk.get_data(path))).await {
+        match node {
+            // A directory without data is no lock.
+            Ok((data, stat)) if !data.is_empty() || stat.ephemeral_owner != 0 => {
+                // A shared count stores four bytes here, and is no lock.
+                let owner = String::from_utf8(data)
+                    .ok()
+                    .filter(|owner| !owner.contains('\0'));
+                queue.extend(owner);
+            }
+            Ok(_) | Err(zookeeper_client::Error::NoNode) => {}
+            Err(error) => return Err(no_zookeeper(error)),
+        }
+    }
+    let Some(owner) = queue.first().cloned() else {
+        return Ok(None);
+    };
+    Ok(Some(LockEntry {
+        key: path.to_owned(),
+        owner,
+        pttl: None,
+        count: None,
+        queue,
+    }))
+}

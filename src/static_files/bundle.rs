@@ -1,0 +1,174 @@
+//! The pages as they are served: scripts and styles of each in few files with a hash in their names, which a browser keeps for good.
+//! With `?modules` a page comes as it stands in `static/`, and loads its modules one by one.
+
+use super::{StaticFiles, link, linker::place, text};
+use parking_lot::Mutex;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    path::Path,
+    sync::Arc,
+    time::SystemTime,
+};
+
+/// Where they are served.
+pub(crate) const FOLDER: &str = "bundle/";
+const SCRIPT: &str = r#"<script type="module" src=""#;
+const STYLE: &str = r#"<link rel="stylesheet" href=""#;
+const ICON: &str = r#"<link rel="icon" href=""#;
+const READ_ALONE: &str =
+    "// The modules of this page one by one, with their comments: add ?modules to its address.\n";
+
+/// By path.
+#[derive(Default)]
+pub(crate) struct Bundles(BTreeMap<String, String>);
+
+impl Bundles {
+    /// Made once. A debug build makes them again when a file of `static/` has changed.
+    pub(crate) fn current() -> Arc<Self> {
+        static CURRENT: Mutex<Option<(SystemTime, Arc<Bundles>)>> = Mutex::new(None);
+        let changed = last_change();
+        let mut current = CURRENT.lock();
+        match &*current {
+            Some((of, bundles)) if *of == changed => bundles.clone(),
+            _ => {
+                let bundles = Arc::new(Self::make());
+                *current = Some((changed, bundles.clone()));
+                bundles
+            }
+        }
+    }
+
+    /// A page or a file of one.
+    pub(crate) fn get(&self, path: &str) -> Option<&str> {
+        self.0.get(path).map(String::as_str)
+    }
+
+    fn make() -> Self {
+        let mut bundles = Self::default();
+        for page in StaticFiles::iter().filter(|path| path.ends_with(".html")) {
+            let served = bundles.page(page.trim_end_matches(".html"), &text(&page));
+            bundles.0.insert(page.into_owned(), served);
+        }
+        bundles
+    }
+
+    /// The page with one script and one style sheet, in the place of the first of each.
+    fn page(&mut self, name: &str, page: &str) -> String {
+        let scripts: Vec<_> = page
+            .lines()
+            .filter_map(|line| address(line, SCRIPT))
+            .collect();
+        let styles: Vec<_> = page
+            .lines()
+            .filter_map(|line| address(line, STYLE))
+            .collect();
+        let script = self.script(name, &scripts, &BTreeSet::new(), "");
+        let style: String = styles.iter().map(|path| text(path)).collect();
+        let style = self.add(name, "css", style);
+        let mut served = String::new();
+        for line in page.lines() {
+            if let Some(path) = address(line, SCRIPT) {
+                if scripts.first() == Some(&path) {
+                    // Before the first paint, so that a dark page does not flash white.
+                    served +=
+                        &format!("  {SCRIPT}{FOLDER}{script}\" blocking=\"render\"></script>\n");
+                }
+            } else if let Some(path) = address(line, STYLE) {
+                if styles.first() == Some(&path) {
+                    served += &format!("  {STYLE}{FOLDER}{style}\">\n");
+                }
+            } else if let Some(path) = address(line, ICON) {
+                let icon = self.add("icon", "svg", text(&path));
+                served += &line.replace(&path, &format!("{FOLDER}{icon}"));
+                served.push('\n');
+            } else {
+                served += line;
+                served.push('\n');
+            }
+        }
+        served
+    }
+
+    /// The name of a script with these modules. Modules that it imports when it runs are scripts of their own.
+    fn script(
+        &mut self,
+        name: &str,
+        entries: &[String],
+        earlier: &BTreeSet<String>,
+        end: &str,
+    ) -> String {
+        let script = link(entries, earlier, |path, known| {
+            let end = format!("\nexport default {};", place(path));
+            let later = self.script(&format!("{name}-later"), &[path.to_owned()], known, &end);
+            format!("./{later}")
+        });
+        self.add(name, "js", format!("{READ_ALONE}{script}{end}"))
+    }
+
+    /// Keeps a file under a name that has its hash.
+    fn add(&mut self, name: &str, ending: &str, content: String) -> String {
+        let name = format!("{name}-{:016x}.{ending}", hash(&content));
+        self.0.insert(format!("{FOLDER}{name}"), content);
+        name
+    }
+}
+
+/// The same in every instance of one program.
+pub(crate) fn hash(content: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The address in this line, if it begins so.
+fn address(line: &str, start: &str) -> Option<String> {
+    let (path, _) = line.trim_start().strip_prefix(start)?.split_once('"')?;
+    Some(path.to_owned())
+}
+
+fn last_change() -> SystemTime {
+    if !cfg!(debug_assertions) {
+        return SystemTime::UNIX_EPOCH;
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("static");
+    let changed = StaticFiles::iter()
+        .filter_map(|path| fs::metadata(folder.join(&*path)).ok()?.modified().ok());
+    changed.max().unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_one_script_and_one_style_of_its_own() {
+        let bundles = Bundles::make();
+        for page in ["index", "class", "mine", "limits", "cache"] {
+            let served = bundles.get(&format!("{page}.html")).unwrap();
+            for start in [SCRIPT, STYLE] {
+                let found: Vec<_> = served
+                    .lines()
+                    .filter_map(|line| address(line, start))
+                    .collect();
+                assert_eq!(found.len(), 1, "{page}");
+                let content = bundles.get(&found[0]).unwrap();
+                assert!(
+                    found[0].contains(&format!("{:016x}", hash(content))),
+                    "{page}"
+                );
+            }
+        }
+        let names: Vec<_> = bundles
+            .0
+            .keys()
+            .filter(|path| path.contains("index-later"))
+            .collect();
+        assert_eq!(
+            names.len(),
+            1,
+            "what the first view leads to is a script of its own"
+        );
+    }
+}

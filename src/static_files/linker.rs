@@ -1,0 +1,219 @@
+//! Modules as one script: each a block, in the order in which they run, without comments and white space.
+//!
+//! A module puts what it exports into `globalThis.modules` under its path from `static/`, and takes what it imports from there. So a
+//! name of one module is none of another, and a script that comes later imports from an earlier one.
+//! It knows the forms that the modules of `static/js` have, each on one line; a test refuses others.
+
+use super::text;
+use std::collections::BTreeSet;
+
+/// What precedes the address of a module that comes when it is asked for.
+const LATER: &str = "await import('";
+
+/// These modules and all that they import, but for those that an earlier script has. `later` names the script for a module that is
+/// imported when the script runs; it is given the modules that are there by then.
+pub(crate) fn link(
+    entries: &[String],
+    earlier: &BTreeSet<String>,
+    mut later: impl FnMut(&str, &BTreeSet<String>) -> String,
+) -> String {
+    let mut order = Vec::new();
+    let mut modules = earlier.clone();
+    for entry in entries {
+        visit(entry, &mut modules, &mut order);
+    }
+    let mut script = "globalThis.modules??={};".to_owned();
+    for Module { path, text } in order {
+        let mut parts = text.split(LATER);
+        let mut block = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (import, rest) = part.split_once('\'').unwrap_or((part, ""));
+            let found = later(&beside(&path, import), &modules);
+            block += &format!(
+                "(await import('{found}')).default{}",
+                rest.strip_prefix(')').unwrap_or(rest)
+            );
+        }
+        // What cannot be read is left as it is: the browser says what is wrong with it.
+        let small = minifier::js::minify(&block).map_or_else(|_| block.clone(), |s| s.to_string());
+        script += &format!("\n// {path}\n{{{small}}}");
+    }
+    script
+}
+
+struct Module {
+    path: String,
+    /// With its imports and exports replaced.
+    text: String,
+}
+
+/// Puts a module after all that it imports.
+fn visit(path: &str, known: &mut BTreeSet<String>, order: &mut Vec<Module>) {
+    if !known.insert(path.to_owned()) {
+        return;
+    }
+    let (text, imports) = replaced(path, &text(path));
+    for import in &imports {
+        visit(import, known, order);
+    }
+    let path = path.to_owned();
+    order.push(Module { path, text });
+}
+
+/// The text of a module with its imports and exports replaced, and the paths of the modules that it imports.
+fn replaced(path: &str, text: &str) -> (String, Vec<String>) {
+    let (mut body, mut imports, mut exports) = (String::new(), Vec::new(), Vec::new());
+    for line in text.lines() {
+        let from = line
+            .strip_suffix("';")
+            .and_then(|l| l.rsplit_once(" from '"));
+        if let Some((head, import)) = from.filter(|_| line.starts_with("import ")) {
+            let import = beside(path, import);
+            let names = &head["import ".len()..];
+            let names = names.strip_prefix("* as ").unwrap_or(names);
+            body += &format!(
+                "const {} = {};",
+                names.replace(" as ", ": "),
+                place(&import)
+            );
+            imports.push(import);
+        } else if let Some((head, import)) = from.filter(|_| line.starts_with("export {")) {
+            let import = beside(path, import);
+            let names = head["export {".len()..].trim_end_matches('}').split(',');
+            exports.extend(names.map(|name| {
+                let name = name.trim();
+                format!("{name}: {}.{name}", place(&import))
+            }));
+            imports.push(import);
+        } else if let Some(declared) = line.strip_prefix("export ") {
+            let name = declared
+                .split([' ', '(', '=', '{'])
+                .find(|word| !["async", "class", "const", "function"].contains(word));
+            exports.extend(name.map(str::to_owned));
+            body += declared;
+        } else {
+            body += line;
+        }
+        body.push('\n');
+    }
+    body += &format!("{} = {{ {} }};", place(path), exports.join(", "));
+    (body, imports)
+}
+
+/// Where a module's exports are.
+pub(super) fn place(path: &str) -> String {
+    format!("globalThis.modules['{path}']")
+}
+
+/// `../shared/dom.js` beside `js/timeline/drawing.js` is `js/shared/dom.js`.
+fn beside(path: &str, import: &str) -> String {
+    let mut folders: Vec<_> = path.split('/').collect();
+    folders.pop();
+    for part in import.split('/') {
+        match part {
+            "." => {}
+            ".." => drop(folders.pop()),
+            name => folders.push(name),
+        }
+    }
+    folders.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::static_files::StaticFiles;
+
+    const LINES: [&str; 6] = [
+        "import { a, b as c } from './layout.js';",
+        "import * as dom from '../shared/dom.js';",
+        "export { e } from './events.js';",
+        "export async function load(path) {}",
+        "export const N = 1;",
+        "let from = 'x';",
+    ];
+
+    #[test]
+    fn imports_and_exports_become_properties() {
+        let (text, imports) = replaced("js/timeline/drawing.js", &LINES.join("\n"));
+        let at = |name| format!("globalThis.modules['js/{name}.js']");
+        assert_eq!(
+            imports,
+            [
+                "js/timeline/layout.js",
+                "js/shared/dom.js",
+                "js/timeline/events.js"
+            ]
+        );
+        let wanted = [
+            format!("const {{ a, b: c }} = {};", at("timeline/layout")),
+            format!("const dom = {};", at("shared/dom")),
+            String::new(),
+            "async function load(path) {}".into(),
+            "const N = 1;".into(),
+            "let from = 'x';".into(),
+            format!(
+                "{} = {{ e: {}.e, load, N }};",
+                at("timeline/drawing"),
+                at("timeline/events")
+            ),
+        ];
+        assert_eq!(text, wanted.join("\n"));
+    }
+
+    /// The first line that imports or exports in a form that is not replaced.
+    fn unknown_form(text: &str) -> Option<String> {
+        let declares = ["async function ", "class ", "const ", "function "];
+        let is_known = |line: &&str| {
+            declares.iter().any(|d| {
+                line.strip_prefix("export ")
+                    .is_some_and(|l| l.starts_with(d))
+            }) || line.ends_with(".js';")
+                && ["import {", "import * as ", "export {"]
+                    .iter()
+                    .any(|form| line.starts_with(form))
+        };
+        let mut lines = text
+            .lines()
+            .filter(|line| line.starts_with("import") || line.starts_with("export"));
+        lines.find(|line| !is_known(line)).map(str::to_owned)
+    }
+
+    #[test]
+    fn every_module_has_the_forms_that_are_linked() {
+        for path in StaticFiles::iter().filter(|path| path.ends_with(".js")) {
+            assert_eq!(unknown_form(&text(&path)), None, "static/{path}");
+        }
+        for other in [
+            "export default 1;",
+            "export let a = 1;",
+            "import './dom.js';",
+            "import {",
+            "export { a };",
+        ] {
+            assert_eq!(unknown_form(other).as_deref(), Some(other));
+        }
+    }
+
+    #[test]
+    fn a_script_has_each_module_once_after_its_imports() {
+        let entries = ["js/page/page.js".to_owned()];
+        let script = link(&entries, &BTreeSet::new(), |_, _| unreachable!());
+        let place = |path: &str| {
+            let starts: Vec<_> = script.match_indices(&format!("\n// {path}\n")).collect();
+            assert_eq!(starts.len(), 1, "{path}");
+            starts[0].0
+        };
+        let mut modules = BTreeSet::new();
+        visit(&entries[0], &mut modules, &mut Vec::new());
+        for path in &modules {
+            for import in replaced(path, &text(path)).1 {
+                assert!(place(&import) < place(path), "{path} imports {import}");
+            }
+        }
+        // The twin: a script without what an earlier one has.
+        let earlier = BTreeSet::from(["js/shared/dom.js".to_owned()]);
+        let rest = link(&entries, &earlier, |_, _| unreachable!());
+        assert!(!rest.contains("\n// js/shared/dom.js\n"));
+    }
+}

@@ -1,0 +1,84 @@
+/**
+ * The two layouts in which a race is watched: projected at 1280 x 720, and on a phone of 390 x 844. Where every box is while it plays and at
+ * its end. All lessons with `OVERSELL_SOAK=1`; else one of each kind.
+ */
+
+import assert from 'node:assert/strict';
+import process from 'node:process';
+import { describe, it } from 'node:test';
+import { PROJECTOR, getJson, lab } from './support.mjs';
+
+/** @type {import('./support.mjs').Size} */
+const TALL_PHONE = [390, 844];
+const MIN_LABEL_PX = 20;
+/** The last mark is at least here, as a share of the picture: the axis ends where the race ends. */
+const LAST_MARK_AT = 0.8;
+
+describe('the two layouts of a race', () => {
+  const suite = lab();
+
+  /** The lessons whose boxes are looked at. @returns {Promise<string[]>} */
+  async function lessons() {
+    if (process.env.OVERSELL_SOAK !== '1') return ['1.1', '2.3', '003.pause'];
+    const { replays } = await getJson(`${suite.at.http}/replays`);
+    return replays.filter((race) => !race.cannot && race.lasts_ms > 0).map((race) => race.lesson);
+  }
+
+  it('projected: all height is the two pictures', async () => {
+    const tab = await suite.openTab('#/1.1', PROJECTOR);
+    await tab.waitForLesson('1.1');
+    await tab.click('#projector');
+    for (const lesson of await lessons()) {
+      await tab.go(lesson);
+      await tab.waitForLesson(lesson);
+      await tab.waitForElement('#race-run[aria-disabled=false]');
+      await tab.pressKey('r');
+      await tab.waitForElement('#race.playing #race-flaw circle:not(.later)');
+      const playing = await tab.evaluate(boxes);
+      assert.ok(playing.least >= MIN_LABEL_PX, `${lesson}: a word of ${playing.least} px`);
+      assert.ok(playing.pictures[0] - playing.claim.bottom < 60, `${lesson}: nothing is between claim and picture: ${JSON.stringify(playing)}`);
+      assert.equal(playing.lights, false, lesson);
+      await tab.waitForElement('#race.ended');
+      const ended = await tab.evaluate(boxes);
+      assert.ok(ended.least >= MIN_LABEL_PX, `${lesson}: a word of ${ended.least} px`);
+      assert.ok(ended.claim.top >= 0 && ended.why.bottom <= ended.height, `${lesson}: claim and why are on one screen: ${JSON.stringify(ended)}`);
+      assert.ok(Math.max(...ended.last) >= LAST_MARK_AT, `${lesson}: the axis ends with the race: ${ended.last}`);
+      await tab.screenshot(`projected-${lesson}`);
+    }
+    tab.assertNoErrors();
+  });
+
+  it('a phone shows the end when it happens', async () => {
+    const tab = await suite.openTab('#/1.1', TALL_PHONE);
+    for (const lesson of await lessons()) {
+      await tab.go(lesson);
+      await tab.waitForLesson(lesson);
+      await tab.press('#race-run');
+      await tab.waitForElement('#race.ended');
+      const { inSight, why, height } = await tab.evaluate(boxes);
+      assert.deepEqual(inSight, [true, true], `${lesson}: the last marks of both pictures`);
+      assert.ok(why.top >= 0 && why.bottom <= height, `${lesson}: the explanation: ${JSON.stringify(why)}`);
+      assert.ok(!(await tab.isWiderThanWindow()), lesson);
+      await tab.screenshot(`phone-${lesson}`);
+    }
+    tab.assertNoErrors();
+  });
+});
+
+/** Where everything is. */
+function boxes() {
+  const box = (/** @type {string} */ id) => document.getElementById(id).getBoundingClientRect();
+  const of = (/** @type {string} */ id) => ({ top: Math.round(box(id).top), bottom: Math.round(box(id).bottom) });
+  const halves = ['flaw', 'cure'].filter((half) => !document.getElementById(`race-${half}-part`).hidden);
+  const marks = halves.map((half) => {
+    const last = [...document.querySelectorAll(`#race-${half} circle:not(.later)`)].map((one) => one.getBoundingClientRect()).toSorted((a, b) => a.right - b.right).at(-1);
+    return { last, host: box(`race-${half}`) };
+  });
+  return {
+    height: innerHeight, claim: of('claim'), why: of('race-why'), pictures: halves.map((half) => of(`race-${half}`).top),
+    least: Math.min(...[...document.querySelectorAll('#race .timeline text')].map((one) => parseFloat(getComputedStyle(one).fontSize))),
+    lights: document.getElementById('lights').checkVisibility(),
+    last: marks.map(({ last, host }) => (last ? (last.right - host.left) / host.width : 0)),
+    inSight: marks.map(({ last, host }) => last != null && last.left >= host.left && last.right <= host.right && last.top >= 0),
+  };
+}
