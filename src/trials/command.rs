@@ -1,4 +1,4 @@
-//! `oversell course`: every lesson in turn, a row for each claim, and what the instances keep of it for the page.
+//! `oversell course`: tries every lesson in turn, prints a row for each claim, and sends the verdicts to the instances.
 
 use super::{
     Cluster, NoVerdict, Observation,

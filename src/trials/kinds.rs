@@ -1,4 +1,4 @@
-//! How a lesson is tried: the kinds of [`Run`]. What fits none of them is in `experiments/`.
+//! How a lesson and its twin are tried, by the kind of its [`Run`]. The lessons that fit no kind are tried in `experiments/`.
 
 use super::{
     Cluster, NoVerdict, Observation, Ratio,

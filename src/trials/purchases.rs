@@ -1,6 +1,6 @@
-//! What buyers were answered, and when: how many pieces were sold, and how long nobody was served.
+//! Counts of what buyers bought, and the times in which nobody could buy.
 //!
-//! Whether an answer sold a piece is judged as a load judges it, by `load::meaning`.
+//! `load::meaning` decides whether an answer sold a piece, as it does in a load.
 
 use crate::{
     clients::http_client::HttpError,
@@ -29,7 +29,7 @@ pub(super) fn outcome(answer: &Result<(u16, Value), HttpError>) -> Outcome {
     }
 }
 
-/// What buyers were answered, and what left the stock.
+/// Answers to buyers by their meaning, and the pieces that left the stock.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct SaleCounts {
     pub(super) sold: i64,

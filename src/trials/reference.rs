@@ -1,8 +1,8 @@
-//! A claim about Redisson, Curator, Spring or the JVM, tried on the real thing, ours beside it.
+//! Tries a claim about Redisson, Curator, Spring or the JVM on that library itself, beside our service.
 //!
-//! 1. Every version follows the lesson's lines in processes of its own, all versions at once, each with names of its own.
-//! 2. A line that does not come to what it says ends the script: in that version the claim does not hold.
-//! 3. The verdict is that of the text's own version. What the others and ours come to stands beside it.
+//! 1. All versions run the lesson's lines at the same time, each in its own processes and with its own names.
+//! 2. The script ends at the first line that prints something else: the claim then does not hold in that version.
+//! 3. The verdict is that of the version that the text uses. The results of the other versions and of our service stand beside it.
 
 use super::{tools::own_key, typed::carry_out};
 use crate::{

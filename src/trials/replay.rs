@@ -1,4 +1,4 @@
-//! A race of a lesson, played on the real servers through `POST /replays/{lesson}`, and what each actor and each server did.
+//! Plays the race of a lesson on the real servers through `POST /replays/{lesson}`, and reads its events.
 
 use super::{Cluster, NoVerdict, Observation, Play, cluster::REQUEST_TIMEOUT};
 use crate::{

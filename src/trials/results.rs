@@ -1,4 +1,4 @@
-//! What a run has found: a row for each lesson that it tried, and what they come to together.
+//! The results of a run: a row for each lesson, and a verdict on all of them.
 
 use super::{NoVerdict, Observation, last_run};
 use crate::{

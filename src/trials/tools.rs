@@ -1,4 +1,4 @@
-//! What several experiments do alike: commands of Redis, requests, nodes of ZooKeeper, and a sale in words.
+//! Helpers of several experiments: commands of Redis, requests, nodes of ZooKeeper, and a sale in words.
 
 use crate::{
     claims::{Target, Words, words},

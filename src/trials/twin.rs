@@ -1,7 +1,7 @@
-//! A claim's twin: a system in which the claim is false, so its experiment must not say that it is reproduced.
+//! The twin of a claim: a system in which the claim is false, so the experiment must not reproduce it.
 //!
-//! Most follow from the kind of the experiment: another strategy, the race without its cure, the first line left out. A lesson whose
-//! experiment is a function of its own names its twin, and the function knows it.
+//! Most twins follow from the kind of the experiment: another strategy, the race without its cure, the first line left out. A custom
+//! experiment has its twin's arguments in `experiments!`.
 
 use crate::{
     claims::{Lesson, Line, Run, Twin, TwinChange, Words, words},

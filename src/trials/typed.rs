@@ -1,9 +1,9 @@
-//! A claim about the lines that a student types: they are carried out as they stand, and each must print what it says.
+//! Tries a claim about the lines that a student types: each line must print what the lesson says.
 //!
-//! 1. The lines are those of `redis-cli`, `mysql`, `curl` and `oversell lab fault`, with the places of the lab that runs.
-//! 2. The product and the keys are the experiment's own: the places of a line that say so (`{:id}`, `{?id}`, `{&id}`) are
-//!    empty for a student, who has product 1.
-//! 3. What comes back is worded as the program prints it.
+//! 1. A line is a command of `redis-cli`, `mysql`, `curl` or `oversell lab fault`, with the addresses of the running lab.
+//! 2. The experiment has its own product and keys. They replace the places `{:id}`, `{?id}` and `{&id}`, which are empty for a
+//!    student, who uses product 1.
+//! 3. Answers and errors are written as the program prints them.
 
 use super::tools::own_key;
 use crate::{

@@ -1,5 +1,5 @@
-//! What the loss of a member costs those who buy: a ZooKeeper ensemble that loses a follower, its leader and then its majority, and a
-//! Galera cluster that loses the node that is written.
+//! How long buyers are not served when a member is lost: a ZooKeeper ensemble loses a follower, its leader and then its
+//! majority; a Galera cluster loses the node that is written.
 
 use crate::{
     claims::words,

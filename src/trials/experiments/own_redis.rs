@@ -1,4 +1,4 @@
-//! A Redis of an experiment's own, for what the lab's are not set to: a node of a Cluster, and files that are flushed in two ways.
+//! A Redis that the experiment starts, because the lab's has other settings: a node of a Cluster, and two ways to flush files.
 
 use crate::{
     claims::{Says, Verdict, Words, words},

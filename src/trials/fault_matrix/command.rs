@@ -1,4 +1,4 @@
-//! `oversell faults`: the fault matrix, on labs that it starts itself.
+//! `oversell faults`: runs the fault matrix on labs of its own.
 
 use super::{ENGINES, Engine, FaultRun, Matrix, page, run};
 use crate::{

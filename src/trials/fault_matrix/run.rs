@@ -1,4 +1,4 @@
-//! A fault of an engine: buyers of all its strategies, the fault while they buy, and what is left when it is mended.
+//! Runs one fault of an engine: buyers of all strategies buy while a server is broken and mended; then the stock is counted.
 
 use super::{BuyerAnswers, Cell, Engine, Fault, FaultRun, Hits};
 use crate::{
