@@ -8,8 +8,10 @@ use super::{
     user::User,
     zookeeper,
 };
-use crate::addresses::{Addresses, Control};
-use crate::programs::Requirement;
+use crate::{
+    addresses::{Addresses, Control},
+    programs::Requirement,
+};
 use futures::FutureExt;
 use std::{
     path::{Path, PathBuf},

@@ -7,8 +7,10 @@ use super::{
     server::{Check, CheckContext, Server},
     user::User,
 };
-use crate::clients::redis_at::redis_at;
-use crate::programs::{self, Requirement};
+use crate::{
+    clients::redis_at::redis_at,
+    programs::{self, Requirement},
+};
 use futures::FutureExt;
 use redis::InfoDict;
 use std::{

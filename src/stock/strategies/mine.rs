@@ -1,12 +1,14 @@
 #![doc = include_str!("mine.md")]
 
 use super::redis_watchdog::{self, Renewable};
-use crate::own_lock::{Scripts, run_script};
-use crate::section::{
-    Points, RedisTap, redis_key,
-    redis_polling::{self as stage, Lock, Stage},
-};
 use crate::stock::prelude::*;
+use crate::{
+    own_lock::{Scripts, run_script},
+    section::{
+        Points, RedisTap, redis_key,
+        redis_polling::{self as stage, Lock, Stage},
+    },
+};
 use oversell_lock::redis::RedisClient;
 use redis::RedisResult;
 use tokio_util::task::AbortOnDropHandle;

@@ -1,5 +1,5 @@
-//! §3.2, §5 and [003]: locks of several stores under the same faults. A buyer holds the lock, the fault comes, and another buyer
-//! wants it. What is seen from outside: pieces that were sold twice, and how long nobody was served.
+//! §3.2, §5 and [003]: locks of several stores under the same faults. A buyer holds the lock, a fault hits, and another buyer
+//! waits. The results are the pieces that were sold twice, and how long the second buyer waited.
 
 use crate::{
     claims::{Words, words},

@@ -57,7 +57,7 @@ fn tried(id: &str, verdict: Verdict, with: impl FnOnce(Observation) -> Observati
         verdict,
         Words::new("看到了", "this was seen"),
     ));
-    TrialResult::of("1", find(id).unwrap(), false, Ok(seen), Duration::ZERO)
+    TrialResult::of("1", find(id).unwrap(), None, Ok(seen), Duration::ZERO)
 }
 
 fn page() -> String {
