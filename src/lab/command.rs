@@ -394,12 +394,12 @@ fn phone_line(lab: Option<&str>) -> String {
 fn class_lines(at: &Addresses) -> Vec<String> {
     let code = at.phones.as_deref().and_then(|url| {
         let code = QrCode::new(format!("{url}/class.html")).ok()?;
-        // Light modules are drawn, as terminals are dark.
-        let picture = code.render::<Dense1x2>();
+        // What is light is drawn, as terminals are dark.
+        let mut picture = code.render::<Dense1x2>();
         Some(
             picture
-                .dark_color(Dense1x2::Dark)
-                .light_color(Dense1x2::Light)
+                .dark_color(Dense1x2::Light)
+                .light_color(Dense1x2::Dark)
                 .build(),
         )
     });
@@ -408,7 +408,7 @@ fn class_lines(at: &Addresses) -> Vec<String> {
         .as_ref()
         .map(|Token(token)| format!("#token={token}"));
     let desk = told!(
-        "{} {}/class.html{}  （只给老师：浏览器打开它就有令牌）",
+        "{} {}/class.html{}  （只给老师：浏览器打开它就有口令）",
         "{} {}/class.html{}  (the teacher's alone: a browser that opens it has the token)",
         padded(&told!("老师", "the desk"), LABEL_WIDTH),
         at.http,
