@@ -3,7 +3,7 @@
 -- lock is kept at most, in milliseconds. The student's text has a redis of its own, which bounds what a command adds.
 local key, most, longest = KEYS[1], tonumber(ARGV[4]), ARGV[5]
 local growing = {rpush = 'llen', hset = 'hlen', hsetnx = 'hlen', hincrby = 'hlen'}
-local function bounded(call)
+local function bounded(call, refuse)
   return function(name, ...)
     name = string.lower(name)
     local size = growing[name]
@@ -12,7 +12,7 @@ local function bounded(call)
       if size == 'hlen' then added = added / 2 end
       local held = redis.pcall(size, key)
       if type(held) == 'number' and held + added > most then
-        return redis.error_reply('ERR the lock may hold ' .. most .. ' entries')
+        return refuse('the lock may hold ' .. most .. ' entries')
       end
     end
     return call(name, ...)
@@ -25,7 +25,10 @@ end
 if ARGV[6] then
   return 1
 end
-local own = {call = bounded(redis.call), pcall = bounded(redis.pcall)}
+local own = {
+  call = bounded(redis.call, function(why) error(why, 0) end),
+  pcall = bounded(redis.pcall, function(why) return redis.error_reply('ERR ' .. why) end)
+}
 local answer = compiled(own, {key}, {ARGV[1], ARGV[2]})
 if redis.call('pttl', key) == -1 then
   redis.call('pexpire', key, longest)

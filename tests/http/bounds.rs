@@ -42,7 +42,10 @@ async fn a_typed_line_ends_with_its_client() -> Result<()> {
     let hung_up = (0..60).map(|_| type_line().timeout(Duration::from_millis(20)).send());
     join_all(hung_up).await;
     ensure!(sleepers(&marked) <= 3 * 16, "more shells than places");
-    wait_until("the shells have ended", async || Ok(sleepers(&marked) == 0)).await?;
+    wait_until("the shells have ended", || async {
+        Ok(sleepers(&marked) == 0)
+    })
+    .await?;
     let (status, words) = answer(type_line()).await?;
     ensure!(
         status == StatusCode::OK,
