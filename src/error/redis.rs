@@ -1,24 +1,8 @@
 //! What an error of Redis means.
 
-use super::Error;
-use crate::server::Server;
-
 /// Whether a key has another type; the error of a script has the name in its text.
 pub(super) fn is_wrong_type(error: &impl ToString) -> bool {
     error.to_string().contains("WRONGTYPE")
-}
-
-/// For a command that changed nothing.
-impl From<redis::RedisError> for Error {
-    fn from(error: redis::RedisError) -> Self {
-        if is_wrong_type(&error) {
-            return Self::WrongType;
-        }
-        match why_refused(&error) {
-            Some(why) => Self::refuses(Server::Redis, why, error),
-            None => Self::down(Server::Redis, error),
-        }
-    }
 }
 
 const WRONG_REDIS_PASSWORD: &str = "it knows no such user and password: correct redis.url";
@@ -50,29 +34,4 @@ pub(super) fn why_refused(error: &redis::RedisError) -> Option<&'static str> {
         "READONLY" => "it is a replica, and takes no writes",
         _ => return None,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_cluster_refuses_names_the_setting_that_cures_it() {
-        for (line, words) in [
-            (
-                "CROSSSLOT Keys in request don't hash to the same slot",
-                "redis.prefix",
-            ),
-            ("MOVED 3999 127.0.0.1:6381", "redis.url"),
-            ("ASK 3999 127.0.0.1:6381", "redis.url"),
-        ] {
-            let said = redis::parse_redis_value(format!("-{line}\r\n").as_bytes());
-            let Ok(redis::Value::ServerError(said)) = said else {
-                panic!("{line} is {said:?}");
-            };
-            let error = Error::from(redis::RedisError::from(said));
-            let named = matches!(&error, Error::Refuses { why, .. } if why.contains(words));
-            assert!(named, "{line}: {error:?}");
-        }
-    }
 }

@@ -1,6 +1,5 @@
 //! What an actor does: a strategy, a step of the seckill, or a function of its race; and the goods that it takes.
 
-use super::{race::Race, races};
 use crate::{
     classroom::deadlocks::DeadlockLesson,
     ctx::Ctx,
@@ -73,14 +72,6 @@ impl Act {
             store: Some(store),
             run,
         })
-    }
-
-    /// The act of this name: a strategy, a step of the seckill, or a function of a race.
-    pub(super) fn find(name: &str) -> Option<Self> {
-        let strategy = || stock::find(name).map(|strategy| Self::Strategy(strategy.slug));
-        let order = || seckill::find(name).map(|step| Self::Order(step.slug));
-        let of_a_race = || races().flat_map(Race::acts).find(|act| act.name() == name);
-        strategy().or_else(order).or_else(of_a_race)
     }
 
     #[must_use]

@@ -6,7 +6,7 @@
 //!
 //! Next: `observer.rs`.
 
-use super::servers::LockEntry;
+use super::lock_entry::LockEntry;
 use crate::{ctx::Ctx, error::Error, section::names, server::Server, stock_admin::no_zookeeper};
 use futures::future::{BoxFuture, join_all};
 use oversell_lock::redis::Connection;

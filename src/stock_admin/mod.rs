@@ -171,25 +171,6 @@ pub async fn remove(
     set(ctx, stock_id, None, scope).await
 }
 
-/// Checks that a product exists before something is made for it in a server. The course's own always does.
-///
-/// # Errors
-///
-/// [`Error::NoProduct`], or [`Error::Unavailable`] if MySQL is down.
-pub async fn check_product(ctx: &Ctx, stock_id: i64) -> Result<(), Error> {
-    if stock_id == 1 {
-        return Ok(());
-    }
-    let mut conn = ctx.admin_conn(STEP_TIMEOUT).await?;
-    let row = sqlx::query("SELECT 1 FROM db_stock WHERE id = ?").bind(stock_id);
-    let row = in_time(Server::MySql, row.fetch_optional(&mut *conn)).await??;
-    conn.done();
-    match row {
-        Some(_) => Ok(()),
-        None => Err(Error::NoProduct(stock_id)),
-    }
-}
-
 /// Sets the stores, or deletes what they hold, and clears the names.
 async fn set(
     ctx: &Ctx,

@@ -2,7 +2,6 @@
 
 use crate::stock::fenced;
 use crate::stock::prelude::*;
-use crate::stock_admin;
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "[003]",
@@ -28,7 +27,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         // Each number that a client makes up would leave a counter behind. If the row is there and nobody could ask, it refuses
         // the lower tokens that follow, and lifts the counter.
         if !has_met_row
-            && stock_admin::check_product(ctx, job.request.stock_id)
+            && crate::stock::check_product(ctx, job.request.stock_id)
                 .await
                 .is_err()
         {

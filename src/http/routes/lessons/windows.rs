@@ -5,7 +5,7 @@ use crate::http::routes::prelude::*;
 use crate::{
     classroom::{self, window::Window},
     http::terms::Terms,
-    stock_admin::check_product,
+    stock::check_product,
 };
 use axum::Extension;
 use utoipa::openapi::{RefOr, path::Operation};

@@ -5,7 +5,7 @@ use crate::http::routes::prelude::*;
 use crate::{
     classroom::zk_atomic::{self, Change},
     http::terms::terms,
-    stock_admin::check_product,
+    stock::check_product,
 };
 
 terms!(

@@ -5,7 +5,7 @@ use crate::http::routes::prelude::*;
 use crate::{
     classroom::zk_double_barrier::{self, DEFAULT_WAIT, ROOM},
     http::terms::terms,
-    stock_admin::check_product,
+    stock::check_product,
 };
 use std::num::NonZeroU32;
 use uuid::Uuid;
