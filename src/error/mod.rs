@@ -10,7 +10,7 @@ pub(crate) use mysql::{NOT_IN_ITS_CLUSTER, RECORD_CHANGED, number};
 
 use crate::server::Server;
 use oversell_lock::{LockError, mysql::PoolExhausted};
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 /// Why a piece was not sold, or a lesson not carried out.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -68,8 +68,8 @@ pub enum Error {
     #[error("{server} refuses this: {why} ({reason})")]
     Refuses {
         server: &'static str,
-        /// In our words.
-        why: &'static str,
+        /// In our words; of a student's script, in Redis's.
+        why: Cow<'static, str>,
         /// The server's words, for the log only.
         reason: String,
     },
@@ -130,12 +130,12 @@ impl Error {
 
     pub(crate) fn refuses(
         server: Server,
-        why: &'static str,
+        why: impl Into<Cow<'static, str>>,
         reason: impl std::fmt::Display,
     ) -> Self {
         Self::Refuses {
             server: server.name(),
-            why,
+            why: why.into(),
             reason: reason.to_string(),
         }
     }
@@ -182,6 +182,7 @@ impl From<LockError> for Error {
                     };
                 }
                 let mysql = reason.downcast_ref().and_then(mysql::why_refused);
+                let mysql = mysql.map(Cow::Borrowed);
                 let why = mysql.or_else(|| reason.downcast_ref().and_then(redis::why_refused));
                 let reason = reason.to_string();
                 match why {

@@ -1,5 +1,7 @@
 //! What an error of Redis means.
 
+use std::borrow::Cow;
+
 /// Whether a key has another type; the error of a script has the name in its text.
 pub(super) fn is_wrong_type(error: &impl ToString) -> bool {
     error.to_string().contains("WRONGTYPE")
@@ -8,14 +10,17 @@ pub(super) fn is_wrong_type(error: &impl ToString) -> bool {
 const WRONG_REDIS_PASSWORD: &str = "it knows no such user and password: correct redis.url";
 
 /// The same for Redis, by the first word of its answer; for a transaction, of its first refused command.
-pub(super) fn why_refused(error: &redis::RedisError) -> Option<&'static str> {
+pub(super) fn why_refused(error: &redis::RedisError) -> Option<Cow<'static, str>> {
     if error.kind() == redis::ErrorKind::AuthenticationFailed {
-        return Some(WRONG_REDIS_PASSWORD);
+        return Some(WRONG_REDIS_PASSWORD.into());
     }
     let refused = error.clone().into_server_errors()?;
     let (_, first) = refused.first()?;
-    Some(match first.code() {
-        "ERR" if error.to_string().contains("user_script") => "a script fails in it",
+    let said = first.details().unwrap_or_default();
+    let known = match first.code() {
+        "ERR" if said.contains(SCRIPT) => {
+            return Some(format!("a script fails in it: {}", without_place(said)).into());
+        }
         "ASK" | "MOVED" => {
             "another node of its Redis Cluster has the key: set redis.prefix to a name in braces, as \"{oversell}:\", and redis.url to the \
              node that has its slot (CLUSTER KEYSLOT)"
@@ -33,5 +38,14 @@ pub(super) fn why_refused(error: &redis::RedisError) -> Option<&'static str> {
         "OOM" => "it is full (maxmemory)",
         "READONLY" => "it is a replica, and takes no writes",
         _ => return None,
-    })
+    };
+    Some(known.into())
+}
+
+/// How Redis calls a script in its errors.
+const SCRIPT: &str = "user_script";
+
+/// Without the hash of the script, which Redis adds.
+fn without_place(said: &str) -> &str {
+    said.split(" script: ").next().unwrap_or(said)
 }

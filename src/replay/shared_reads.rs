@@ -279,7 +279,7 @@ const SELECT_STOCKS: &str = "SELECT id, CAST(count + (SELECT COALESCE(SUM(count)
 const SELECT_VOUCHERS: &str =
     "SELECT voucher_id, CAST(stock AS SIGNED) FROM tb_seckill_voucher WHERE voucher_id IN (";
 /// The rows of `tb_lock`, each with the rest of its lease in milliseconds.
-const SELECT_LOCKS: &str = "SELECT lock_name, COALESCE(owner, server_name, ''), CAST(holds AS SIGNED), \
+const SELECT_LOCKS: &str = "SELECT CONVERT(lock_name USING utf8mb4), CONVERT(COALESCE(owner, server_name, '') USING utf8mb4), CAST(holds AS SIGNED), \
                             TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) DIV 1000 FROM tb_lock WHERE lock_name IN (";
 /// A Galera node first applies every earlier commit of any node; other servers read that as a comment.
 const CAUSAL: &str = "/*M!100100 SET STATEMENT wsrep_sync_wait = 1 FOR */ ";
