@@ -35,6 +35,7 @@ test: install browser $(NODE_MODULES) ## every test, against real servers on fre
 	cargo test --workspace --locked --doc
 	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(BESIDE)
 	$(PROGRAMS) random_programs
+	$(PROGRAMS) in_a_broken_cluster
 	servers=$$(scripts/servers $(NEWER_REDIS)) && env $$servers cargo test --workspace --locked --test contract -- replica
 	node --test --test-reporter=spec --test-concurrency=4 tests/page/*.test.mjs
 
@@ -44,7 +45,7 @@ BESIDE = main contract
 $(BESIDE):
 	cargo test --workspace --locked --test $@
 
-# Random programs: many locks at once, whose load would end leases of other tests. So they are ignored tests of the contract.
+# Random programs, and clusters that break: their load would end leases of other tests. So they are ignored tests of the contract.
 PROGRAMS = cargo test --workspace --locked --test contract -- --ignored
 
 # WAIT differs from Redis 7.2 on, and the system's may be older.

@@ -42,6 +42,9 @@ pub struct Addresses {
     /// The Sentinels that they ask.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sentinels: Vec<Process>,
+    /// The Redis in which students' scripts run. After the others, whose order lessons rely on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mine: Option<Process>,
     /// Where phones reach it, in a lab for a class (`--lan`) that is in a network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phones: Option<String>,

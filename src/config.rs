@@ -107,6 +107,8 @@ pub struct MySql {
 pub struct Redis {
     #[garde(custom(starts_with("redis")))]
     pub url: SecretString,
+    #[garde(custom(empty_or_redis))]
+    pub mine_url: SecretString,
     #[serde(deserialize_with = "list")]
     #[garde(length(max = 9), inner(custom(starts_with("redis"))))]
     pub nodes: Vec<SecretString>,
@@ -201,6 +203,13 @@ fn starts_with(scheme: &'static str) -> impl Fn(&SecretString, &()) -> garde::Re
         false => Err(garde::Error::new(format!(
             "not an address that begins with {scheme}"
         ))),
+    }
+}
+
+fn empty_or_redis(url: &SecretString, (): &()) -> garde::Result {
+    match url.expose_secret().is_empty() {
+        true => Ok(()),
+        false => starts_with("redis")(url, &()),
     }
 }
 
@@ -390,6 +399,7 @@ mod tests {
                 "mysql://a,http://root:hunter2@b",
                 "begins with mysql://",
             ),
+            ("redis.mine_url", "http://:hunter2@db", "begins with redis"),
             ("redis.timeout_ms", "0", "lower than 1"),
             (
                 "redis.sentinels",

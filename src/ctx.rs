@@ -56,6 +56,8 @@ pub struct Inner {
     pub process: Process,
     /// The main Redis: plain commands, scripts and locks.
     pub redis: RedisClient,
+    /// The Redis in which the scripts of students run (`redis.mine_url`); the main one if none is configured.
+    pub mine: RedisClient,
     /// The nodes of Redlock, in the order of the configuration; without any there, the main one alone.
     pub nodes: Vec<RedisClient>,
     pub zk: ZkClient,
@@ -99,20 +101,26 @@ impl Ctx {
         };
         let main = &config.redis.url;
         let sentinels = config.redis.sentinels.iter();
-        let redis = RedisClient::new(
+        let main_options = || {
             options(main)
                 .sentinels(
-                    sentinels.map(ExposeSecret::expose_secret),
+                    sentinels.clone().map(ExposeSecret::expose_secret),
                     &config.redis.master,
                 )
-                .wait_replicas(config.redis.wait_replicas),
-        )?;
+                .wait_replicas(config.redis.wait_replicas)
+        };
+        let redis = RedisClient::new(main_options())?;
         let node = |url: &SecretString| {
             if url.expose_secret() == main.expose_secret() {
                 Ok(redis.clone())
             } else {
                 RedisClient::new(options(url))
             }
+        };
+        // A connection of their own even then: what a script does to it is nobody else's trouble.
+        let mine = match config.redis.mine_url.expose_secret() {
+            "" => RedisClient::new(main_options())?,
+            _ => RedisClient::new(options(&config.redis.mine_url))?,
         };
         let nodes = if config.redis.nodes.is_empty() {
             std::slice::from_ref(main)
@@ -156,6 +164,7 @@ impl Ctx {
             actor_states: Mutex::default(),
             process,
             redis,
+            mine,
             nodes,
             zk: ZkClient::new(
                 ZkOptions::new(&config.zookeeper.connect)
@@ -262,6 +271,7 @@ impl Ctx {
             tokio::join!(
                 self.tasks.wait(),
                 self.redis.close(),
+                self.mine.close(),
                 nodes,
                 self.zk.close(),
                 self.db.close(),

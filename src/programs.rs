@@ -1,13 +1,16 @@
-//! Finds the system's programs, and says what to do about a missing one.
+//! Finds the system's programs, and says what to do about a missing one; runs a line in a shell.
 
 use crate::terminal::{
     chinese::told,
     failure::{Failure, unusable_told},
 };
 use std::{
+    ffi::OsStr,
+    io,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
+use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// A program, or a file by its full path, with its Debian package.
 pub(crate) type Requirement = (&'static str, &'static str);
@@ -120,6 +123,64 @@ pub(crate) fn output_of(program: &Path, option: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
+/// Kills the process group once the standard input of the shell is closed: whoever has started it may be killed as well.
+const SHELL: &str = r#"exec 3<&0 </dev/null
+{ read -r <&3; kill -KILL 0; } >/dev/null 2>&1 &
+exec bash -c "$0" 3<&-"#;
+
+/// What a shell has printed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ShellOutput {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs a line in a shell with this PATH, in a process group of its own, which is killed when the line ends, when it has
+/// printed more than `most` bytes, when `until` ends, when this future is dropped, and when this process dies. Returns once
+/// the shell is gone, with what it has printed.
+pub(crate) async fn run_in_shell(
+    line: &str,
+    path: &OsStr,
+    most: usize,
+    until: impl Future<Output = ()>,
+) -> io::Result<ShellOutput> {
+    let mut shell = tokio::process::Command::new("bash")
+        .args(["-c", SHELL, line])
+        .env("PATH", path)
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let lives = shell.stdin.take();
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let reading = async {
+        let out = read_up_to(most, shell.stdout.take(), &mut stdout);
+        let err = read_up_to(most, shell.stderr.take(), &mut stderr);
+        tokio::try_join!(out, err)
+    };
+    let read = tokio::select! {
+        read = reading => read.map(drop),
+        () = until => Ok(()),
+    };
+    drop(lives);
+    shell.wait().await?;
+    read?;
+    let [stdout, stderr] = [stdout, stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    Ok(ShellOutput { stdout, stderr })
+}
+
+async fn read_up_to(
+    most: usize,
+    from: Option<impl AsyncRead + Unpin>,
+    to: &mut Vec<u8>,
+) -> io::Result<()> {
+    if let Some(from) = from {
+        from.take(most as u64).read_to_end(to).await?;
+    }
+    Ok(())
+}
+
 /// The first number with its dots.
 pub(crate) fn version_number(text: &str) -> String {
     let begin = text.trim_start_matches(|c: char| !c.is_ascii_digit());
@@ -162,6 +223,66 @@ mod tests {
             let expected = format!("--redis-server: {none} is no program that can be run");
             assert_eq!(refused, expected);
         }
+    }
+
+    async fn run(line: &str, until: impl Future<Output = ()>) -> ShellOutput {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let ran = run_in_shell(line, &path, 1000, until).await;
+        ran.expect("there is a bash")
+    }
+
+    /// Whether a process of this number is there.
+    fn lives(pid: &str) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    }
+
+    async fn wait_until_gone(pid: &str) {
+        let gone = async {
+            while lives(pid) {
+                tokio::task::yield_now().await;
+            }
+        };
+        let gone = tokio::time::timeout(std::time::Duration::from_secs(10), gone).await;
+        gone.expect("it was left behind");
+    }
+
+    #[tokio::test]
+    async fn a_shell_prints_and_leaves_nothing_behind() {
+        let forever = std::future::pending::<()>;
+        let ran = run("echo out; echo err >&2", forever()).await;
+        assert_eq!((&*ran.stdout, &*ran.stderr), ("out\n", "err\n"));
+        let left = run("sleep 600 > /dev/null 2>&1 & echo $!", forever()).await;
+        wait_until_gone(&left.stdout).await;
+        let endless = run("yes", forever()).await;
+        assert_eq!(endless.stdout.len(), 1000);
+    }
+
+    #[tokio::test]
+    async fn a_shell_ends_with_its_time_and_its_caller() {
+        let second = || tokio::time::sleep(std::time::Duration::from_secs(1));
+        let begun = std::time::Instant::now();
+        let ran = run("sleep 600 & echo $!; wait", second()).await;
+        assert!(begun.elapsed().as_secs() < 60, "its time has ended it");
+        wait_until_gone(&ran.stdout).await;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pid");
+        let line = format!(
+            "echo $$ > {0}.new; mv {0}.new {0}; sleep 600",
+            file.display()
+        );
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let running = run_in_shell(&line, &path, 1000, std::future::pending());
+        let there = async {
+            while !file.exists() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            ran = running => panic!("it has ended: {ran:?}"),
+            () = there => {}
+        }
+        wait_until_gone(&std::fs::read_to_string(&file).unwrap()).await;
     }
 
     #[test]

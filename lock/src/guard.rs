@@ -20,6 +20,10 @@ use tokio_util::sync::CancellationToken;
 
 /// A fencing token: a number that grows with each hold, so that the resource can refuse an older one.
 ///
+/// A hold whose acquire began after another was acquired has a higher token than that one, and so has a hold that
+/// excludes an earlier one. The guards of one owner share their hold's token, also one that enters again after a reader
+/// with a higher token came to hold it too.
+///
 /// ```
 /// use oversell_lock::Fence;
 ///

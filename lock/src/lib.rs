@@ -69,8 +69,10 @@
 //! - **The holder learns in time that its lease ends.** [`Guard::lost`] completes a twentieth before the server ends
 //!   the lease, or when the session is in doubt; select on it, and stop. A release after that returns
 //!   [`LockError::Lost`] and frees nobody else's lock. A loss in the middle of a lease (a key that is deleted or
-//!   evicted, a fail-over, a clock that jumps, a suspended machine) is noticed at the next renewal. Against that there
-//!   is the fence.
+//!   evicted, a fail-over, a clock that jumps, a suspended machine) is noticed at the next renewal. A virtual machine
+//!   that its host pauses or restores sees no time pass at all, and so does its holder. Against that there is the fence.
+//! - **A client's runtime must run.** While it does not (a `current_thread` runtime outside `block_on`), nothing is
+//!   taken, renewed or released, and a wait does not end, whatever its limit.
 //! - **Nothing is left behind.** Any future may be dropped at any point. A command whose answer never came is undone by
 //!   an identity that was made for it alone, so a late undo affects no other hold.
 //! - **`Duration::MAX` waits for ever**, that is, for ten years; no lease is longer either.

@@ -29,6 +29,15 @@ pub struct Line {
     pub again: bool,
 }
 
+impl Line {
+    /// Whether it starts a lab of its own.
+    #[must_use]
+    pub fn starts_lab(&self) -> bool {
+        let mut labs = self.run.split("oversell lab").skip(1);
+        labs.any(|options| !options.starts_with(" fault"))
+    }
+}
+
 /// A line's form in a file.
 #[derive(Deserialize)]
 #[serde(untagged)]

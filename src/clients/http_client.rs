@@ -4,6 +4,7 @@
 //! Every request has a connection of its own, so that none is sent into a connection that is just being closed, and the
 //! process that answers is the one that listens now.
 
+use async_stream::stream;
 use axum::body::Bytes;
 use eventsource_stream::{Event, Eventsource};
 use futures::{StreamExt, stream::BoxStream};
@@ -11,7 +12,11 @@ use http::{HeaderMap, StatusCode};
 use reqwest::{Client, RequestBuilder, Response, redirect::Policy};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
-use std::{error::Error, sync::LazyLock, time::Duration};
+use std::{error::Error, pin::pin, sync::LazyLock, time::Duration};
+use tokio::time::timeout;
+
+/// Instances send a sign of life every 5 s into a stream of events.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(15);
 
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
@@ -173,14 +178,20 @@ impl Ask for RequestBuilder {
         let begun = async {
             let response = self.send().await?;
             if response.status().is_success() {
-                let events = response.bytes_stream().eventsource();
-                return Ok(events
+                let heard = stream! {
+                    let mut bytes = pin!(response.bytes_stream());
+                    while let Ok(Some(more)) = timeout(SILENCE_TIMEOUT, bytes.next()).await {
+                        yield more;
+                    }
+                };
+                return Ok(heard
+                    .eventsource()
                     .map(|event| event.map_err(|e| HttpError::Failed(innermost(&e))))
                     .boxed());
             }
             Err(Answer::of(response).await?.refused())
         };
-        let begun = tokio::time::timeout(limit, begun).await;
+        let begun = timeout(limit, begun).await;
         begun.unwrap_or(Err(HttpError::TimedOut))
     }
 }

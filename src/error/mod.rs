@@ -1,16 +1,16 @@
-//! The errors of the stock and the lessons. The seckill has its own in `seckill/error.rs`, HTTP in `http/error.rs`.
+//! The errors of the stock and the lessons. The seckill has its own in `error/seckill.rs`, HTTP in `http/error.rs`.
 
 mod mysql;
 mod redis;
+mod seckill;
 
-pub(crate) use mysql::{RECORD_CHANGED, number};
+pub use seckill::SeckillError;
 
-use crate::{seckill::SeckillError, server::Server};
+pub(crate) use mysql::{NOT_IN_ITS_CLUSTER, RECORD_CHANGED, number};
+
+use crate::server::Server;
 use oversell_lock::{LockError, mysql::PoolExhausted};
-use std::time::Duration;
-
-/// Of a node of a Galera cluster that is not with the majority, or is only joining it.
-pub(crate) const NOT_IN_ITS_CLUSTER: &str = "this node is not part of its cluster now";
+use std::{borrow::Cow, time::Duration};
 
 /// Why a piece was not sold, or a lesson not carried out.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -68,8 +68,8 @@ pub enum Error {
     #[error("{server} refuses this: {why} ({reason})")]
     Refuses {
         server: &'static str,
-        /// In our words.
-        why: &'static str,
+        /// In our words; of a student's script, in Redis's.
+        why: Cow<'static, str>,
         /// The server's words, for the log only.
         reason: String,
     },
@@ -130,12 +130,12 @@ impl Error {
 
     pub(crate) fn refuses(
         server: Server,
-        why: &'static str,
+        why: impl Into<Cow<'static, str>>,
         reason: impl std::fmt::Display,
     ) -> Self {
         Self::Refuses {
             server: server.name(),
-            why,
+            why: why.into(),
             reason: reason.to_string(),
         }
     }
@@ -182,6 +182,7 @@ impl From<LockError> for Error {
                     };
                 }
                 let mysql = reason.downcast_ref().and_then(mysql::why_refused);
+                let mysql = mysql.map(Cow::Borrowed);
                 let why = mysql.or_else(|| reason.downcast_ref().and_then(redis::why_refused));
                 let reason = reason.to_string();
                 match why {
@@ -195,6 +196,58 @@ impl From<LockError> for Error {
             }
             // An invalid use, or a new kind of error: trying again does not help.
             _ => Self::Internal(error.to_string()),
+        }
+    }
+}
+
+/// For a statement that changed nothing: a read, or a write that was refused.
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        if number(&error) == Some(RECORD_CHANGED) {
+            return Self::RowChanged;
+        }
+        match (mysql::why_refused(&error), error) {
+            (Some(why), error) => Self::refuses(Server::MySql, why, error),
+            (None, sqlx::Error::Database(e)) => Self::Internal(e.to_string()),
+            (None, e) => Self::down(Server::MySql, e),
+        }
+    }
+}
+
+/// For a command that changed nothing.
+impl From<::redis::RedisError> for Error {
+    fn from(error: ::redis::RedisError) -> Self {
+        if redis::is_wrong_type(&error) {
+            return Self::WrongType;
+        }
+        match redis::why_refused(&error) {
+            Some(why) => Self::refuses(Server::Redis, why, error),
+            None => Self::down(Server::Redis, error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_cluster_refuses_names_the_setting_that_cures_it() {
+        for (line, words) in [
+            (
+                "CROSSSLOT Keys in request don't hash to the same slot",
+                "redis.prefix",
+            ),
+            ("MOVED 3999 127.0.0.1:6381", "redis.url"),
+            ("ASK 3999 127.0.0.1:6381", "redis.url"),
+        ] {
+            let said = ::redis::parse_redis_value(format!("-{line}\r\n").as_bytes());
+            let Ok(::redis::Value::ServerError(said)) = said else {
+                panic!("{line} is {said:?}");
+            };
+            let error = Error::from(::redis::RedisError::from(said));
+            let named = matches!(&error, Error::Refuses { why, .. } if why.contains(words));
+            assert!(named, "{line}: {error:?}");
         }
     }
 }

@@ -1,24 +1,10 @@
 //! What an error of MySQL or MariaDB means.
 
-use super::{Error, NOT_IN_ITS_CLUSTER};
-use crate::server::Server;
+/// Of a node of a Galera cluster that is not with the majority, or is only joining it.
+pub(crate) const NOT_IN_ITS_CLUSTER: &str = "this node is not part of its cluster now";
 
 /// Under `innodb_snapshot_isolation`: the row has changed since the transaction's snapshot, and the transaction was rolled back.
 pub(crate) const RECORD_CHANGED: u16 = 1020;
-
-/// For a statement that changed nothing: a read, or a write that was refused.
-impl From<sqlx::Error> for Error {
-    fn from(error: sqlx::Error) -> Self {
-        if number(&error) == Some(RECORD_CHANGED) {
-            return Self::RowChanged;
-        }
-        match (why_refused(&error), error) {
-            (Some(why), error) => Self::refuses(Server::MySql, why, error),
-            (None, sqlx::Error::Database(e)) => Self::Internal(e.to_string()),
-            (None, e) => Self::down(Server::MySql, e),
-        }
-    }
-}
 
 /// The server's number of an error.
 pub(crate) fn number(error: &sqlx::Error) -> Option<u16> {

@@ -1,37 +1,26 @@
 //! What an error of Redis means.
 
-use super::Error;
-use crate::server::Server;
+use std::borrow::Cow;
 
 /// Whether a key has another type; the error of a script has the name in its text.
 pub(super) fn is_wrong_type(error: &impl ToString) -> bool {
     error.to_string().contains("WRONGTYPE")
 }
 
-/// For a command that changed nothing.
-impl From<redis::RedisError> for Error {
-    fn from(error: redis::RedisError) -> Self {
-        if is_wrong_type(&error) {
-            return Self::WrongType;
-        }
-        match why_refused(&error) {
-            Some(why) => Self::refuses(Server::Redis, why, error),
-            None => Self::down(Server::Redis, error),
-        }
-    }
-}
-
 const WRONG_REDIS_PASSWORD: &str = "it knows no such user and password: correct redis.url";
 
 /// The same for Redis, by the first word of its answer; for a transaction, of its first refused command.
-pub(super) fn why_refused(error: &redis::RedisError) -> Option<&'static str> {
+pub(super) fn why_refused(error: &redis::RedisError) -> Option<Cow<'static, str>> {
     if error.kind() == redis::ErrorKind::AuthenticationFailed {
-        return Some(WRONG_REDIS_PASSWORD);
+        return Some(WRONG_REDIS_PASSWORD.into());
     }
     let refused = error.clone().into_server_errors()?;
     let (_, first) = refused.first()?;
-    Some(match first.code() {
-        "ERR" if error.to_string().contains("user_script") => "a script fails in it",
+    let said = first.details().unwrap_or_default();
+    let known = match first.code() {
+        "ERR" if said.contains(SCRIPT) => {
+            return Some(format!("a script fails in it: {}", without_place(said)).into());
+        }
         "ASK" | "MOVED" => {
             "another node of its Redis Cluster has the key: set redis.prefix to a name in braces, as \"{oversell}:\", and redis.url to the \
              node that has its slot (CLUSTER KEYSLOT)"
@@ -49,30 +38,14 @@ pub(super) fn why_refused(error: &redis::RedisError) -> Option<&'static str> {
         "OOM" => "it is full (maxmemory)",
         "READONLY" => "it is a replica, and takes no writes",
         _ => return None,
-    })
+    };
+    Some(known.into())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// How Redis calls a script in its errors.
+const SCRIPT: &str = "user_script";
 
-    #[test]
-    fn a_cluster_s_refusal_names_the_setting_that_cures_it() {
-        for (line, words) in [
-            (
-                "CROSSSLOT Keys in request don't hash to the same slot",
-                "redis.prefix",
-            ),
-            ("MOVED 3999 127.0.0.1:6381", "redis.url"),
-            ("ASK 3999 127.0.0.1:6381", "redis.url"),
-        ] {
-            let said = redis::parse_redis_value(format!("-{line}\r\n").as_bytes());
-            let Ok(redis::Value::ServerError(said)) = said else {
-                panic!("{line} is {said:?}");
-            };
-            let error = Error::from(redis::RedisError::from(said));
-            let named = matches!(&error, Error::Refuses { why, .. } if why.contains(words));
-            assert!(named, "{line}: {error:?}");
-        }
-    }
+/// Without the hash of the script, which Redis adds.
+fn without_place(said: &str) -> &str {
+    said.split(" script: ").next().unwrap_or(said)
 }

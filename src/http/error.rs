@@ -86,6 +86,12 @@ pub(super) enum Error {
     /// There is no actor of this id.
     #[error("there is no actor {0}")]
     NoActor(uuid::Uuid),
+    /// A line of a lesson that starts a lab of its own.
+    #[error(
+        "this lesson starts a lab of its own, and a page starts none, since nobody would stop it: type its lines in a terminal, \
+         beginning with: {0}"
+    )]
+    OwnLab(String),
     /// No lab has started this instance.
     #[error(
         "no lab has started the servers here, so nothing can break them: start them with `oversell lab`"
@@ -171,6 +177,11 @@ impl From<&Error> for Problem {
                 format!("同时最多 {most} 个：等一个结束了再来"),
             ),
             Error::NoActor(id) => P::missing("no-actor", format!("没有这个角色：{id}")),
+            Error::OwnLab(_) => P::refused(
+                S::CONFLICT,
+                "own-lab",
+                "这一课要自己启动一个实验环境，请在终端里输入",
+            ),
             Error::NoLab => P::refused(
                 S::FORBIDDEN,
                 "no-lab",

@@ -199,7 +199,7 @@ mod tests {
             },
             Error::Refuses {
                 server,
-                why: "it is read-only",
+                why: "it is read-only".into(),
                 reason: reason(),
             },
             Error::Unknown {

@@ -20,6 +20,7 @@ use hyper_util::{
     server::graceful::GracefulShutdown,
     service::TowerToHyperService,
 };
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use secrecy::ExposeSecret;
 use std::{
     io,
@@ -86,6 +87,12 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
     let listener = bind(&mut config).await?;
     close_to_others(&mut config)?;
     let limit = Duration::from_millis(config.server.shutdown_ms);
+    allow_files(config.server.connections);
+    if config.replays.enabled && config.redis.mine_url.expose_secret().is_empty() {
+        tracing::warn!(
+            "redis.mine_url is not set: students' scripts (/mine) run in the Redis that sells, and can fill it"
+        );
+    }
 
     let ctx = Ctx::new(config).map_err(|e| Failure::Unusable(e.to_string()))?;
     let app = AppState::new(ctx.clone(), stopping.clone())
@@ -121,6 +128,24 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
     drop(timeout(limit.saturating_sub(stopped.elapsed()) / 2, consumer).await);
     ctx.close(limit.saturating_sub(stopped.elapsed())).await;
     Ok(())
+}
+
+/// Lets this process open as many files as it may have connections, and some for the servers; says so where it must not.
+fn allow_files(connections: usize) {
+    const OTHER_FILES: u64 = 1024;
+    let wanted = connections as u64 + OTHER_FILES;
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
+        return;
+    };
+    let allowed = wanted.min(hard).max(soft);
+    if let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, allowed, hard) {
+        tracing::warn!(%error, soft, "the limit of open files was not raised");
+    }
+    if allowed < wanted {
+        tracing::warn!(
+            "this process may open {allowed} files, and server.connections asks for {wanted}: clients beyond that wait"
+        );
+    }
 }
 
 /// Serves until `stop`, then waits at most `drain` for requests in progress and drops the rest with their handlers. Returns

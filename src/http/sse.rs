@@ -11,6 +11,10 @@ use axum::{
 use futures::{Stream, StreamExt};
 use http::HeaderName;
 use serde::Serialize;
+use std::time::Duration;
+
+/// A reader takes a stream without one for one of an instance that stands still.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 
 /// nginx passes each event on at once.
 const UNBUFFERED: (HeaderName, &str) = (HeaderName::from_static("x-accel-buffering"), "no");
@@ -32,6 +36,7 @@ pub(super) fn response(
     events: impl Stream<Item = Result<Event, Error>> + Send + 'static,
 ) -> Response {
     let stopping = app.stopping.clone().cancelled_owned();
-    let events = Sse::new(events.take_until(stopping)).keep_alive(KeepAlive::default());
+    let events =
+        Sse::new(events.take_until(stopping)).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE));
     ([UNBUFFERED], events).into_response()
 }

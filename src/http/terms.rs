@@ -122,6 +122,11 @@ macro_rules! terms {
                 self.stock_id.is_some()
             }
 
+            /// The number of the product.
+            pub(in crate::http) fn stock_id(&self) -> i64 {
+                self.stock_id.map_or(1, $crate::http::extract::Whole::get)
+            }
+
             /// The requested job, with these defaults for wait and stay.
             pub(in crate::http) fn job(
                 &self,
@@ -129,7 +134,7 @@ macro_rules! terms {
                 stay: std::time::Duration,
             ) -> $crate::section::Job {
                 use $crate::http::extract::Whole;
-                let stock_id = self.stock_id.map_or(1, Whole::get);
+                let stock_id = self.stock_id();
                 let hold = self.hold_ms.map_or(stay, Whole::millis);
                 let wait = self.wait_ms.map_or(wait, Whole::millis);
                 let who = self.who.clone().map($crate::http::terms::Who::into_inner);

@@ -211,7 +211,7 @@ async fn probe_state(
 fn public_detail(error: &Error) -> String {
     tracing::debug!(%error, "the probe of a server failed");
     match error {
-        Error::Refuses { why, .. } => (*why).to_owned(),
+        Error::Refuses { why, .. } => why.to_string(),
         Error::Timeout { .. } => "all connections to it are in use".to_owned(),
         _ => "it cannot be reached".to_owned(),
     }

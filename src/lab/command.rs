@@ -16,6 +16,7 @@ use crate::{
     },
 };
 use futures::StreamExt;
+use qrcode::{QrCode, render::unicode::Dense1x2};
 use std::{
     path::PathBuf,
     pin::pin,
@@ -47,6 +48,7 @@ Examples:
   oversell lab --galera 3 --writers each   three MariaDB nodes as one cluster, and each instance writes to its own
   oversell lab --sentinels 3               the main Redis has two replicas; the instances ask three Sentinels who leads
   oversell lab --strategy redis-lock       what /check/lock does: a JMeter plan of your own knows only that path
+  oversell lab --class              a class of forty: phones come in by a code, links can be cut, the teacher has the token
   oversell lab --lan                the students' phones take part; prints the token for what they may not do
   oversell lab --dir /tmp/lab --json /tmp/addresses.json
   oversell lab fault pause 8100     while a lab runs: see `oversell lab fault --help`
@@ -88,8 +90,9 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         console: Some(console),
         control: Some(control),
         progress: true,
-        ..args.options.clone()
+        ..args.options.clone().for_class()
     };
+    let lan = options.lan;
     let mut lab = start(options, &stop).await?;
     if let Some(file) = &args.json {
         let failed = |e: &dyn std::fmt::Display| unusable!("{}: {e}", file.display());
@@ -97,7 +100,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         write_atomically(file, &text).map_err(|e| failed(&e))?;
     }
     say!("{}", describe(&lab));
-    if args.options.lan {
+    if lan {
         say!(
             "{} {}",
             padded(&told!("手机", "phones"), LABEL_WIDTH),
@@ -114,6 +117,11 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
             )
         );
     }
+    if args.options.class {
+        for line in class_lines(lab.addresses()) {
+            say!("{line}");
+        }
+    }
     say!(
         "{}",
         told!(
@@ -124,12 +132,13 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     );
 
     let printer = Printer::start();
+    let notes = Printer::printing(|line| note(format_args!("oversell: {line}")));
     let mut exits = lab.member_exits();
     loop {
         tokio::select! {
             () = stop.cancelled() => break,
             Some(line) = lines.recv() => printer.print(line),
-            Some(exit) = exits.next() => note(format_args!("oversell: {exit}")),
+            Some(exit) = exits.next() => notes.print(exit),
             Some(request) = requests.recv() => {
                 let is_fault = matches!(request, ControlRequest::Fault(..));
                 let done = tokio::select! {
@@ -381,6 +390,32 @@ fn phone_line(lab: Option<&str>) -> String {
     )
 }
 
+/// The code for phones, and the address for the teacher's browser. What stands behind `#` is sent to nobody.
+fn class_lines(at: &Addresses) -> Vec<String> {
+    let code = at.phones.as_deref().and_then(|url| {
+        let code = QrCode::new(format!("{url}/class.html")).ok()?;
+        // Light modules are drawn, as terminals are dark.
+        Some(
+            code.render::<Dense1x2>()
+                .dark_color(Dense1x2::Dark)
+                .light_color(Dense1x2::Light)
+                .build(),
+        )
+    });
+    let token = at
+        .admin
+        .as_ref()
+        .map(|Token(token)| format!("#token={token}"));
+    let desk = told!(
+        "{} {}/class.html{}  （只给老师：浏览器打开它就有令牌）",
+        "{} {}/class.html{}  (the teacher's alone: a browser that opens it has the token)",
+        padded(&told!("老师", "the desk"), LABEL_WIDTH),
+        at.http,
+        token.unwrap_or_default()
+    );
+    code.into_iter().chain([desk]).collect()
+}
+
 fn port_of(url: &str) -> &str {
     authority(url).rsplit(':').next().unwrap_or_default()
 }
@@ -388,6 +423,29 @@ fn port_of(url: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_class_has_a_code_and_a_desk_with_its_token() {
+        let options = Options {
+            class: true,
+            ..Options::default()
+        }
+        .for_class();
+        assert!(options.lan && options.ways && options.replica);
+        let at: Addresses = serde_json::from_value(serde_json::json!({
+            "http": "http://127.0.0.1:8080", "instances": [], "redis": [],
+            "mysql": {"url": "", "pid": 0}, "zookeeper": {"connect": "", "pid": 0}, "nginx": {"url": "", "pid": 0},
+            "phones": "http://192.168.1.5:8080", "admin": "sesame",
+        }))
+        .unwrap();
+        let lines = class_lines(&at);
+        assert!(lines[0].lines().count() > 10, "{}", lines[0]);
+        assert!(
+            lines[1].contains("http://127.0.0.1:8080/class.html#token=sesame"),
+            "{}",
+            lines[1]
+        );
+    }
 
     #[test]
     fn lines_that_nobody_reads_are_dropped_and_counted() {

@@ -8,8 +8,10 @@ use super::{
     user::User,
     zookeeper,
 };
-use crate::addresses::{Addresses, Control};
-use crate::programs::Requirement;
+use crate::{
+    addresses::{Addresses, Control},
+    programs::Requirement,
+};
 use futures::FutureExt;
 use std::{
     path::{Path, PathBuf},
@@ -56,6 +58,13 @@ pub(super) fn environment(
         (
             "OVERSELL__REDIS__NODES",
             all(at.redis.iter().map(|node| node.url.as_str()).collect()),
+        ),
+        (
+            "OVERSELL__REDIS__MINE_URL",
+            at.mine
+                .as_ref()
+                .map(|at| at.url.clone())
+                .unwrap_or_default(),
         ),
         (
             "OVERSELL__REDIS__SENTINELS",

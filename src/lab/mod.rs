@@ -440,6 +440,7 @@ fn processes(at: &mut Addresses) -> Vec<(String, &str, &mut u32)> {
     all.extend(nodes.map(|(n, node)| one(mysql::name(n + 1), node)));
     let nodes = at.redis.iter_mut().enumerate();
     all.extend(nodes.map(|(n, node)| one(redis::name(n), node)));
+    all.extend(at.mine.as_mut().map(|at| one(redis::MINE, at)));
     let zookeeper = &mut at.zookeeper;
     all.push((
         zookeeper::NAME.to_owned(),

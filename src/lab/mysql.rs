@@ -15,8 +15,10 @@ use super::{
     server::{Check, CheckContext, Server},
     user::User,
 };
-use crate::programs::{self, Requirement};
-use crate::terminal::failure::{Failure, unusable};
+use crate::{
+    programs::{self, Requirement},
+    terminal::failure::{Failure, unusable},
+};
 use futures::{FutureExt, future::BoxFuture};
 use sqlx::{Connection, MySqlConnection};
 use std::{

@@ -52,6 +52,10 @@ pub struct Options {
     /// printed
     #[arg(long)]
     pub lan: bool,
+    /// For a class: --lan, --ways and --replica, a code that phones read, and an address at which the teacher's browser has
+    /// the token
+    #[arg(long, conflicts_with = "sentinels")]
+    pub class: bool,
     /// The ports of the instances, one for each
     #[arg(
         long = "instances",
@@ -151,6 +155,7 @@ impl Default for Options {
         Self {
             http_port: 0,
             lan: false,
+            class: false,
             instance_ports: vec![0; 3],
             galera: 1,
             writers: Writers::One,
@@ -175,6 +180,18 @@ impl Default for Options {
 }
 
 impl Options {
+    /// With what a class needs, if it is for one.
+    #[must_use]
+    pub fn for_class(self) -> Self {
+        let class = self.class;
+        Self {
+            lan: self.lan || class,
+            ways: self.ways || class,
+            replica: self.replica || class,
+            ..self
+        }
+    }
+
     pub(super) fn has(&self, part: Part) -> bool {
         !self.without.contains(&part)
     }

@@ -210,6 +210,14 @@ impl Options {
             };
             server(&redis::name(index), Part::Redis, Box::new(node));
         }
+        let mine = Redis {
+            program: servers.redis.clone(),
+            port: ports.mine,
+            role: Role::Mine,
+            has_clock: false,
+            grouped: false,
+        };
+        server(redis::MINE, Part::Redis, Box::new(mine));
         members
     }
 
@@ -431,6 +439,7 @@ impl Options {
                 pid: 0,
             },
             nginx: process(url(self.http_port)),
+            mine: Some(redis(ports.mine)),
             replica: ports.replicas.map(|(replica, _)| redis(replica)),
             sentinel: ports.replicas.map(|(_, sentinel)| redis(sentinel)),
             replicas: group(|group| group.members[1..].iter().map(|(_, port)| *port).collect()),

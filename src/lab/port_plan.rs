@@ -23,6 +23,8 @@ pub(super) struct PortPlan {
     pub(super) replicas: Option<(u16, u16)>,
     /// Ports of a main Redis whose instances ask Sentinels, of its replicas and Sentinels.
     pub(super) group: Option<SentinelGroup>,
+    /// The port of the Redis for students' scripts.
+    pub(super) mine: u16,
     pub(super) claimed: Vec<Port>,
 }
 
@@ -71,6 +73,7 @@ impl Options {
                 })
             })
             .collect();
+        let mine = free(redis::MINE)?;
         let pair = match self.replica {
             true => Some((free(redis::REPLICA)?, free(sentinel::SENTINEL)?)),
             false => None,
@@ -90,6 +93,7 @@ impl Options {
                 })
             }
         };
+        ports.mine = mine;
         ports.replicas = pair;
         ports.group = group;
         ports.nodes = nodes?;

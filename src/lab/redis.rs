@@ -7,14 +7,22 @@ use super::{
     server::{Check, CheckContext, Server},
     user::User,
 };
-use crate::clients::redis_at::redis_at;
-use crate::programs::{self, Requirement};
+use crate::{
+    clients::redis_at::redis_at,
+    programs::{self, Requirement},
+};
 use futures::FutureExt;
 use redis::InfoDict;
 use std::{
     path::{Path, PathBuf},
     process::Command,
 };
+
+/// A node that is full refuses writes, and deletes nothing. The service says so.
+const WHEN_FULL: [&str; 2] = ["--maxmemory-policy", "noeviction"];
+const MAX_MEMORY: &str = "256mb";
+/// Strangers' scripts fill it.
+const MINE_MAX_MEMORY: &str = "32mb";
 
 /// Every write goes to the append-only file, which is flushed every second.
 pub(super) const APPEND_ONLY: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "everysec"];
@@ -56,6 +64,9 @@ pub(super) fn version(program: &Path) -> Option<String> {
 /// Also the prefix of the names of further replicas.
 pub(super) const REPLICA: &str = "replica";
 
+/// The Redis in which students' scripts run.
+pub(super) const MINE: &str = "redis-mine";
+
 /// The name of the replica at `index`: `replica`, `replica-2` …
 pub(super) fn replica(index: usize) -> String {
     numbered(REPLICA, index)
@@ -93,6 +104,8 @@ pub(super) enum Role {
     Main { announced_port: u16 },
     /// Neither main node nor replica.
     Independent,
+    /// Where students' scripts run.
+    Mine,
     /// A replica of the node at this port.
     Replica { of: u16 },
 }
@@ -114,7 +127,12 @@ impl Server for Redis {
             true => clock::command(folder, &self.program),
             false => Command::new(&self.program),
         };
+        let memory = match self.role {
+            Role::Mine => MINE_MAX_MEMORY,
+            _ => MAX_MEMORY,
+        };
         options(&mut command, self.port, folder);
+        command.args(WHEN_FULL).args(["--maxmemory", memory]);
         if self.grouped {
             command.args(PEER_USER_OPTIONS);
         }
@@ -123,7 +141,7 @@ impl Server for Redis {
                 .args(APPEND_ONLY)
                 .args(ANNOUNCED_HOST)
                 .args(["--replica-announce-port", &announced_port.to_string()]),
-            Role::Independent => command.args(NOT_PERSISTENT),
+            Role::Independent | Role::Mine => command.args(NOT_PERSISTENT),
             Role::Replica { of } => command.args(APPEND_ONLY).args(ANNOUNCED_HOST).args([
                 "--replicaof",
                 "127.0.0.1",

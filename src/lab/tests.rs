@@ -105,8 +105,8 @@ async fn servers_answer_during_the_lab_and_nothing_is_left_after() {
     let (pids, ports, folder) = (pids(&at), ports(&lab), lab.folder.of(""));
     assert_eq!(
         pids.len(),
-        7,
-        "one database, five Redis nodes, one ZooKeeper"
+        8,
+        "one database, five Redis nodes and that of visitors' scripts, one ZooKeeper"
     );
     assert_eq!(at.nginx.pid, 0, "left out");
 

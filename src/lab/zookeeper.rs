@@ -145,6 +145,8 @@ fn settings(data: &Path, port: u16, peers: &[Peer]) -> String {
          minSessionTimeout=1000\n\
          maxSessionTimeout=60000\n\
          maxClientCnxns=0\n\
+         autopurge.snapRetainCount=3\n\
+         autopurge.purgeInterval=1\n\
          admin.enableServer=false\n\
          4lw.commands.whitelist=ruok,srvr,mntr,cons,dump,wchs,conf\n",
         data.display()

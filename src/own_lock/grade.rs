@@ -10,7 +10,7 @@
 //!
 //! Next: `stock/strategies/mine.rs`, which sells under such a lock.
 
-use super::script::{Scripts, run_script};
+use super::script::{LONGEST_LEASE, Scripts, run_script};
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -20,7 +20,7 @@ use crate::{
 use futures::future::{BoxFuture, join_all};
 use oversell_lock::redis::Connection;
 use parking_lot::Mutex;
-use redis::{AsyncTypedCommands, Script};
+use redis::{AsyncTypedCommands, RedisResult};
 use serde::Serialize;
 use std::{
     collections::BTreeSet,
@@ -127,9 +127,9 @@ pub async fn grade(ctx: &Ctx, scripts: &Scripts) -> Result<Vec<Grade>, Error> {
 struct Trial {
     redis: Connection,
     key: String,
-    acquire: Script,
-    release: Script,
-    renew: Option<Script>,
+    acquire: String,
+    release: String,
+    renew: Option<String>,
     log: Log,
     /// The holder by the answers of the scripts, with its holds; `None` if the lock is known to be free.
     holder: Mutex<Option<(char, u32)>>,
@@ -142,11 +142,11 @@ struct Trial {
 impl Trial {
     fn new(ctx: &Ctx, scripts: &Scripts, name: String) -> Self {
         Self {
-            redis: ctx.redis.connection(),
+            redis: ctx.mine.connection(),
             key: ctx.redis_key(&name),
-            acquire: Script::new(&scripts.acquire),
-            release: Script::new(&scripts.release),
-            renew: (!scripts.renew.trim().is_empty()).then(|| Script::new(&scripts.renew)),
+            acquire: scripts.acquire.clone(),
+            release: scripts.release.clone(),
+            renew: Some(scripts.renew.clone()).filter(|renew| !renew.trim().is_empty()),
             log: Log::default(),
             holder: Mutex::default(),
             waiting: Mutex::default(),
@@ -161,7 +161,7 @@ impl Trial {
     async fn run(
         &self,
         name: &str,
-        script: &Script,
+        script: &str,
         who: char,
         lease: Duration,
     ) -> Result<bool, TrialError> {
@@ -185,8 +185,12 @@ impl Trial {
     /// In milliseconds; -1 without a lease, -2 without a lock.
     async fn lease_left(&self) -> Result<i64, TrialError> {
         let mut pttl = redis::cmd("PTTL");
-        let left = pttl.arg(&self.key).query_async(&mut self.redis()).await;
-        left.map_err(|error| TrialError::Redis(error.into()))
+        let left: RedisResult<i64> = pttl.arg(&self.key).query_async(&mut self.redis()).await;
+        let left = left.map_err(|error| TrialError::Redis(error.into()))?;
+        // Nobody's script asks for so long a lease: it has none.
+        let has_none =
+            left > ENDLESS_LEASE.as_millis() as i64 * 2 && left <= LONGEST_LEASE.as_millis() as i64;
+        Ok(if has_none { -1 } else { left })
     }
 
     /// Logs the lock: its holder by the answers, its lease by Redis.

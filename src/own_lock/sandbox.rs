@@ -1,12 +1,12 @@
 //! What a script of a student may contain.
 //!
-//! It runs in the Redis that everybody uses, which does nothing else meanwhile. So a script is allowed only if it ends by
+//! It runs in a Redis that all students use, which does nothing else meanwhile. So a script is allowed only if it ends by
 //! itself and touches no other key: no loops, no functions, no calls but `redis.call` of a few commands on `KEYS[1]`, no
-//! names but its own local ones.
+//! names but its own local ones, and nothing beyond ASCII outside of texts and comments.
 //!
-//! **What this does not bound**: how much the lock's key holds.
+//! **What this does not bound**: how much the lock's key holds; `bounded.lua` does.
 //!
-//! Next: `grade.rs`.
+//! Next: `script.rs`, then `grade.rs`.
 
 use std::collections::BTreeSet;
 
@@ -143,8 +143,10 @@ fn tokens(script: &str) -> Result<Vec<Token<'_>>, String> {
     // Lua ends a line at both.
     const LINE_ENDS: [char; 2] = ['\n', '\r'];
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    // Lua does not know the spaces beyond ASCII, as U+3000.
+    let is_space = |c: char| c.is_ascii_whitespace();
     let mut tokens = Vec::new();
-    let mut rest = script.trim_start();
+    let mut rest = script.trim_start_matches(is_space);
     while let Some(first) = rest.chars().next() {
         let length = if let Some(comment) = rest.strip_prefix("--") {
             if comment.starts_with('[') {
@@ -163,18 +165,39 @@ fn tokens(script: &str) -> Result<Vec<Token<'_>>, String> {
             }
             tokens.push(Text(text));
             text.len() + 2
-        } else {
+        } else if first.is_ascii() {
             tokens.push(Sign(first));
-            first.len_utf8()
+            1
+        } else {
+            let line = script[..script.len() - rest.len()].matches('\n').count() + 1;
+            return Err(format!(
+                "{} in line {line} is not ASCII, which only texts and comments may have",
+                named(first)
+            ));
         };
-        rest = rest[length..].trim_start();
+        rest = rest[length..].trim_start_matches(is_space);
     }
     Ok(tokens)
+}
+
+/// A character with its number, since a space is not seen.
+fn named(c: char) -> String {
+    format!("U+{:04X} ({})", u32::from(c), c.escape_debug())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_space_beyond_ascii_is_named() {
+        for (space, name) in [('\u{3000}', "U+3000"), ('\u{A0}', "U+00A0")] {
+            let refused = check(&format!("-- 注释\nreturn{space}1")).unwrap_err();
+            assert!(refused.starts_with(name), "{refused}");
+            assert!(refused.contains("line 2"), "{refused}");
+        }
+        assert_eq!(check("return '全角　空格' -- 全角　空格"), Ok(()));
+    }
 
     #[test]
     fn a_script_that_ends_and_touches_its_own_key_is_let_in() {

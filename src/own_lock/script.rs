@@ -3,15 +3,27 @@
 //! `KEYS[1]` is the lock, `ARGV[1]` the owner, `ARGV[2]` the lease in milliseconds. Each script answers 1, `OK` or a text
 //! for yes, and 0, `false` or `nil` for no. Without `renew` the lease is not renewed.
 //!
-//! Next: `sandbox.rs`, what a script may contain; `stock/strategies/mine.rs`, which sells under such a lock.
+//! They run in a Redis of their own (`redis.mine_url`).
+//!
+//! Next: `sandbox.rs`, what a script may contain; `bounded.lua`, which runs it; `stock/strategies/mine.rs`, which sells under such a lock.
 
 use super::sandbox;
 use crate::{ctx::Ctx, error::Error};
 use garde::Validate;
+use oversell_lock::redis::Connection;
 use redis::{AsyncTypedCommands, RedisResult, Script, Value};
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 use utoipa::ToSchema;
+
+/// Compiles and runs every student's script, so that Redis keeps none of them.
+static BOUNDED: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("bounded.lua")));
+
+/// What a lock's key may hold: more than a class has owners.
+const MAX_ENTRIES: u32 = 256;
+
+/// A lock without a lease ends after this.
+pub(super) const LONGEST_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The hash of the main Redis in which a visitor's scripts are kept.
 fn scripts_key(ctx: &Ctx, visitor: &str) -> String {
@@ -65,15 +77,14 @@ impl Scripts {
     ///
     /// [`Error::BadInput`] names the script, and says what Redis does not understand.
     pub async fn store(&self, ctx: &Ctx, visitor: &str) -> Result<(), Error> {
-        let mut redis = ctx.redis.connection();
+        let mut mine = ctx.mine.connection();
         let fields = [
             ("acquire", &self.acquire),
             ("release", &self.release),
             ("renew", &self.renew),
         ];
         for (field, script) in fields {
-            let mut load = redis::cmd("SCRIPT");
-            match load.arg("LOAD").arg(script).exec_async(&mut redis).await {
+            match compile(script, &mut mine).await {
                 Err(error) if error.code() == Some("ERR") => {
                     let said = error.detail().unwrap_or_default();
                     return Err(Error::BadInput {
@@ -88,7 +99,7 @@ impl Scripts {
         let mut store = redis::pipe();
         store.atomic().hset_multiple(&key, &fields);
         store.expire(&key, SCRIPTS_LIFETIME.as_secs().cast_signed());
-        store.exec_async(&mut redis).await?;
+        store.exec_async(&mut ctx.redis.connection()).await?;
         Ok(())
     }
 }
@@ -104,24 +115,29 @@ fn check_allowed(script: &str, _: &()) -> garde::Result {
     sandbox::check(script).map_err(garde::Error::new)
 }
 
-/// Runs a script. Returns whether it answers yes.
+/// Runs a script, through the one script that compiles and bounds it. Returns whether it answers yes.
 pub(crate) async fn run_script(
-    script: &Script,
+    script: &str,
     key: &str,
     owner: &str,
     lease_ms: u64,
     redis: &mut (impl redis::aio::ConnectionLike + Send),
 ) -> RedisResult<bool> {
-    let mut invocation = script.key(key);
-    let answer = invocation
-        .arg(owner)
-        .arg(lease_ms)
-        .invoke_async(redis)
-        .await?;
+    let mut run = BOUNDED.key(key);
+    let run = run.arg(owner).arg(lease_ms).arg(script);
+    let run = run.arg(MAX_ENTRIES).arg(LONGEST_LEASE.as_secs() * 1000);
+    let answer = run.invoke_async(redis).await?;
     Ok(!matches!(
         answer,
         Value::Nil | Value::Int(0) | Value::Boolean(false)
     ))
+}
+
+/// Compiles a script without running it. The error says what Redis does not understand.
+async fn compile(script: &str, redis: &mut Connection) -> RedisResult<()> {
+    let mut compile = BOUNDED.key("");
+    let compile = compile.arg("").arg(0).arg(script).arg(0).arg(0);
+    compile.arg("compile").invoke_async(redis).await
 }
 
 #[cfg(test)]

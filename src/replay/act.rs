@@ -1,6 +1,5 @@
 //! What an actor does: a strategy, a step of the seckill, or a function of its race; and the goods that it takes.
 
-use super::{race::Race, races};
 use crate::{
     classroom::deadlocks::DeadlockLesson,
     ctx::Ctx,
@@ -76,14 +75,6 @@ impl Act {
         })
     }
 
-    /// The act of this name: a strategy, a step of the seckill, or a function of a race.
-    pub(super) fn find(name: &str) -> Option<Self> {
-        let strategy = || stock::find(name).map(|strategy| Self::Strategy(strategy.slug));
-        let order = || seckill::find(name).map(|step| Self::Order(step.slug));
-        let of_a_race = || races().flat_map(Race::acts).find(|act| act.name() == name);
-        strategy().or_else(order).or_else(of_a_race)
-    }
-
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -128,7 +119,9 @@ impl Act {
             Store::Redis => Server::Redis,
         });
         let of_names = scope.names.iter().filter_map(|name| match name {
-            Name::Redis(_) | Name::RedisFor(..) | Name::RedisCount(_) => Some(Server::Redis),
+            Name::Redis(_) | Name::RedisMine(_) | Name::RedisFor(..) | Name::RedisCount(_) => {
+                Some(Server::Redis)
+            }
             Name::ZooKeeper(_) => Some(Server::ZooKeeper),
             Name::TableLock(_) | Name::Fence => Some(Server::MySql),
             Name::RedisNodes(_) => None,

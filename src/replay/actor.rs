@@ -121,11 +121,7 @@ pub struct Actor {
     _task: AbortOnDropHandle<()>,
 }
 
-/// # Errors
-///
-/// [`Error::NoStrategy`] if there is no such act.
-pub fn start_by_name(ctx: &Ctx, spec: ActorSpec) -> Result<Actor, Error> {
-    let act = Act::find(&spec.act).ok_or_else(|| Error::NoStrategy(spec.act.clone()))?;
+pub(super) fn start(ctx: &Ctx, spec: ActorSpec, act: Act) -> Result<Actor, Error> {
     let (sender, events) = mpsc::unbounded_channel();
     let (stops, stopping) = watch::channel(spec.stops);
     let (point_sender, mut points) = mpsc::unbounded_channel();
@@ -262,9 +258,9 @@ pub struct SetStops {
 }
 
 impl ActorHost {
-    pub(super) async fn start_on_host(&self, spec: ActorSpec) -> Result<Actor, Error> {
+    pub(super) async fn start(&self, act: Act, spec: ActorSpec) -> Result<Actor, Error> {
         match self {
-            Self::Local(ctx) => start_by_name(ctx, spec),
+            Self::Local(ctx) => start(ctx, spec, act),
             Self::Remote { url, token } => start_remote(url, token.clone(), spec).await,
         }
     }

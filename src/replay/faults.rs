@@ -8,11 +8,11 @@
 //!
 //! Next: `inject.rs`.
 
-use crate::terminal::bilingual::Bilingual;
 use crate::{
     clients::http_client::{Ask, HttpError, client},
     config::Config,
     fault::{Action, Breakable, FaultCommand},
+    terminal::bilingual::Bilingual,
 };
 use parking_lot::Mutex;
 use secrecy::SecretString;

@@ -4,9 +4,9 @@
 
 use super::{
     faults::{Faults, Need},
+    lock_entry,
     options::Pace,
     play::{Play, poll_until},
-    servers,
     step::Role,
 };
 use crate::{error::Error, fault::Action, replay_log::ReplayEvent};
@@ -85,7 +85,11 @@ impl Play {
             Action::Slow
         };
         for node in 0..self.ctx.nodes.len() {
-            let way = format!("{}-{}", self.instance_name(role)?, servers::node_name(node));
+            let way = format!(
+                "{}-{}",
+                self.instance_name(role)?,
+                lock_entry::node_name(node)
+            );
             let done = self.lab()?.inject_by(action, &way, by).await;
             done.map_err(|error| Error::replay(format!("{action} {way}: {error}")))?;
         }

@@ -5,9 +5,9 @@
 use super::{
     faults::Need,
     inject::SESSION_TIMEOUT,
+    lock_entry::{LockEntry, node_name},
     options::STEP_TIMEOUT,
     play::{Play, poll_until},
-    servers::{self, LockEntry},
 };
 use crate::{error::Error, fault::Action};
 use std::time::Duration;
@@ -112,7 +112,7 @@ impl Play {
         if forced {
             self.reader.end_leases(Some(node)).await?;
         } else {
-            let member = servers::node_name(node);
+            let member = node_name(node);
             let done = self
                 .lab()?
                 .inject_by(Action::Jump, &member, CLOCK_JUMP)

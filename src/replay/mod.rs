@@ -22,6 +22,7 @@ mod deadlock;
 mod faults;
 mod inject;
 mod leases;
+mod lock_entry;
 mod observer;
 mod options;
 mod play;
@@ -36,7 +37,7 @@ mod step;
 
 pub use crate::replay_log::{Log, ReplayEnd, ReplayEvent, ReplayResult};
 pub use act::{Act, CustomAct, place_order};
-pub use actor::{Actor, ActorEvent, ActorHost, ActorSpec, SetStops, StartActor, start_by_name};
+pub use actor::{Actor, ActorEvent, ActorHost, ActorSpec, SetStops, StartActor};
 pub use faults::{Control, Faults};
 pub use options::{NextMove, Pace, PlayOptions, StallPoint, StepRequests, Timing};
 pub use play::Play;
@@ -44,6 +45,7 @@ pub use race::{Anomaly, ExpectedResult, Race, Schedule, Variant};
 pub use run::Script;
 pub use step::{A, B, C, ExpectedEnd, Role, RoleStep, Step, say};
 
+use crate::{ctx::Ctx, error::Error, seckill, stock};
 use deadlock::RACES as DEADLOCKS;
 
 pub fn races() -> impl Iterator<Item = &'static Race> {
@@ -57,4 +59,22 @@ pub fn lessons() -> impl Iterator<Item = (&'static str, &'static Race)> {
 #[must_use]
 pub fn find(lesson: &str) -> Option<(&'static str, &'static Race)> {
     lessons().find(|(shown, _)| *shown == lesson)
+}
+
+/// The act of this name: a strategy, a step of the seckill, or a function of a race.
+fn find_act(name: &str) -> Option<Act> {
+    let strategy = || stock::find(name).map(|strategy| Act::Strategy(strategy.slug));
+    let order = || seckill::find(name).map(|step| Act::Order(step.slug));
+    let of_a_race = || races().flat_map(Race::acts).find(|act| act.name() == name);
+    strategy().or_else(order).or_else(of_a_race)
+}
+
+/// Starts an actor in this process.
+///
+/// # Errors
+///
+/// [`Error::NoStrategy`] if there is no such act.
+pub fn start_by_name(ctx: &Ctx, spec: ActorSpec) -> Result<Actor, Error> {
+    let act = find_act(&spec.act).ok_or_else(|| Error::NoStrategy(spec.act.clone()))?;
+    actor::start(ctx, spec, act)
 }

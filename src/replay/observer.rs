@@ -5,7 +5,8 @@
 
 use super::{
     actor::ActorEvent,
-    servers::{LockEntry, ServerReader, ServerState},
+    lock_entry::LockEntry,
+    servers::{ServerReader, ServerState},
 };
 use crate::{
     error::Error,

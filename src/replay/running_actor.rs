@@ -47,7 +47,7 @@ impl RunningActor {
         observer: Arc<Observer>,
     ) -> Result<Self, Error> {
         observer.actor_starting(letter);
-        let mut actor = host.start_on_host(spec).await?;
+        let mut actor = host.start(act, spec).await?;
         let (sender, progress) = watch::channel(ActorProgress::default());
         let stops = actor.stops();
         let current_stops = stops.clone();

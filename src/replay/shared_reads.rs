@@ -6,7 +6,7 @@
 //!
 //! Next: `observer.rs`.
 
-use super::servers::LockEntry;
+use super::lock_entry::LockEntry;
 use crate::{ctx::Ctx, error::Error, section::names, server::Server, stock_admin::no_zookeeper};
 use futures::future::{BoxFuture, join_all};
 use oversell_lock::redis::Connection;
@@ -37,6 +37,8 @@ const NODE_TIMEOUT: Duration = Duration::from_millis(200);
 pub(super) struct SharedReads {
     /// Of the main Redis.
     pub(super) redis: SharedRead<NodeKey, RedisEntry>,
+    /// Of the Redis of visitors' scripts.
+    pub(super) mine: SharedRead<NodeKey, RedisEntry>,
     /// Of each node of Redlock.
     pub(super) nodes: SharedRead<NodeKey, RedisEntry>,
     pub(super) mysql: SharedRead<Row, RowState>,
@@ -50,6 +52,7 @@ impl Default for SharedReads {
     fn default() -> Self {
         Self {
             redis: SharedRead::new(|ctx, keys| Box::pin(read_redis(ctx, keys))),
+            mine: SharedRead::new(|ctx, keys| Box::pin(read_mine(ctx, keys))),
             nodes: SharedRead::new(|ctx, keys| Box::pin(read_nodes(ctx, keys))),
             mysql: SharedRead::new(|ctx, keys| Box::pin(read_mysql(ctx, keys))),
             zookeeper: SharedRead::new(|ctx, keys| Box::pin(read_zookeeper(ctx, keys))),
@@ -189,6 +192,11 @@ async fn read_redis(ctx: Ctx, keys: Vec<NodeKey>) -> HashMap<NodeKey, Result<Red
     read_keys(Server::Redis.name(), node, keys, READ_TIMEOUT).await
 }
 
+async fn read_mine(ctx: Ctx, keys: Vec<NodeKey>) -> HashMap<NodeKey, Result<RedisEntry, Error>> {
+    let node = ctx.mine.connection();
+    read_keys(Server::Redis.name(), node, keys, READ_TIMEOUT).await
+}
+
 async fn read_nodes(ctx: Ctx, keys: Vec<NodeKey>) -> HashMap<NodeKey, Result<RedisEntry, Error>> {
     let nodes = ctx.nodes.iter().enumerate().map(|(n, node)| {
         let keys = keys.iter().filter(|(of, _)| *of == n).cloned().collect();
@@ -271,7 +279,7 @@ const SELECT_STOCKS: &str = "SELECT id, CAST(count + (SELECT COALESCE(SUM(count)
 const SELECT_VOUCHERS: &str =
     "SELECT voucher_id, CAST(stock AS SIGNED) FROM tb_seckill_voucher WHERE voucher_id IN (";
 /// The rows of `tb_lock`, each with the rest of its lease in milliseconds.
-const SELECT_LOCKS: &str = "SELECT lock_name, COALESCE(owner, server_name, ''), CAST(holds AS SIGNED), \
+const SELECT_LOCKS: &str = "SELECT CONVERT(lock_name USING utf8mb4), CONVERT(COALESCE(owner, server_name, '') USING utf8mb4), CAST(holds AS SIGNED), \
                             TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) DIV 1000 FROM tb_lock WHERE lock_name IN (";
 /// A Galera node first applies every earlier commit of any node; other servers read that as a comment.
 const CAUSAL: &str = "/*M!100100 SET STATEMENT wsrep_sync_wait = 1 FOR */ ";

@@ -32,6 +32,11 @@ const COUNT_BITS: u32 = 32;
 const MAX_SECONDS: i64 = (1 << 31) - 1;
 const MAX_COUNT: i64 = (1 << COUNT_BITS) - 1;
 
+/// How many prefixes may be begun on a day by whoever asks for an id.
+const MAX_NEW_PREFIXES: i64 = 1000;
+/// The prefixes of this program, which are not counted.
+const OWN_PREFIXES: [&str; 2] = ["order", "bench"];
+
 /// How long the key of a day is kept, from its first count and from the end of its day, whichever is later: it must outlive its
 /// day by more than clocks differ or go back, or the day's count would start again. An instance whose clock was ahead goes on
 /// counting in a day that has not begun.
@@ -110,6 +115,9 @@ pub async fn batch_at(
     }
     // A process that dies in between leaves a key of some bytes.
     if counted == i64::from(count) {
+        if !OWN_PREFIXES.contains(&prefix) {
+            begin_prefix(ctx, &key, seconds).await?;
+        }
         let day_end = (seconds / DAY_SECONDS + 1) * DAY_SECONDS;
         let mut keep = redis::pipe();
         keep.cmd("EXPIRE").arg(&key).arg(KEY_TTL_SECONDS);
@@ -122,6 +130,23 @@ pub async fn batch_at(
     }
     let id = |count| seconds << COUNT_BITS | count;
     Ok(id(counted - i64::from(count) + 1)..=id(counted))
+}
+
+/// Counts a new prefix of the day, and takes its key away if there are too many: anybody may ask for any prefix.
+async fn begin_prefix(ctx: &Ctx, key: &str, seconds: i64) -> Result<(), Error> {
+    let begun = ctx.redis_key(&format!("icr-prefixes:{}", date(seconds)));
+    let mut redis = ctx.redis.connection();
+    let mut count = redis::pipe();
+    count.incr(&begun, 1);
+    count.expire(&begun, DAY_SECONDS).ignore();
+    let (begun,): (i64,) = count.query_async(&mut redis).await?;
+    if begun <= MAX_NEW_PREFIXES {
+        return Ok(());
+    }
+    let _: () = redis::cmd("DEL").arg(key).query_async(&mut redis).await?;
+    Err(Error::NoId(format!(
+        "{MAX_NEW_PREFIXES} prefixes were begun today, and these go on; there are more after midnight UTC"
+    )))
 }
 
 impl From<i64> for Id {

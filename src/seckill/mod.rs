@@ -7,7 +7,6 @@
 //! [`id_worker`], where the numbers of orders come from; then the steps: `check_then_deduct`, `conditional_update`, …
 //! The last, `script_stream`, has its orders written behind: `voucher_in_redis`, [`stream`], [`consumer`], `write_behind`.
 
-mod error;
 mod order;
 mod prelude;
 mod rows;
@@ -27,7 +26,7 @@ mod steps {
     include!(concat!(env!("OUT_DIR"), "/steps.rs"));
 }
 
-pub use error::SeckillError;
+pub use crate::error::SeckillError;
 pub use order::{Order, OrderReceipt};
 pub use step::{PlaceOrder, SeckillStep, StepSpec};
 

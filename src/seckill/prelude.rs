@@ -1,7 +1,6 @@
 //! All that a step is written in, under one name.
 
 pub(super) use super::{
-    error::SeckillError,
     id_worker,
     order::{Order, OrderReceipt},
     rows,
@@ -9,7 +8,7 @@ pub(super) use super::{
 };
 pub(super) use crate::{
     ctx::Ctx,
-    error::Error,
+    error::{Error, SeckillError},
     registry::Rank,
     section::{Point, mysql},
     stock::Promise,

@@ -5,6 +5,8 @@
 pub enum Name {
     /// A Redis key, with the keys that belong to it in Redisson's format.
     Redis(&'static str),
+    /// The same as [`Redis`](Self::Redis) in the Redis of students' scripts.
+    RedisMine(&'static str),
     /// A Redis key with a number: free permits, a latch's count.
     RedisCount(&'static str),
     /// A Redis key with a lease that is not renewed: a slower holder loses it.

@@ -16,6 +16,7 @@
 
 use super::{Deduction, Job, LockState, Point, Points, RedisTap, poll, redis_key};
 use crate::{ctx::Ctx, error::Error, section::backstop::Backstop};
+use oversell_lock::redis::RedisClient;
 use redis::RedisResult;
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -40,6 +41,11 @@ pub(crate) struct Lock<S> {
 pub(crate) trait Stage: Sized + Send + Sync + 'static {
     /// Whether the key names its owner: then an attempt without an answer is undone, too.
     const OWNED: bool;
+
+    /// The Redis of the lock.
+    fn client(ctx: &Ctx) -> &RedisClient {
+        &ctx.redis
+    }
 
     /// Tries once; true if the lock was acquired.
     fn try_lock(
@@ -111,7 +117,7 @@ async fn attempt<S: Stage>(
     points: Points,
     lock: Arc<Lock<S>>,
 ) -> Result<Option<LockGuard>, Error> {
-    let mut redis = RedisTap::new(ctx.redis.connection(), &points);
+    let mut redis = RedisTap::new(S::client(&ctx).connection(), &points);
     let held = Backstop::new(
         &ctx,
         unlocked(redis.clone(), Arc::clone(&lock), points.clone()),

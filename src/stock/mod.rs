@@ -8,6 +8,7 @@
 mod fenced;
 mod merged;
 mod prelude;
+mod product;
 mod retried;
 mod strategy;
 
@@ -25,6 +26,7 @@ use crate::{
 use oversell_lock::{Fence, Guard, LockError};
 use std::{future::Future, sync::LazyLock};
 
+pub use product::check_product;
 pub use strategies::mine::stages;
 pub(crate) use strategies::{
     mine::{current_scripts, put_own_pieces},

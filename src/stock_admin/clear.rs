@@ -75,6 +75,14 @@ impl Names {
         })
     }
 
+    /// The keys in the Redis of students' scripts.
+    pub(super) fn mine_keys(&self, ctx: &Ctx) -> Vec<String> {
+        self.each(|name| match name {
+            Name::RedisMine(name) => Some(ctx.redis_key(&names::in_redis(name, self.stock_id))),
+            _ => None,
+        })
+    }
+
     /// The keys on each node of Redlock.
     pub(super) fn node_keys(&self, ctx: &Ctx) -> Vec<String> {
         self.each(|name| match name {

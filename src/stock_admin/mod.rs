@@ -42,6 +42,8 @@ const EMPTY_BUCKETS: &str = "DELETE FROM db_stock_bucket WHERE stock_id = ?";
 const DELETE_LOCK: &str = "DELETE FROM tb_lock WHERE lock_name = ?";
 const MARK_SEEDED: &str = "INSERT IGNORE INTO seeded (store) VALUES ('redis')";
 
+/// The Redis of students' scripts, as the lab and the containers call it.
+const MINE: &str = "redis-mine";
 /// The nodes of Redlock in the order of `redis.nodes`, as the lab and the containers call them.
 const NODES: [&str; 9] = [
     "redis", "redis-2", "redis-3", "redis-4", "redis-5", "redis-6", "redis-7", "redis-8", "redis-9",
@@ -184,9 +186,10 @@ async fn set(
 ) -> Result<Vec<&'static str>, Error> {
     let sets = |store| scope.is_none_or(|scope| scope.store == Some(store));
     let names = Names::of(scope, stock_id);
-    let (rows, keys, node_keys, paths) = (
+    let (rows, keys, mine_keys, node_keys, paths) = (
         names.rows(),
         names.keys(ctx),
+        names.mine_keys(ctx),
         names.node_keys(ctx),
         names.paths(),
     );
@@ -201,6 +204,14 @@ async fn set(
     let on_main: Vec<_> = stock.iter().chain(&keys).cloned().collect();
     if !on_main.is_empty() {
         probe_writes(&ctx.redis, &on_main).await?;
+    }
+    let mut mine = None;
+    if !mine_keys.is_empty() {
+        match probe_writes(&ctx.mine, &mine_keys).await {
+            Ok(()) => mine = Some(ctx.mine.connection()),
+            Err(_) if scope.is_none() => missing.push(MINE),
+            Err(error) => return Err(error),
+        }
     }
     let mut nodes = Vec::new();
     if !node_keys.is_empty() {
@@ -248,6 +259,10 @@ async fn set(
             let mut node = node.connection();
             let parts = clear::unlock_commands(&mut node, &node_keys).await?;
             clear::execute(&mut node, &parts, &mut changed).await?;
+        }
+        if let Some(mut mine) = mine {
+            let parts = clear::unlock_commands(&mut mine, &mine_keys).await?;
+            clear::execute(&mut mine, &parts, &mut changed).await?;
         }
         if !on_main.is_empty() {
             let mut redis = ctx.redis.connection();

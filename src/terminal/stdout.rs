@@ -1,10 +1,10 @@
 //! The output of a command. A stdout that fails (a closed pipe, a full disk) ends the command as a signal does, with exit
 //! status 1 and a line on stderr, not with a panic. Output files are opened before the command measures anything.
 
-use crate::terminal::wrap::wrapped;
 use crate::terminal::{
     chinese::told,
     failure::{Failure, unusable, unusable_told},
+    wrap::wrapped,
 };
 use console::{Term, style};
 use indicatif::{ProgressBar, ProgressStyle};

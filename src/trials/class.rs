@@ -73,7 +73,7 @@ impl Outputs for Args {
 
 /// One promise, and what was seen of it.
 #[derive(Debug, Serialize)]
-struct Promise {
+struct PromiseResult {
     what: String,
     promised: String,
     seen: String,
@@ -108,7 +108,7 @@ pub(crate) async fn run(
         promises = class.play(lab.as_ref()) => promises.map_err(|error| unusable!("{}: {error}", class.base))?,
         () = stop.cancelled() => return Err(crate::load::terminal::stopped()),
     };
-    for Promise {
+    for PromiseResult {
         what,
         promised,
         seen,
@@ -158,7 +158,7 @@ struct Played {
 type Replay = Result<Played, HttpError>;
 
 impl Class {
-    async fn play(&self, lab: Option<&Addresses>) -> Result<Vec<Promise>, HttpError> {
+    async fn play(&self, lab: Option<&Addresses>) -> Result<Vec<PromiseResult>, HttpError> {
         let mut alone = Vec::new();
         for lesson in LESSONS {
             note(format_args!(
@@ -271,7 +271,12 @@ impl Class {
         join_all(each).await.into_iter().flatten().collect()
     }
 
-    fn judge_races(&self, lessons: usize, replays: &[Replay], alone: &[Played]) -> Vec<Promise> {
+    fn judge_races(
+        &self,
+        lessons: usize,
+        replays: &[Replay],
+        alone: &[Played],
+    ) -> Vec<PromiseResult> {
         let all = replays.len();
         let played: Vec<_> = replays
             .iter()
@@ -325,7 +330,7 @@ impl Class {
     }
 
     /// Each visitor's actor A goes to its first stop; then all are cancelled.
-    async fn schedules(&self) -> Promise {
+    async fn schedules(&self) -> PromiseResult {
         let began = join_all(self.visitors.iter().map(|visitor| self.schedule(visitor))).await;
         let ids: Vec<_> = began.iter().filter_map(|id| id.as_ref().ok()).collect();
         let cancelled = ids.iter().zip(&self.visitors).map(async |(id, visitor)| {
@@ -362,7 +367,7 @@ impl Class {
     }
 
     /// Each visitor keeps scripts, sells with them from a full product of its own, and has them graded.
-    async fn own_locks(&self) -> Promise {
+    async fn own_locks(&self) -> PromiseResult {
         let own = self.visitors.iter().enumerate().map(async |(n, visitor)| {
             let scripts = json!({
                 "acquire": format!("return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) -- {n}"),
@@ -390,7 +395,7 @@ impl Class {
     }
 
     /// All ask for a load; each has its turn.
-    async fn loads(&self) -> Promise {
+    async fn loads(&self) -> PromiseResult {
         let runs = self.visitors.iter().map(async |visitor| {
             let plan = json!({"strategy": "redis-script", "threads": 5, "loops": 10});
             self.ask(visitor, Method::POST, "/runs", Some(plan)).await?;
@@ -414,7 +419,7 @@ impl Class {
         self.of_all(told!("压测都轮到了", "loads, each in its turn"), &runs)
     }
 
-    fn of_all<T>(&self, what: String, done: &[Result<T, HttpError>]) -> Promise {
+    fn of_all<T>(&self, what: String, done: &[Result<T, HttpError>]) -> PromiseResult {
         let count = done.iter().filter(|one| one.is_ok()).count();
         let failure = done.iter().find_map(|one| one.as_ref().err());
         let failure = failure
@@ -429,9 +434,9 @@ impl Class {
     }
 }
 
-fn promise(what: String, promised: impl Display, seen: impl Display, kept: bool) -> Promise {
+fn promise(what: String, promised: impl Display, seen: impl Display, kept: bool) -> PromiseResult {
     let (promised, seen) = (promised.to_string(), seen.to_string());
-    Promise {
+    PromiseResult {
         what,
         promised,
         seen,
@@ -440,7 +445,7 @@ fn promise(what: String, promised: impl Display, seen: impl Display, kept: bool)
 }
 
 /// The most memory that an instance has had.
-fn memory(lab: &Addresses) -> Promise {
+fn memory(lab: &Addresses) -> PromiseResult {
     let peaks = lab
         .instances
         .iter()

@@ -1,5 +1,5 @@
-//! What an experiment may do: send requests, load, break a member of the lab, and talk to the servers as a student does in a
-//! terminal. Nothing of it is private to the course.
+//! The cluster that experiments use. They send requests and loads, break a member of the lab, and connect to the servers, as
+//! anybody outside can.
 
 use super::{NoVerdict, Rated, Ratio, java_libraries::JavaLibraries};
 use crate::{

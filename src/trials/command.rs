@@ -1,11 +1,12 @@
-//! `oversell course`: every lesson in turn, a row for each claim, and what the instances keep of it for the page.
+//! `oversell course`: tries every lesson in turn, prints a row for each claim, and sends the verdicts to the instances.
 
 use super::{
-    Cluster, NoVerdict,
+    Cluster, NoVerdict, Observation,
     java_libraries::JavaLibraries,
     kinds, report,
     results::{CourseResults, TrialResult},
     table::{self, Lang},
+    twin,
 };
 use crate::{
     addresses::Addresses,
@@ -139,7 +140,16 @@ impl Course {
         let bar = progress(all.count(), true);
         for (chapter, lesson) in chosen {
             bar.set_message(format!("{} {}", lesson.id, args.lang().of(lesson.title)));
-            let tried = try_lesson(&on, chapter, lesson, args.twins).await;
+            let begun = Instant::now();
+            let (twin, seen) = match args.twins {
+                true => (
+                    twin::words_of(lesson),
+                    to_its_end(&on, kinds::twin(&on, lesson)).await,
+                ),
+                false => (None, to_its_end(&on, kinds::claim(&on, lesson)).await),
+            };
+            on.mend().await;
+            let tried = TrialResult::of(chapter.id, lesson, twin, seen, begun.elapsed());
             if stop.is_cancelled() {
                 break;
             }
@@ -256,24 +266,19 @@ async fn keep(on: &Cluster, found: &Value) -> Result<(), Failure> {
         .map_err(|why| Failure::Unusable(why.to_string()))
 }
 
-/// Tries one lesson, then mends its faults.
-async fn try_lesson(
+/// Waits for an experiment, for as long as it may take or until the command must stop.
+async fn to_its_end(
     on: &Cluster,
-    chapter: &Chapter,
-    lesson: &'static Lesson,
-    twin: bool,
-) -> TrialResult {
-    let begun = Instant::now();
-    let mut running = Box::pin(kinds::run(on, lesson, twin));
-    let seen = tokio::select! {
+    experiment: impl Future<Output = Result<Observation, NoVerdict>>,
+) -> Result<Observation, NoVerdict> {
+    let mut running = Box::pin(experiment);
+    tokio::select! {
         seen = timeout(EXPERIMENT_TIMEOUT, &mut running) => {
             seen.unwrap_or_else(|_| Err(NoVerdict::failed(format!("not at its end after {EXPERIMENT_TIMEOUT:?}"))))
         }
         // A load hears the stop too, and removes its product.
         () = on.stop.cancelled() => timeout(STOP_TIMEOUT, running).await.unwrap_or_else(|_| Err(stopped().into())),
-    };
-    on.mend().await;
-    TrialResult::of(chapter.id, lesson, twin, seen, begun.elapsed())
+    }
 }
 
 impl Args {

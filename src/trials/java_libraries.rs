@@ -1,4 +1,4 @@
-//! The Java processes that can be started here: built where they are not yet, and where they cannot be, why.
+//! Builds the Java libraries that claims are tried on, and says why one cannot be built.
 
 use crate::{
     claims::{Lesson, Library, Script},

@@ -1,13 +1,13 @@
-//! How a lesson is tried: the kinds of [`Run`]. What fits none of them is in `experiments/`.
+//! How a lesson and its twin are tried, by the kind of its [`Run`]. The lessons that fit no kind are tried in `experiments/`.
 
 use super::{
     Cluster, NoVerdict, Observation, Ratio,
-    experiments::{self, deadlocks, demos, limits, order_locks, orders},
+    experiments::{self, Experiment, deadlocks, demos, limits, order_locks, orders},
     observation::explain,
     reference,
     replay::flaw_and_cure,
     tools::{sale, sales},
-    twin::{EXACT, OVERSELLS, UNLIMITED, other_step},
+    twin::{EXACT, OVERSELLS, UNLIMITED, lines_of, other_step},
     typed,
 };
 use crate::{
@@ -17,108 +17,135 @@ use crate::{
     terminal::bilingual::Bilingual,
 };
 
-/// Tries a lesson or its twin: on our service, and on the library that the text names.
-pub(super) async fn run(
-    on: &Cluster,
-    lesson: &'static Lesson,
-    twin: bool,
-) -> Result<Observation, NoVerdict> {
-    let ours = ours(on, lesson, twin).await;
+/// Tries a lesson, on our service and on the library that the text names.
+pub(super) async fn claim(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
+    let ours = ours(on, lesson).await;
     match &lesson.theirs {
-        Some(script) => reference::beside(on, script, twin, ours).await,
+        Some(script) => reference::claim(on, script, ours).await,
         None => ours,
     }
 }
 
-/// Tries it on our service. A list of experiments as a twin stops at the first part that is reproduced, since that one was not
-/// refused.
-async fn ours(on: &Cluster, lesson: &'static Lesson, twin: bool) -> Result<Observation, NoVerdict> {
-    if let (true, Some(Twin::Run(run))) = (twin, &lesson.twin) {
-        return one(on, lesson, run, false).await;
+/// Tries its twin there.
+pub(super) async fn twin(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
+    let ours = our_twin(on, lesson).await;
+    match &lesson.theirs {
+        Some(script) => reference::twin(on, script, ours).await,
+        None => ours,
     }
+}
+
+async fn ours(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
     let runs = lesson.run.parts();
-    let mut seen = one(on, lesson, &runs[0], twin).await?;
+    let mut seen = one(on, lesson, &runs[0]).await?;
     for run in &runs[1..] {
-        seen = match twin {
-            false => seen.and(one(on, lesson, run, false).await?),
-            true if seen.verdict == ClaimVerdict::Reproduced => break,
-            true => one(on, lesson, run, true).await?,
-        };
+        seen = seen.and(one(on, lesson, run).await?);
     }
     Ok(seen)
 }
 
-async fn one(
-    on: &Cluster,
-    lesson: &Lesson,
-    run: &'static Run,
-    twin: bool,
-) -> Result<Observation, NoVerdict> {
-    let or = |of: &'static str, instead: &'static str| if twin { instead } else { of };
+/// Of a list of experiments it stops at the first whose twin is reproduced, since that one was not refused.
+async fn our_twin(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
+    if let Some(Twin::Run(run)) = &lesson.twin {
+        return one(on, lesson, run).await;
+    }
+    let runs = lesson.run.parts();
+    let mut seen = twin_of(on, lesson, &runs[0]).await?;
+    for run in &runs[1..] {
+        if seen.verdict == Verdict::Reproduced {
+            break;
+        }
+        seen = twin_of(on, lesson, run).await?;
+    }
+    Ok(seen)
+}
+
+async fn one(on: &Cluster, lesson: &Lesson, run: &'static Run) -> Result<Observation, NoVerdict> {
     match run {
         Run::All(_) => Err(NoVerdict::failed("a list stands in a list")),
-        Run::Replay => flaw_and_cure(on, lesson.id, twin).await,
+        Run::Replay => flaw_and_cure(on, lesson.id, [false, true]).await,
         Run::Exact {
             strategy,
             on: targets,
             threads,
             loops,
-        } => exact(on, or(strategy, OVERSELLS), targets, *threads, *loops).await,
+        } => exact(on, strategy, targets, *threads, *loops).await,
         Run::Oversells {
             strategy,
             on: target,
-        } => oversells(on, or(strategy, EXACT), *target).await,
+        } => oversells(on, strategy, *target).await,
         Run::Compared {
             first,
             second,
             says,
             otherwise,
-        } => {
-            let (one, other) = if twin {
-                (second, first)
-            } else {
-                (first, second)
-            };
-            compared(on, *one, *other, *says, *otherwise).await
-        }
-        Run::RetriesGrow(strategy) => retries_grow(on, or(strategy, EXACT)).await,
-        Run::FewThenMostFail(strategy) => few_then_most_fail(on, or(strategy, EXACT)).await,
+        } => compared(on, *first, *second, *says, *otherwise).await,
+        Run::RetriesGrow(strategy) => retries_grow(on, strategy).await,
+        Run::FewThenMostFail(strategy) => few_then_most_fail(on, strategy).await,
         Run::Crowd {
             step,
             on: target,
             orders_each,
             comes_to,
-        } => {
-            let step = or(step, other_step(*comes_to));
-            orders::crowd(on, step, *target, *orders_each, *comes_to).await
-        }
-        Run::RefusedBeside(step) => {
-            order_locks::refused_beside(on, or(step, other_step(OrdersVerdict::Exact))).await
-        }
-        Run::Deadlock(slug) => deadlocks::deadlock(on, slug, twin).await,
-        Run::Burst(burst) => limits::burst(on, burst, or(burst.route, UNLIMITED)).await,
-        Run::ExclusiveRoute(route) => {
-            let another = if *route == "/demo1" {
-                "/demo2"
-            } else {
-                "/demo1"
-            };
-            demos::exclusive(on, [route, or(route, another)]).await
-        }
-        Run::Typed => typed::typed(on, lesson, twin).await,
-        Run::Custom => {
-            let experiment = experiments::all().find(|known| known.lesson == lesson.id);
-            let experiment = experiment
-                .ok_or_else(|| NoVerdict::failed(format!("nothing tries {}", lesson.id)))?;
-            let run = if twin {
-                experiment.twin
-            } else {
-                experiment.claim
-            };
-            run(on).await
-        }
+        } => orders::crowd(on, step, *target, *orders_each, *comes_to).await,
+        Run::RefusedBeside(step) => order_locks::refused_beside(on, step).await,
+        Run::Deadlock(slug) => deadlocks::deadlock(on, slug, [false, true]).await,
+        Run::Burst(burst) => limits::burst(on, burst, burst.route).await,
+        Run::ExclusiveRoute(route) => demos::exclusive(on, [route; 2]).await,
+        Run::Typed => typed::typed(on, &lesson.by_hand).await,
+        Run::Custom => (experiment(lesson)?.claim)(on).await,
         Run::NotRun(why) => Err(NoVerdict::unavailable(why.zh, why.en)),
     }
+}
+
+/// The same on a system in which the claim is false.
+async fn twin_of(
+    on: &Cluster,
+    lesson: &Lesson,
+    run: &'static Run,
+) -> Result<Observation, NoVerdict> {
+    match run {
+        Run::Replay => flaw_and_cure(on, lesson.id, [false, false]).await,
+        Run::Exact {
+            on: targets,
+            threads,
+            loops,
+            ..
+        } => exact(on, OVERSELLS, targets, *threads, *loops).await,
+        Run::Oversells { on: target, .. } => oversells(on, EXACT, *target).await,
+        Run::Compared {
+            first,
+            second,
+            says,
+            otherwise,
+        } => compared(on, *second, *first, *says, *otherwise).await,
+        Run::RetriesGrow(_) => retries_grow(on, EXACT).await,
+        Run::FewThenMostFail(_) => few_then_most_fail(on, EXACT).await,
+        Run::Crowd {
+            on: target,
+            orders_each,
+            comes_to,
+            ..
+        } => orders::crowd(on, other_step(*comes_to), *target, *orders_each, *comes_to).await,
+        Run::RefusedBeside(_) => order_locks::refused_beside(on, other_step(Orders::Exact)).await,
+        Run::Deadlock(slug) => deadlocks::deadlock(on, slug, [true, true]).await,
+        Run::Burst(burst) => limits::burst(on, burst, UNLIMITED).await,
+        Run::ExclusiveRoute(route) => {
+            let another = match *route {
+                "/demo1" => "/demo2",
+                _ => "/demo1",
+            };
+            demos::exclusive(on, [route, another]).await
+        }
+        Run::Typed => typed::typed(on, &lines_of(lesson)).await,
+        Run::Custom => (experiment(lesson)?.twin)(on).await,
+        Run::All(_) | Run::NotRun(_) => one(on, lesson, run).await,
+    }
+}
+
+fn experiment(lesson: &Lesson) -> Result<&'static Experiment, NoVerdict> {
+    let experiment = experiments::all().find(|known| known.lesson == lesson.id);
+    experiment.ok_or_else(|| NoVerdict::failed(format!("nothing tries {}", lesson.id)))
 }
 
 /// The text oversells by far: at least this share of the sales took no piece.

@@ -1,7 +1,6 @@
-//! The last full run that the tree keeps, `last_run.json`: docs/course.md says what it has found, and a run of which a verdict
-//! differs from its own says so.
+//! The results of the last full run, `last_run.json`. docs/course.md shows them, and a run reports each verdict that differs.
 //!
-//! `make course` writes it, on a quiet machine.
+//! `make course` writes the file, on a quiet machine.
 
 use crate::claims::{ClaimVerdict, verdicts::Verdicts};
 use std::sync::LazyLock;

@@ -1,8 +1,8 @@
-//! The course, re-run: every claim of `claims`, tried on a running cluster, with a verdict each.
+//! The experiments that try every claim of `claims` on a running cluster. They are part of the program, not of the library.
 //!
-//! 1. An experiment is handed a [`Cluster`], which can do what anybody outside can: requests, loads, replays, the lab's
-//!    faults, and the servers' own clients.
-//! 2. What it has [`Observation`] is a verdict, words in both languages, and figures in the forms that the report draws.
+//! 1. An experiment gets a [`Cluster`], and does only what anybody outside can do: requests, loads, replays, the lab's faults, and
+//!    the servers' own clients.
+//! 2. It returns an [`Observation`]: a verdict, words in both languages, and figures that the report draws.
 //!
 //! Next: `kinds.rs`, `experiments/mod.rs`, `observation.rs`; `command.rs` runs them.
 

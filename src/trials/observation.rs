@@ -1,4 +1,4 @@
-//! What an experiment has seen: words for people, figures, and the verdict that they come to.
+//! What an experiment observed: words for people, figures, and a verdict.
 
 use crate::{
     claims::{ClaimVerdict, Says, Side, Words, words},
@@ -39,7 +39,7 @@ pub(crate) struct Figures {
     pub values: BTreeMap<&'static str, Value>,
 }
 
-/// What a load sold, and what left the stock.
+/// The pieces that a load sold, and those that left the stock.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Sale {
     /// The strategy or the step.

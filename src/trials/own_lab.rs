@@ -1,5 +1,4 @@
-//! A lab beside the one that is tried, for what that one has not: an ensemble of ZooKeeper, a Galera cluster, Sentinels that the
-//! instances ask.
+//! A second lab, for servers that the first one does not have: an ensemble of ZooKeeper, a Galera cluster, or Sentinels.
 
 pub(super) use crate::trials::cluster::OwnLab;
 use crate::{

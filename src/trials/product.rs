@@ -1,4 +1,4 @@
-//! A product of an experiment's own, so that nobody else in the room changes what is seen.
+//! A product of an experiment, which nobody else buys.
 
 use super::{Cluster, NoVerdict, tools::get_json};
 use crate::{

@@ -1,15 +1,19 @@
-//! What buyers were answered, and when: how many pieces were sold, and how long nobody was served.
+//! Counts of what buyers bought, and the times in which nobody could buy.
 //!
-//! Whether an answer sold a piece is judged as a load judges it, by `load::meaning`.
+//! `load::meaning` decides whether an answer sold a piece, as it does in a load.
 
 use crate::{
     clients::http_client::HttpError,
     load::{history::Outcome, meaning},
 };
+use futures::future::join_all;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::{Duration, Instant},
+};
 use tokio::time::{sleep, timeout};
 
 /// The pieces of a product: more than anybody buys.
@@ -25,7 +29,7 @@ pub(super) fn outcome(answer: &Result<(u16, Value), HttpError>) -> Outcome {
     }
 }
 
-/// What buyers were answered, and what left the stock.
+/// Answers to buyers by their meaning, and the pieces that left the stock.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct SaleCounts {
     pub(super) sold: i64,
@@ -152,6 +156,31 @@ impl Purchases {
         }
         counts
     }
+}
+
+/// Each buyer buys one piece after the other until `losses` ends.
+pub(super) async fn while_they_buy<T, P>(
+    buyers: impl IntoIterator<Item = impl Fn() -> P>,
+    losses: impl Future<Output = T>,
+) -> T
+where
+    P: Future<Output = ()>,
+{
+    let over = AtomicBool::new(false);
+    let buyers = buyers.into_iter().map(|buys| {
+        let over = &over;
+        async move {
+            while !over.load(Relaxed) {
+                buys().await;
+            }
+        }
+    });
+    let losses = async {
+        let lost = losses.await;
+        over.store(true, Relaxed);
+        lost
+    };
+    tokio::join!(losses, join_all(buyers)).0
 }
 
 #[cfg(test)]

@@ -1,14 +1,16 @@
-//! A claim about Redisson, Curator, Spring or the JVM, tried on the real thing, ours beside it.
+//! Tries a claim about Redisson, Curator, Spring or the JVM on that library itself, beside our service.
 //!
-//! 1. Every version follows the lesson's lines in processes of its own, all versions at once, each with names of its own.
-//! 2. A line that does not come to what it says ends the script: in that version the claim does not hold.
-//! 3. The verdict is that of the text's own version. What the others and ours come to stands beside it.
+//! 1. All versions run the lesson's lines at the same time, each in its own processes and with its own names.
+//! 2. The script ends at the first line that prints something else: the claim then does not hold in that version.
+//! 3. The verdict is that of the version that the text uses. The results of the other versions and of our service stand beside it.
 
 use super::{tools::own_key, typed::carry_out};
 use crate::{
     claims::{ClaimVerdict, Library, Line, Script, ScriptLine, Words, words},
-    clients::peer::{CallError, Java, Peer, PendingAnswer},
-    clients::redis_at::redis_at,
+    clients::{
+        peer::{CallError, Java, Peer, PendingAnswer},
+        redis_at::redis_at,
+    },
     trials::{Cluster, NoVerdict, Observation, java_libraries::INTEROP},
 };
 use futures::future::{BoxFuture, FutureExt, try_join_all};
@@ -40,12 +42,37 @@ struct VersionResult {
     done: Vec<LineResult>,
 }
 
-/// Runs the script on each version, and adds the observation of our service.
-pub(super) async fn beside(
+/// Runs the script on each version, and adds the observation of our service. The verdict is that of the text's version.
+pub(super) async fn claim(
     on: &Cluster,
     script: &Script,
-    twin: bool,
     ours: Result<Observation, NoVerdict>,
+) -> Result<Observation, NoVerdict> {
+    beside(on, script, &script.lines, ours, |versions, _| {
+        versions[0].verdict()
+    })
+    .await
+}
+
+/// The same with the twin's lines: it is refused where neither a version nor our service reproduces it.
+pub(super) async fn twin(
+    on: &Cluster,
+    script: &Script,
+    ours: Result<Observation, NoVerdict>,
+) -> Result<Observation, NoVerdict> {
+    beside(on, script, &script.twin_lines(), ours, |versions, ours| {
+        let mut verdicts = versions.iter().map(VersionResult::verdict).chain(ours);
+        Verdict::of(verdicts.any(|verdict| verdict == Verdict::Reproduced))
+    })
+    .await
+}
+
+async fn beside(
+    on: &Cluster,
+    script: &Script,
+    lines: &[ScriptLine],
+    ours: Result<Observation, NoVerdict>,
+    verdict: impl Fn(&[VersionResult], Option<Verdict>) -> Verdict,
 ) -> Result<Observation, NoVerdict> {
     let versions = on.java_libraries.versions(script.on);
     if versions.is_empty() {
@@ -57,10 +84,9 @@ pub(super) async fn beside(
         Ok(seen) => Ok(seen),
     };
     on.servers()?;
-    let lines = script.lines(twin);
     let tried = versions
         .into_iter()
-        .map(|java| try_version(on, script.on, java, &lines));
+        .map(|java| try_version(on, script.on, java, lines));
     let versions = try_join_all(tried).await?;
     let (of_ours, mut seen) = match ours {
         Ok(seen) => (Some(seen.verdict), seen),
@@ -75,13 +101,7 @@ pub(super) async fn beside(
             )
         }
     };
-    let any = versions
-        .iter()
-        .any(|version| version.verdict() == ClaimVerdict::Reproduced);
-    seen.verdict = match twin {
-        true => ClaimVerdict::of(any || of_ours == Some(ClaimVerdict::Reproduced)),
-        false => versions[0].verdict(),
-    };
+    seen.verdict = verdict(&versions, of_ours);
     seen.words = in_words(script, &versions, of_ours, &seen.words);
     seen.on
         .extend(versions.iter().map(|version| version.java.to_string()));

@@ -1,4 +1,4 @@
-//! A race of a lesson, played on the real servers through `POST /replays/{lesson}`, and what each actor and each server did.
+//! Plays the race of a lesson on the real servers through `POST /replays/{lesson}`, and reads its events.
 
 use super::{Cluster, NoVerdict, Observation, Play, cluster::REQUEST_TIMEOUT};
 use crate::{
@@ -39,14 +39,14 @@ struct StartedReplay {
     events: String,
 }
 
-/// Claim: the flaw and its cure both end as they must. The twin plays the flaw instead of the cure.
+/// Claim: the flaw and its cure both end as they must. `cured`: whether each of the two is played with the cure.
 pub(super) async fn flaw_and_cure(
     on: &Cluster,
     lesson: &str,
-    twin: bool,
+    cured: [bool; 2],
 ) -> Result<Observation, NoVerdict> {
-    let flaw = on.replay(lesson, false, false).await?;
-    let cure = on.replay(lesson, !twin, true).await?;
+    let flaw = on.replay(lesson, cured[0], false).await?;
+    let cure = on.replay(lesson, cured[1], true).await?;
     let words = |Play { ends, said, .. }: &Play| {
         let ReplayResult {
             sold, gone, inside, ..

@@ -1,13 +1,11 @@
-//! What a run has found: a row for each lesson that it tried, and what they come to together.
+//! The results of a run: a row for each lesson, and a verdict on all of them.
 
-use super::{NoVerdict, Observation, last_run, twin};
+use super::{NoVerdict, Observation, last_run};
 use crate::{
     claims::{ClaimVerdict, Lesson, Words},
-    terminal::bilingual::Bilingual,
-};
-use crate::{
     load::conditions::Conditions,
     terminal::{
+        bilingual::Bilingual,
         chinese::told,
         failure::{Failure, unusable_told},
     },
@@ -50,7 +48,7 @@ impl TrialResult {
     pub(super) fn of(
         chapter: &'static str,
         lesson: &Lesson,
-        twin: bool,
+        twin: Option<Words>,
         seen: Result<Observation, NoVerdict>,
         took: Duration,
     ) -> Self {
@@ -70,7 +68,6 @@ impl TrialResult {
             }
         });
         let verdict = seen.verdict;
-        let twin = twin::words_of(lesson).filter(|_| twin);
         Self {
             id: lesson.id,
             chapter,
@@ -151,7 +148,7 @@ mod tests {
         let lesson = find(id).expect("a lesson");
         CourseResults {
             conditions: Conditions::default(),
-            lessons: vec![TrialResult::of("1", lesson, false, seen, Duration::ZERO)],
+            lessons: vec![TrialResult::of("1", lesson, None, seen, Duration::ZERO)],
         }
     }
 

@@ -1,9 +1,8 @@
-//! What several experiments do alike: commands of Redis, requests, nodes of ZooKeeper, and a sale in words.
+//! Helpers of several experiments: commands of Redis, requests, nodes of ZooKeeper, and a sale in words.
 
-use crate::clients::redis_at::redis_at;
 use crate::{
     claims::{Target, Words, words},
-    clients::http_client::Ask,
+    clients::{http_client::Ask, redis_at::redis_at},
     load::Row,
     terminal::bilingual::Bilingual,
     trials::{Cluster, NoVerdict, cluster::target_name},

@@ -1,10 +1,10 @@
-//! A claim's twin: a system in which the claim is false, so its experiment must not say that it is reproduced.
+//! The twin of a claim: a system in which the claim is false, so the experiment must not reproduce it.
 //!
-//! Most follow from the kind of the experiment: another strategy, the race without its cure, the first line left out. A lesson whose
-//! experiment is a function of its own names its twin, and the function knows it.
+//! Most twins follow from the kind of the experiment: another strategy, the race without its cure, the first line left out. A custom
+//! experiment has its twin's arguments in `experiments!`.
 
 use crate::{
-    claims::{Lesson, Run, Twin, TwinChange, Words, words},
+    claims::{Lesson, Line, Run, Twin, TwinChange, Words, words},
     seckill::check::OrdersVerdict,
     terminal::bilingual::Bilingual,
 };
@@ -49,6 +49,17 @@ fn our_twin(lesson: &Lesson) -> Option<Words> {
             Some(Words::join(&each, ["；", "; "]))
         }
     }
+}
+
+/// The lines that are typed in its place.
+pub(super) fn lines_of(lesson: &Lesson) -> Vec<Line> {
+    let mut lines = lesson.by_hand.clone();
+    match &lesson.twin {
+        Some(Twin::Typed(n, run)) if !run.is_empty() => run.clone_into(&mut lines[n - 1].run),
+        Some(Twin::Typed(n, _)) => drop(lines.remove(n - 1)),
+        _ => drop(lines.remove(0)),
+    }
+    lines
 }
 
 /// How the lines for the Java process differ.

@@ -1,13 +1,13 @@
-//! A claim about the lines that a student types: they are carried out as they stand, and each must print what it says.
+//! Tries a claim about the lines that a student types: each line must print what the lesson says.
 //!
-//! 1. The lines are those of `redis-cli`, `mysql`, `curl` and `oversell lab fault`, with the placeholders of the lab that runs.
-//! 2. The product and the keys are the experiment's own: the placeholders of a line that say so (`{:id}`, `{?id}`, `{&id}`) are
-//!    empty for a student, who has product 1.
-//! 3. What comes back is worded as the program prints it.
+//! 1. A line is a command of `redis-cli`, `mysql`, `curl` or `oversell lab fault`, with the addresses of the running lab.
+//! 2. The experiment has its own product and keys. They replace the places `{:id}`, `{?id}` and `{&id}`, which are empty for a
+//!    student, who uses product 1.
+//! 3. Answers and errors are written as the program prints them.
 
 use super::tools::own_key;
 use crate::{
-    claims::{Lesson, Line, Twin, Words},
+    claims::{Line, Words},
     clients::http_client::{Ask, client},
     clients::redis_at::redis_at,
     fault::Action,
@@ -29,31 +29,12 @@ const LINE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Short beside what a line waits for.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-pub(super) async fn typed(
-    on: &Cluster,
-    lesson: &Lesson,
-    twin: bool,
-) -> Result<Observation, NoVerdict> {
-    if lesson
-        .by_hand
-        .iter()
-        .any(|line| !line.run.starts_with("curl"))
-    {
+pub(super) async fn typed(on: &Cluster, lines: &[Line]) -> Result<Observation, NoVerdict> {
+    if lines.iter().any(|line| !line.run.starts_with("curl")) {
         on.servers()?;
     }
     let (product, key) = (on.product(5000).await?, own_key(KEY));
     let placeholders = on.placeholders().with_product(product.id);
-    let mut lines = lesson.by_hand.clone();
-    if twin {
-        let (n, run) = match &lesson.twin {
-            Some(Twin::Typed(n, run)) => (n - 1, run.as_str()),
-            _ => (0, ""),
-        };
-        run.clone_into(&mut lines[n].run);
-        if run.is_empty() {
-            lines.remove(n);
-        }
-    }
     let typed = lines.iter().map(|line| {
         let line = placeholders.typed(line);
         let run = line.run.replace(KEY, &key);
@@ -61,7 +42,7 @@ pub(super) async fn typed(
     });
     let printed = follow(on, &typed.collect::<Vec<_>>()).await;
     product.remove().await?;
-    Ok(observation(&lines, &printed?))
+    Ok(observation(lines, &printed?))
 }
 
 /// Runs one line of `redis-cli`, `curl` or `oversell lab fault`; returns what it prints.

@@ -1,4 +1,4 @@
-//! A voucher of an experiment's own, and the orders of it.
+//! A voucher of an experiment, and its orders.
 
 use super::{Cluster, NoVerdict};
 use crate::{

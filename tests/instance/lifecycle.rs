@@ -43,7 +43,7 @@ async fn an_instance_starts_without_its_servers_and_recovers() -> Result<()> {
             strategy.slug
         );
     }
-    for server in ["redis", "zookeeper", "mysql"] {
+    for server in ["redis", "redis-mine", "zookeeper", "mysql"] {
         lab.restart(server).await?;
     }
     wait_until("it is ready, since all servers are there", || async {

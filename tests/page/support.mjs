@@ -156,6 +156,20 @@ export class Tab {
     });
   }
 
+  /** Who this browser is to the service. @returns {Promise<string>} */
+  async visitor() {
+    await this.waitFor(() => localStorage.getItem('oversell.visitor'));
+    return this.evaluate(() => JSON.parse(localStorage.getItem('oversell.visitor')));
+  }
+
+  /** A second window of this browser. @param {string} address */
+  async openWindow(address) {
+    const tab = new Tab(await this.page.browserContext().newPage());
+    await tab.page.setViewport(this.page.viewport());
+    await tab.page.goto(address);
+    return tab;
+  }
+
   /**
    * Evaluates this in the page and awaits a promise. It is one turn of the page, so that nothing is drawn between finding an element and
    * using it, as in puppeteer's $eval.

@@ -6,6 +6,7 @@ use crate::support::{
     *,
 };
 use oversell::{
+    clients::redis_at::redis_at,
     load::{
         Plan,
         run::{Snapshot, run},
@@ -14,6 +15,7 @@ use oversell::{
     own_lock::{Mark, Scripts, grade},
     stock,
 };
+use redis::aio::MultiplexedConnection;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -213,6 +215,73 @@ async fn graded_so(servers: &Servers, scripts: &Scripts, wanted: &str) -> Result
     Ok(told)
 }
 
+/// What strangers' scripts can do to the servers, tried: no text of theirs stays, and the lock's key is bounded and ends.
+#[apply(test!)]
+async fn scripts_of_strangers_fill_no_redis() -> Result<()> {
+    let lab = labs::full_lab().await?;
+    let http = &lab.addresses().http;
+    let mine = lab
+        .addresses()
+        .mine
+        .as_ref()
+        .context("no Redis of theirs")?;
+    let mut mine = redis_at(&mine.url).await?;
+    let number = async |redis: &mut MultiplexedConnection, section: &str, field: &str| {
+        let mut info = redis::cmd("INFO");
+        let info: redis::InfoDict = info.arg(section).query_async(redis).await?;
+        info.get::<u64>(field).with_context(|| field.to_owned())
+    };
+    for (setting, has_limit) in [
+        ("maxmemory", (|value| value != "0") as fn(&str) -> bool),
+        ("maxmemory-policy", |value| value == "noeviction"),
+    ] {
+        let get = redis::cmd("CONFIG").arg("GET").arg(setting).to_owned();
+        let (_, value): (String, String) = get.query_async(&mut mine).await?;
+        ensure!(has_limit(&value), "{setting} is {value}");
+    }
+    let mut main = redis_at(&lab.addresses().redis[0].url).await?;
+    let before = number(&mut main, "memory", "number_of_cached_scripts").await?;
+    let many = vec!["'x'"; 200].join(", ");
+    for n in 0..30 {
+        let scripts = json!({
+            "acquire": format!("redis.call('rpush', KEYS[1], {many}) return {n}"),
+            "release": format!("return {n}"),
+        });
+        let put = client().put(format!("{http}/mine")).json(&scripts);
+        let (status, words) = answer(put).await?;
+        ensure!(status == StatusCode::OK, "{status} {words}");
+        let (_, words) = answer(client().get(check_url(http, "mine", 0, 300))).await?;
+        ensure!(words.contains("256 entries") || n == 0, "{words}");
+    }
+    let after = number(&mut main, "memory", "number_of_cached_scripts").await?;
+    ensure!(
+        after == before,
+        "the main Redis has kept {} scripts",
+        after - before
+    );
+    let kept = number(&mut mine, "memory", "number_of_cached_scripts").await?;
+    ensure!(kept < 5, "their Redis has kept {kept} scripts");
+    let locks: Vec<String> = redis::cmd("KEYS")
+        .arg("lock:mine*")
+        .query_async(&mut mine)
+        .await?;
+    ensure!(locks.len() == 1, "{locks:?}");
+    let length: i64 = redis::cmd("LLEN")
+        .arg(&locks[0])
+        .query_async(&mut mine)
+        .await?;
+    ensure!((1..=256).contains(&length), "the lock holds {length}");
+    let ends: i64 = redis::cmd("TTL")
+        .arg(&locks[0])
+        .query_async(&mut mine)
+        .await?;
+    ensure!((1..=24 * 60 * 60).contains(&ends), "it ends after {ends} s");
+    let (): () = redis::cmd("FLUSHALL").query_async(&mut mine).await?;
+    let _: i64 = labs::query_redis(&lab, "DEL", "mine:at:127.0.0.1").await?;
+    labs::keep_for_next_test(lab);
+    Ok(())
+}
+
 /// One instance keeps the lock, three sell with it, another grades it. A lock that admits everybody oversells; an
 /// invalid script is refused by its name and not kept.
 #[apply(test!)]
@@ -243,6 +312,7 @@ async fn an_own_lock_is_stored_used_and_graded_over_http() -> Result<()> {
             "redis stands only as",
         ),
         ("renew", "return (1", "redis does not understand it"),
+        ("release", "return\u{3000}1", "U+3000"),
     ] {
         let mut wrong = stage(0);
         wrong[field] = script.into();

@@ -63,6 +63,30 @@ async fn three_hundred_tasks_get_each_id_once_and_in_order(servers: &Servers) ->
     Ok(())
 }
 
+/// Anybody may ask for any prefix, and each leaves a key: a thousand are begun on a day, and those go on.
+#[apply(test!)]
+async fn a_thousand_prefixes_are_begun_on_a_day(servers: &Servers) -> Result<()> {
+    let (_, prefix) = fresh(servers).await;
+    // Its prefixes are counted apart from those of the other tests.
+    let ctx = servers.with(|config| config.redis.prefix = format!("{prefix}:"));
+    for n in 0..1000 {
+        given(&ctx, &format!("{prefix}-{n}"), 1, MIDNIGHT).await?;
+    }
+    let one_more = format!("{prefix}-more");
+    refused(
+        batch_at(&ctx, &one_more, 1, MIDNIGHT).await,
+        "1000 prefixes",
+    )?;
+    let left: bool = redis::cmd("EXISTS")
+        .arg(ctx.redis_key(&day(&one_more, "2026:03:01")))
+        .query_async(&mut ctx.redis.connection())
+        .await?;
+    ensure!(!left, "a refused prefix has left its key");
+    given(&ctx, &format!("{prefix}-7"), 1, MIDNIGHT).await?;
+    given(&ctx, "order", 1, MIDNIGHT).await?;
+    Ok(())
+}
+
 /// At midnight UTC the count restarts under a new key, which expires later.
 #[apply(test!)]
 async fn at_midnight_the_count_starts_again_and_no_id_comes_twice(servers: &Servers) -> Result<()> {

@@ -629,7 +629,7 @@ fn agrees(slug: &str, outcome: &Result<Deduction, Error>, gone: i64) -> Result<(
 fn a_refusal_that_has_sold_is_caught() -> Result<()> {
     let refused = Error::Refuses {
         server: "mysql",
-        why: "the user of mysql.url may not do this",
+        why: "the user of mysql.url may not do this".into(),
         reason: String::new(),
     };
     caught(agrees("twin", &Err(refused), 1), "1 are gone")?;

@@ -47,6 +47,9 @@ const DEFAULT_LEASE: Lease = Lease::Watchdog(Duration::from_secs(30));
 /// - a clock of the database that jumps;
 /// - an owner that is shared by tasks which should exclude each other.
 ///
+/// `expires_at` is a `TIMESTAMP`: a lease that ends after 19 January 2038 is [`LockError::Refused`], except by MariaDB 11.5 and
+/// later, which go on to 2106.
+///
 /// # Cost
 ///
 /// As [`TableLock`](super::TableLock): each waiter asks twenty times a second.

@@ -15,7 +15,7 @@
 
 use super::{
     connection::{self, Request},
-    node::Node,
+    node::RedisNode,
     options::RedisOptions,
     primary::{Address, Primary, client_at},
 };
@@ -90,8 +90,8 @@ pub(super) struct Cluster {
 
 /// Who has which slot.
 struct Map {
-    owners: Vec<Option<Arc<Node>>>,
-    nodes: HashMap<Address, Arc<Node>>,
+    owners: Vec<Option<Arc<RedisNode>>>,
+    nodes: HashMap<Address, Arc<RedisNode>>,
 }
 
 /// Why a node has not carried out a command.
@@ -133,12 +133,12 @@ impl Cluster {
     }
 
     /// The slot's node, as far as is known.
-    pub(super) fn owner(&self, slot: u16) -> Option<Arc<Node>> {
+    pub(super) fn owner(&self, slot: u16) -> Option<Arc<RedisNode>> {
         self.map.lock().owners[usize::from(slot)].clone()
     }
 
     /// The node that answers commands without a key.
-    pub(super) async fn home(&self) -> RedisResult<Arc<Node>> {
+    pub(super) async fn home(&self) -> RedisResult<Arc<RedisNode>> {
         self.look_if_stale().await?;
         self.owner(self.home).ok_or_else(no_owner)
     }
@@ -148,7 +148,7 @@ impl Cluster {
     pub(super) async fn send(
         &self,
         request: Request<'_>,
-        last: &mut Option<Arc<Node>>,
+        last: &mut Option<Arc<RedisNode>>,
         sent: &mut bool,
     ) -> RedisResult<Vec<Value>> {
         *sent = false;
@@ -217,8 +217,8 @@ impl Cluster {
     pub(super) fn redirect(
         &self,
         error: &RedisError,
-        from: &Arc<Node>,
-    ) -> RedisResult<Option<(Arc<Node>, bool)>> {
+        from: &Arc<RedisNode>,
+    ) -> RedisResult<Option<(Arc<RedisNode>, bool)>> {
         let errors = error.clone().into_server_errors();
         let refusal = errors.and_then(|errors| Refusal::of(&errors.first()?.1));
         Ok(match refusal {
@@ -229,7 +229,12 @@ impl Cluster {
     }
 
     /// The slot's new node.
-    fn moved(&self, slot: u16, address: Address, from: &Arc<Node>) -> RedisResult<Arc<Node>> {
+    fn moved(
+        &self,
+        slot: u16,
+        address: Address,
+        from: &Arc<RedisNode>,
+    ) -> RedisResult<Arc<RedisNode>> {
         let there = self.node_at(&self.full(address, from))?;
         self.map.lock().owners[usize::from(slot)] = Some(Arc::clone(&there));
         self.is_stale.store(true, Ordering::Release);
@@ -237,7 +242,7 @@ impl Cluster {
     }
 
     /// The address, with the host of the node that named it if it names none.
-    fn full(&self, (host, port): Address, by: &Arc<Node>) -> Address {
+    fn full(&self, (host, port): Address, by: &Arc<RedisNode>) -> Address {
         if !host.is_empty() {
             return (host, port);
         }
@@ -247,14 +252,14 @@ impl Cluster {
     }
 
     /// The node at an address, made if it is new.
-    fn node_at(&self, address: &Address) -> RedisResult<Arc<Node>> {
+    fn node_at(&self, address: &Address) -> RedisResult<Arc<RedisNode>> {
         let mut map = self.map.lock();
         if let Some(node) = map.nodes.get(address) {
             return Ok(Arc::clone(node));
         }
         let client = client_at(&self.template, address)?;
         let primary = Primary::new(client, None, self.timeout, self.disconnects.clone());
-        let node = Node::new(
+        let node = RedisNode::new(
             primary,
             true,
             &self.process,

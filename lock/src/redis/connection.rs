@@ -12,7 +12,7 @@
 //! A command is never sent twice, unless a node of a cluster has refused it (`cluster.rs`). Next to read: `primary.rs`,
 //! then `engine.rs`.
 
-use super::{cluster::Cluster, failure::needs_new_connection, node::Node, primary::Primary};
+use super::{cluster::Cluster, failure::needs_new_connection, node::RedisNode, primary::Primary};
 use futures::{
     FutureExt,
     future::{self, BoxFuture},
@@ -47,7 +47,7 @@ enum Transport {
     Cluster {
         cluster: Arc<Cluster>,
         /// The node of the last command, for the next one without a key.
-        last: Option<Arc<Node>>,
+        last: Option<Arc<RedisNode>>,
     },
 }
 

@@ -16,7 +16,7 @@ use tokio::{runtime::Handle, sync::watch};
 
 /// One server, or the primary that Sentinels name, and the connections to it.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct RedisNode {
     pub(super) primary: Primary,
     pub(super) shared: Arc<connection::Shared>,
     /// Idle connections for `WAIT`.
@@ -27,11 +27,11 @@ pub(super) struct Node {
 /// The servers of one client.
 #[derive(Debug, Clone)]
 pub(super) enum Servers {
-    One(Arc<Node>),
+    One(Arc<RedisNode>),
     Cluster(Arc<Cluster>),
 }
 
-impl Node {
+impl RedisNode {
     /// A server that nothing is connected to yet.
     pub(super) fn new(
         primary: Primary,
@@ -66,7 +66,7 @@ impl Servers {
     }
 
     /// The server that has this key, as far as is known.
-    pub(super) fn of(&self, key: &str) -> Option<Arc<Node>> {
+    pub(super) fn of(&self, key: &str) -> Option<Arc<RedisNode>> {
         match self {
             Self::One(node) => Some(Arc::clone(node)),
             Self::Cluster(cluster) => cluster.owner(slot(key.as_bytes())),

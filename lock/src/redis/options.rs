@@ -4,7 +4,7 @@
 
 use super::{
     cluster::Cluster,
-    node::{Node, Servers},
+    node::{RedisNode, Servers},
     primary::{Address, Primary, Sentinels},
 };
 use crate::{FOR_EVER, LockError, Process};
@@ -320,7 +320,7 @@ impl RedisOptions {
             )));
         }
         let primary = Primary::new(client, sentinels, self.timeout, disconnects.clone());
-        let node = Node::new(primary, false, &self.process, runtime, disconnects);
+        let node = RedisNode::new(primary, false, &self.process, runtime, disconnects);
         Ok(Servers::One(node))
     }
 

@@ -14,7 +14,7 @@
 use super::{
     client::RedisClient,
     failure::{SERVER, failed},
-    node::{Node, Servers},
+    node::{RedisNode, Servers},
     options::Replicas,
 };
 use crate::LockError;
@@ -81,7 +81,7 @@ impl RedisClient {
         &self,
         key: &str,
         renewal: &ScriptInvocation<'_>,
-    ) -> RedisResult<(bool, Arc<Node>, MultiplexedConnection)> {
+    ) -> RedisResult<(bool, Arc<RedisNode>, MultiplexedConnection)> {
         let gone = || io::Error::other("no node of the cluster serves the slot for now");
         let mut node = self.inner().servers.of(key).ok_or_else(gone)?;
         let (mut is_asking, mut hops) = (false, 0);
@@ -105,7 +105,7 @@ impl RedisClient {
         }
     }
 
-    async fn to_wait_on(&self, node: &Node) -> RedisResult<MultiplexedConnection> {
+    async fn to_wait_on(&self, node: &RedisNode) -> RedisResult<MultiplexedConnection> {
         if let Some(idle) = node.idle.lock().pop() {
             return Ok(idle);
         }

@@ -185,10 +185,11 @@ static TESTS: Semaphore = Semaphore::const_new(6);
 static TWINS: Semaphore = Semaphore::const_new(4);
 /// The program tests that run at once: they wait for leases and sessions to end.
 static PLAYERS: Semaphore = Semaphore::const_new(6);
-/// Whether it runs many random programs. Beside other tests they would keep the machine too busy for their leases, so
-/// they are ignored tests with a run of their own.
+/// Whether it runs many random programs, or breaks nodes of a cluster. Beside other tests the machine would be too busy for
+/// its leases and time limits, so it is an ignored test with a run of its own.
 fn plays(test: &str) -> bool {
-    test.trim_start_matches("random_").starts_with("programs_")
+    let runs_programs = test.trim_start_matches("random_").starts_with("programs_");
+    runs_programs || test.starts_with("in_a_broken_cluster_")
 }
 
 /// Every test, of these servers.

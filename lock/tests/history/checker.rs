@@ -309,14 +309,16 @@ fn fences_rise(history: &History) -> Vec<Verdict> {
             let apart = one.permits() == 0 && !one.is_with(other) && one.from < other.from;
             let before = one.number != other.number && (apart || one.from < other.call.asked);
             let rises = second > first || (second == first && one.call.by == other.call.by);
-            // A re-entering reader has the fence of its hold.
+            // A re-entry has the fence of its hold, which the owner may have asked for before it knew of `one`. The first
+            // call may have been answered after it: beside another reader only.
             let again = || {
                 let same = |earlier: &&Sure<'_>| {
                     (earlier.call.by, earlier.fence) == (other.call.by, other.fence)
                 };
-                sure.iter()
-                    .filter(same)
-                    .any(|earlier| earlier.from < one.from)
+                let began = |earlier: &Sure<'_>| {
+                    earlier.from < one.from || (!apart && earlier.call.asked <= one.from)
+                };
+                sure.iter().filter(same).any(began)
             };
             if before && !rises && !again() {
                 found.push(broken(format!(

@@ -190,6 +190,46 @@ fn a_reader_whose_fence_is_above_the_next_writers_is_caught() {
     );
 }
 
+/// The first call of a hold may be answered after another reader's, and its owner may enter again meanwhile.
+#[test]
+fn a_readers_re_entry_has_the_fence_of_its_hold() {
+    let reader = |by, fence, asked, from| hold(by, Reader, Some(fence), asked, [from, 30]);
+    let again = [
+        reader(1, 7, 0, 14),
+        reader(2, 8, 1, 9),
+        reader(1, 7, 10, 15),
+    ];
+    kept(again.clone());
+    // The hold was asked for after the other reader was in.
+    let [first, other, second] = again;
+    refused(
+        [
+            Call {
+                asked: ms(10),
+                ..first
+            },
+            other.clone(),
+            second.clone(),
+        ],
+        "the fence 7 comes after 8",
+    );
+    // Another owner's hold is no re-entry.
+    refused(
+        [reader(3, 7, 0, 14), other, second],
+        "the fence 7 comes after 8",
+    );
+    // What excludes the other is answered before it.
+    let writer = |by, fence, asked, from, to| hold(by, Alone, Some(fence), asked, [from, to]);
+    refused(
+        [
+            writer(1, 7, 0, 14, 15),
+            writer(2, 8, 1, 9, 9),
+            writer(1, 7, 10, 16, 20),
+        ],
+        "the fence 7 comes after 8",
+    );
+}
+
 /// Readers that wait at the same time enter in any order; one that asks after another was answered has a higher fence.
 #[test]
 fn fences_of_readers_rise_in_the_order_of_their_calls() {

@@ -35,6 +35,8 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
 
 /// The log grows with each visit and is shown as a whole.
 const MAX_LOG_LINES: isize = 1000;
+/// From the last line on.
+const LOG_TTL_SECONDS: i64 = 24 * 60 * 60;
 /// The course's `sleep(10 + new Random().nextInt(10))`, in seconds.
 const MIN_STAY: Duration = Duration::from_secs(10);
 const MAX_STAY: Duration = Duration::from_secs(20);
@@ -84,6 +86,7 @@ async fn log(ctx: &Ctx, job: &Job, line: &str) -> Result<(), Error> {
     lines
         .atomic()
         .rpush(&key, line)
-        .ltrim(&key, -MAX_LOG_LINES, -1);
+        .ltrim(&key, -MAX_LOG_LINES, -1)
+        .expire(&key, LOG_TTL_SECONDS);
     Ok(lines.exec_async(&mut ctx.redis.connection()).await?)
 }

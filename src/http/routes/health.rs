@@ -14,9 +14,32 @@ use crate::{
 use axum::{Json, response::Redirect};
 use futures::future::OptionFuture;
 use http::header;
+use std::time::Instant;
+use tokio::sync::Mutex;
 
+/// How long an answer of all instances serves everybody who asks.
+const CLUSTER_AGE: Duration = Duration::from_millis(300);
 /// A scrape must not wait for a server that is down.
 const METRICS_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// The last answer of all instances. Whoever asks meanwhile waits for it.
+#[derive(Default)]
+pub(in crate::http) struct Cluster(Mutex<Option<(Instant, Arc<Vec<Neighbour>>)>>);
+
+impl Cluster {
+    async fn ask(&self, urls: &[String]) -> Arc<Vec<Neighbour>> {
+        let mut last = self.0.lock().await;
+        let young = last
+            .as_ref()
+            .filter(|(asked, _)| asked.elapsed() < CLUSTER_AGE);
+        if let Some((_, all)) = young {
+            return Arc::clone(all);
+        }
+        let all = Arc::new(neighbours::ask(urls).await);
+        *last = Some((Instant::now(), Arc::clone(&all)));
+        all
+    }
+}
 
 /// This instance runs.
 #[derive(Debug, Serialize, ToSchema)]
@@ -41,7 +64,8 @@ pub(in crate::http) struct Ready {
     waiting: Vec<&'static str>,
     /// The cluster, if requested. `servers` and `waiting` are then the view of all instances.
     #[serde(skip_serializing_if = "Option::is_none")]
-    instances: Option<Vec<Neighbour>>,
+    #[schema(value_type = Option<Vec<Neighbour>>)]
+    instances: Option<Arc<Vec<Neighbour>>>,
     /// Each trouble of the cluster in words, and whose it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     notes: Option<Vec<Note>>,
@@ -83,11 +107,12 @@ pub(in crate::http) async fn live(State(app): State<AppState>) -> Json<Live> {
     ))]
 pub(in crate::http) async fn ready(
     State(app): State<AppState>,
+    Own(cluster): Own<Cluster>,
     Query(scope): Query<ReadyQuery>,
 ) -> Result<Response, Error> {
     let asked = scope
         .instances
-        .then(|| neighbours::ask(&app.ctx.config.cluster.instances));
+        .then(|| cluster.ask(&app.ctx.config.cluster.instances));
     let (own, instances) = tokio::join!(app.instance.states(), OptionFuture::from(asked));
     let servers = match &instances {
         Some(all) => Arc::new(neighbours::together(&own, all)),

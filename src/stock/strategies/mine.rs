@@ -1,13 +1,16 @@
 #![doc = include_str!("mine.md")]
 
-use super::redis_watchdog;
-use crate::own_lock::{Scripts, run_script};
-use crate::section::{
-    Points, RedisTap, redis_key,
-    redis_polling::{self as stage, Lock, Stage},
-};
+use super::redis_watchdog::{self, Renewable};
 use crate::stock::prelude::*;
-use redis::{RedisResult, Script};
+use crate::{
+    own_lock::{Scripts, run_script},
+    section::{
+        Points, RedisTap, redis_key,
+        redis_polling::{self as stage, Lock, Stage},
+    },
+};
+use oversell_lock::redis::RedisClient;
+use redis::RedisResult;
 use tokio_util::task::AbortOnDropHandle;
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
@@ -17,7 +20,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     promise: Promise::Lease,
     needs: &[Server::Redis],
     pace: 1_500,
-    names: &[Name::Redis("lock:mine")],
+    names: &[Name::RedisMine("lock:mine")],
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
@@ -60,18 +63,16 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let scripts = current_scripts(ctx, job.visitor()).await?;
     let lock = || {
         let mine = Mine {
-            acquire: Script::new(&scripts.acquire),
-            release: Script::new(&scripts.release),
+            acquire: scripts.acquire.clone(),
+            release: scripts.release.clone(),
+            renew: scripts.renew.clone(),
         };
         Lock::new(ctx, job, "lock:mine", job.lease(ctx), mine)
     };
     let held = stage::lock(ctx, job, lock()).await?;
     let watchdog = (!scripts.renew.trim().is_empty()).then(|| {
-        let (renew, points) = (
-            Script::new(&scripts.renew),
-            job.observation.points().clone(),
-        );
-        let renewed = redis_watchdog::renew(ctx.clone(), lock(), renew, points);
+        let points = job.observation.points().clone();
+        let renewed = redis_watchdog::renew(ctx.clone(), lock(), points);
         AbortOnDropHandle::new(tokio::spawn(renewed))
     });
     let section = async {
@@ -125,32 +126,35 @@ pub(crate) async fn put_own_pieces(ctx: &Ctx, product: i64) -> Result<(), Error>
 }
 
 struct Mine {
-    acquire: Script,
-    release: Script,
+    acquire: String,
+    release: String,
+    renew: String,
+}
+
+impl Mine {
+    async fn run(script: &str, lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
+        run_script(script, &lock.key, &lock.owner, lock.lease, redis).await
+    }
 }
 
 impl Stage for Mine {
     const OWNED: bool = true;
 
+    fn client(ctx: &Ctx) -> &RedisClient {
+        &ctx.mine
+    }
+
     async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
-        run_script(
-            &lock.stage.acquire,
-            &lock.key,
-            &lock.owner,
-            lock.lease,
-            redis,
-        )
-        .await
+        Self::run(&lock.stage.acquire, lock, redis).await
     }
 
     async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, _: &Points) -> RedisResult<bool> {
-        run_script(
-            &lock.stage.release,
-            &lock.key,
-            &lock.owner,
-            lock.lease,
-            redis,
-        )
-        .await
+        Self::run(&lock.stage.release, lock, redis).await
+    }
+}
+
+impl Renewable for Mine {
+    async fn renew(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
+        Self::run(&lock.stage.renew, lock, redis).await
     }
 }

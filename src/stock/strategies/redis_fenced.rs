@@ -23,8 +23,14 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lift = async |seen| lock.lift(seen).await;
     under(guard, async |fence| {
         let outcome = fenced::fenced_read_then_write(ctx, job, lock.name(), fence, lift).await;
-        if let Err(Error::NoProduct(_)) = outcome {
-            // No row remembers a token. Without this each number that a client makes up leaves a counter behind.
+        let has_met_row = matches!(outcome, Ok(_) | Err(Error::SoldOut | Error::Fenced { .. }));
+        // Each number that a client makes up would leave a counter behind. If the row is there and nobody could ask, it refuses
+        // the lower tokens that follow, and lifts the counter.
+        if !has_met_row
+            && crate::stock::check_product(ctx, job.request.stock_id)
+                .await
+                .is_err()
+        {
             lock.forget().await?;
         }
         outcome

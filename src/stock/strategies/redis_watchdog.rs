@@ -3,7 +3,7 @@
 use super::redis_reentrant::Reentrant;
 use crate::section::{
     Points, RedisTap,
-    redis_polling::{self as stage, Lock},
+    redis_polling::{self as stage, Lock, Stage},
 };
 use crate::stock::prelude::*;
 use redis::{RedisResult, Script};
@@ -29,7 +29,6 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let watchdog = AbortOnDropHandle::new(tokio::spawn(renew(
         ctx.clone(),
         lock(),
-        RENEW.clone(),
         job.observation.points().clone(),
     )));
     let section = async {
@@ -41,17 +40,32 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     stage::under(held, section).await
 }
 
-pub(super) async fn renew<S>(ctx: Ctx, lock: Lock<S>, script: Script, points: Points) {
-    let mut redis = RedisTap::new(ctx.redis.connection(), &points);
-    loop {
-        tokio::time::sleep(Duration::from_millis(lock.lease / 3)).await;
-        points.at(Point::Renew).await;
-        let renewed: RedisResult<bool> = script
+/// A lock whose lease is renewed.
+pub(super) trait Renewable: Stage {
+    /// Renews once; false if the lock was no longer there.
+    fn renew(
+        lock: &Lock<Self>,
+        redis: &mut RedisTap,
+    ) -> impl Future<Output = RedisResult<bool>> + Send;
+}
+
+impl Renewable for Reentrant {
+    async fn renew(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
+        RENEW
             .key(&lock.key)
             .arg(&lock.owner)
             .arg(lock.lease)
-            .invoke_async(&mut redis)
-            .await;
+            .invoke_async(redis)
+            .await
+    }
+}
+
+pub(super) async fn renew<S: Renewable>(ctx: Ctx, lock: Lock<S>, points: Points) {
+    let mut redis = RedisTap::new(S::client(&ctx).connection(), &points);
+    loop {
+        tokio::time::sleep(Duration::from_millis(lock.lease / 3)).await;
+        points.at(Point::Renew).await;
+        let renewed = S::renew(&lock, &mut redis).await;
         points.at(Point::Renewed).await;
         match renewed {
             Ok(true) => {}

@@ -34,16 +34,16 @@ struct Plan {
     key: Option<String>,
 }
 
-/// Claim: the deadlock ends with its error, and its cure without one.
+/// Claim: the deadlock ends with its error, and its cure without one. `cured`: whether each of the two is played with the cure.
 pub(in crate::trials) async fn deadlock(
     on: &Cluster,
     slug: &str,
-    twin: bool,
+    cured: [bool; 2],
 ) -> Result<Observation, NoVerdict> {
     let lesson = deadlocks::find(slug)
         .ok_or_else(|| NoVerdict::failed(format!("there is no deadlock {slug}")))?;
     let mut played = Vec::new();
-    for cured in [twin, true] {
+    for cured in cured {
         let (status, answer) = on
             .answer(
                 http::Method::POST,

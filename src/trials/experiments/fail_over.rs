@@ -1,5 +1,5 @@
-//! Redis with two replicas and three Sentinels, whose primary is replaced: by plan, because it is cut off from them, or because it
-//! dies. What is lost of locks that were had, and what stays of one that was released.
+//! Redis with two replicas and three Sentinels, whose primary is replaced: by plan, because it is cut off, or because it dies.
+//! The experiments say which locks are lost, and whether a released lock comes back.
 
 use crate::{
     claims::words,

@@ -1,8 +1,8 @@
-//! Three MariaDB nodes as one Galera cluster, and an instance on each. A node locks for itself, and reads what it has by now; only at
-//! its COMMIT a transaction is held against those of the other nodes.
+//! Three MariaDB nodes in one Galera cluster, with an instance on each. A node locks only its own rows and may read old ones;
+//! at COMMIT a transaction is compared with those of the other nodes.
 
 use crate::{
-    claims::{Says, ClaimVerdict, Words, words},
+    claims::{ClaimVerdict, Says, Words, words},
     load::spread::Spread,
     trials::{
         Cluster, NoVerdict, Observation, Product,

@@ -1,5 +1,5 @@
-//! What the loss of a member costs those who buy: a ZooKeeper ensemble that loses a follower, its leader and then its majority, and a
-//! Galera cluster that loses the node that is written.
+//! How long buyers are not served when a member is lost: a ZooKeeper ensemble loses a follower, its leader and then its
+//! majority; a Galera cluster loses the node that is written.
 
 use crate::{
     claims::words,
@@ -7,19 +7,15 @@ use crate::{
     trials::{
         Cluster, NoVerdict, Observation, Product,
         own_lab::{ENSEMBLE, ONE_WRITER, OwnLab},
-        purchases::{Purchases, STOCK, outcome},
+        purchases::{Purchases, STOCK, outcome, while_they_buy},
     },
 };
-use futures::future::join_all;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
 use serde_json::json;
-use std::{
-    sync::atomic::{AtomicBool, Ordering::SeqCst},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
 experiments! {
@@ -81,7 +77,7 @@ async fn ensemble_losses(own: &OwnLab, majority_dies: bool) -> Result<Observatio
         let back = back.map(|()| purchases.first_sale(mended));
         Ok::<_, NoVerdict>((without_follower, without_leader, [minority, mended], back))
     };
-    let lost = while_they_buy(&product, "zk-lock", &purchases, losses).await?;
+    let lost = while_sold(&product, "zk-lock", &purchases, losses).await?;
     let (without_follower, without_leader, [minority, mended], back) = lost;
     let in_minority = purchases.count_sales(minority, Some(mended));
     let all = purchases.counts(STOCK - product.left().await?.mysql);
@@ -139,7 +135,7 @@ async fn writers_lost(on: &Cluster, two_die: bool) -> Result<Observation, NoVerd
         let ended = without_service(&purchases, shut_down(second)).await?;
         Ok::<_, NoVerdict>([killed, ended])
     };
-    let [killed, ended] = while_they_buy(&product, "single-update", &purchases, losses).await?;
+    let [killed, ended] = while_sold(&product, "single-update", &purchases, losses).await?;
     let [killed_s, ended_s] = [killed, ended].map(seconds);
     // Without a node that sells, the stock cannot be read.
     let gone = match ended {
@@ -180,22 +176,23 @@ async fn shut_down(server: Pid) -> Result<(), NoVerdict> {
 }
 
 /// Buyers buy at all instances until `losses` ends.
-async fn while_they_buy<T>(
+async fn while_sold<T>(
     product: &Product<'_>,
     strategy: &'static str,
     purchases: &Purchases,
     losses: impl Future<Output = Result<T, NoVerdict>>,
 ) -> Result<T, NoVerdict> {
     const BUYERS: usize = 6;
-    let over = AtomicBool::new(false);
     let at = product.on.instances().iter().cycle().take(BUYERS);
-    let buyers = join_all(at.map(|at| buy_on(product, strategy, at, purchases, &over)));
-    let losses = async {
-        let lost = losses.await;
-        over.store(true, SeqCst);
-        lost
-    };
-    tokio::join!(losses, buyers).0
+    let buyers = at.map(|at| move || buy_at(product, strategy, at, purchases));
+    while_they_buy(buyers, losses).await
+}
+
+async fn buy_at(product: &Product<'_>, strategy: &str, at: &str, purchases: &Purchases) {
+    let buys = async { outcome(&product.buy(at, strategy, "&wait_ms=2000").await) };
+    if !purchases.record(buys).await {
+        sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// The longest gap between sales from a loss on; `None` if sales do not resume in time.
@@ -217,19 +214,4 @@ fn as_secs(time: Duration) -> f64 {
 
 fn seconds(time: Option<Duration>) -> String {
     time.map_or("-".to_owned(), |time| format!("{:.1}", as_secs(time)))
-}
-
-async fn buy_on(
-    product: &Product<'_>,
-    strategy: &str,
-    at: &str,
-    purchases: &Purchases,
-    over: &AtomicBool,
-) {
-    while !over.load(SeqCst) {
-        let buys = async { outcome(&product.buy(at, strategy, "&wait_ms=2000").await) };
-        if !purchases.record(buys).await {
-            sleep(Duration::from_millis(20)).await;
-        }
-    }
 }

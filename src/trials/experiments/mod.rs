@@ -5,7 +5,7 @@
 use crate::trials::{Cluster, NoVerdict, Observation};
 use futures::future::BoxFuture;
 
-/// Does what anybody outside can do, and returns what it has seen.
+/// Tries a claim on a cluster.
 type Trial = for<'a> fn(&'a Cluster) -> BoxFuture<'a, Result<Observation, NoVerdict>>;
 
 /// How one lesson is tried.

@@ -1,4 +1,4 @@
-//! §1.7.1: the condition of the text, and the last piece. §1.7.3: where the optimistic lock loses.
+//! §1.7.1: the condition of the text, and the last piece. §1.7.3: a case in which the optimistic lock is slower.
 
 use crate::{
     claims::{Target, words},

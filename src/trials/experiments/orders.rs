@@ -1,4 +1,5 @@
-//! [002] Orders of a voucher: on sale or not, oversold or not, one per user or two, under the locks of one process.
+//! [002] Orders of a voucher: whether it is on sale, whether it is oversold, and whether a user gets one order or two under the
+//! locks of one process.
 
 use crate::{
     claims::{Target, Words, words},
@@ -69,8 +70,8 @@ pub(in crate::trials) async fn crowd(
     Ok(Observation::holds(holds, words).value("crowd", figures))
 }
 
-/// Whether what the checker has found is this. Nothing is wrong with orders that are not there, so of `exact` all that can be had
-/// must have been placed, and written, and no request may have failed.
+/// Whether the checker's result is this verdict. Missing orders are no fault to the checker, so for `exact` all orders must have
+/// been placed and written, and no request may have failed.
 fn comes_to(verdict: OrdersVerdict, faults: &[OrdersVerdict], orders: [i64; 3], all: i64) -> bool {
     match verdict {
         OrdersVerdict::Exact => faults.is_empty() && orders == [all, all, 0],

@@ -1,10 +1,10 @@
-//! A Redis of an experiment's own, for what the lab's are not set to: a node of a Cluster, and files that are flushed in two ways.
+//! A Redis that the experiment starts, because the lab's has other settings: a node of a Cluster, and two ways to flush files.
 
-use crate::programs::path as program;
 use crate::{
-    claims::{Says, ClaimVerdict, Words, words},
+    claims::{ClaimVerdict, Says, Words, words},
     clients::redis_at::redis_at,
     load::spread::Spread,
+    programs::path as program,
     trials::{
         Cluster, NoVerdict, Observation,
         observation::{explain, verdict_of},

@@ -1,5 +1,5 @@
-//! §2.7 and §2.10.1: how long a lease is and how often it is renewed, and the waits of Redisson's lock, which here is
-//! `redis-lock`.
+//! §2.7 and §2.10.1: the length of a lease, how often it is renewed, and the waits of Redisson's lock, which is `redis-lock`
+//! here.
 
 use crate::{
     claims::words,
@@ -188,7 +188,7 @@ async fn waits_for_the_rest(
     .value("renewed", renewed))
 }
 
-/// What is left of a key's lease, every 20 ms until the purchase is through, in milliseconds.
+/// Reads the rest of a key's lease, in milliseconds, every 20 ms until the purchase ends.
 async fn watched<T>(
     purchase: impl Future<Output = T>,
     redis: &mut redis::aio::MultiplexedConnection,

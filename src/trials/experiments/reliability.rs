@@ -1,5 +1,5 @@
-//! §3.2, §5 and [003]: locks of several stores under the same faults. A buyer holds the lock, the fault comes, and another buyer
-//! wants it. What is seen from outside: pieces that were sold twice, and how long nobody was served.
+//! §3.2, §5 and [003]: locks of several stores under the same faults. A buyer holds the lock, a fault hits, and another buyer
+//! waits. The results are the pieces that were sold twice, and how long the second buyer waited.
 
 use crate::{
     claims::{Words, words},
@@ -227,7 +227,11 @@ async fn of_holder(
     Ok(cells)
 }
 
-async fn of_server(own: &OwnLab, lock: &'static str, fault: Fault) -> Result<LockResult, NoVerdict> {
+async fn of_server(
+    own: &OwnLab,
+    lock: &'static str,
+    fault: Fault,
+) -> Result<LockResult, NoVerdict> {
     let on = &own.cluster;
     let server = match lock {
         "redis-lock" => "redis".to_owned(),

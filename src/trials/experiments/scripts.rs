@@ -1,4 +1,4 @@
-//! §2.4: what one command is and several are not.
+//! §2.4: a script runs as one command; several commands do not.
 
 use crate::{
     claims::words,

@@ -1,4 +1,4 @@
-//! §4.3: a row under a unique key as a lock: what it does not do by itself, and a holder that needs it again.
+//! §4.3: a row with a unique key as a lock: what it lacks, and a holder that acquires it again.
 
 use crate::{
     claims::{Words, words},

@@ -1,4 +1,4 @@
-//! §3.3 to §3.6: the hand-written locks, from one node that all fight for to a queue in which each watches the one before.
+//! §3.3 to §3.6: the hand-written locks, from one node for all clients to a queue in which each client watches the one before.
 
 use crate::{
     claims::Words,

@@ -1,12 +1,13 @@
-//! `oversell faults`: the fault matrix, on labs that it starts itself.
+//! `oversell faults`: runs the fault matrix on labs of its own.
 
 use super::{ENGINES, Engine, FaultRun, Matrix, page, run};
-use crate::terminal::chinese;
-use crate::terminal::chinese::told;
-use crate::terminal::failure::Failure;
 use crate::{
     load::{conditions::Conditions, terminal::stopped},
-    terminal::stdout::{Output, Outputs, mark, note, say},
+    terminal::{
+        chinese::{self, told},
+        failure::Failure,
+        stdout::{Output, Outputs, mark, note, say},
+    },
     trials::{NoVerdict, own_lab::OwnLab, table::Lang},
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};

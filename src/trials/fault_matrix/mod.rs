@@ -1,15 +1,15 @@
-//! The fault matrix, as jepsen has one: strategies × engines × faults, and what buyers saw of each from outside.
+//! The fault matrix, like those of Jepsen: strategies × engines × faults, and what buyers observed of each.
 //!
-//! 1. An `Engine` is a lab on one machine or on several, and the server of it that is hit: the only one, the one that is
-//!    written, the one that leads. All strategies that need it sell at the same time, each a product of its own.
-//! 2. A `Fault` comes, stays for a while, and is mended; then each sells again.
-//! 3. A `Cell` has what a strategy told its buyers, what left the shelf, and how long nobody was served. It has a promise, and
-//!    `Cell::broken` says where that is not kept.
+//! 1. An `Engine` is a lab, and the server that is broken: the only one, the one that is written, or the leader. All strategies
+//!    that need it sell at the same time, each its own product.
+//! 2. A `Fault` is injected, stays for some seconds, and is mended. Then each strategy must sell again.
+//! 3. A `Cell` has the answers to a strategy's buyers, the pieces that left the stock, and the longest time without a sale.
+//!    `Cell::broken` compares it with the strategy's promise.
 //!
-//! What is never seen here: which of two buyers has the piece that both were told of, and what a machine loses that goes down
-//! with its disk's cache: processes die, and the machine stays.
+//! The matrix does not show which of two buyers owns a piece that was sold to both. It kills processes, not machines, so it does
+//! not show what is lost with the cache of a disk.
 //!
-//! Next: `run.rs`, which does it; `page.rs`, which prints it; `command.rs`.
+//! Next: `run.rs` runs it; `page.rs` prints it; `command.rs`.
 
 pub(crate) mod command;
 mod page;
@@ -18,7 +18,6 @@ mod run;
 #[cfg(test)]
 pub(super) use page::page;
 
-use crate::terminal::bilingual::Bilingual;
 use crate::{
     claims::{Words, words},
     load::history::Outcome,
@@ -27,6 +26,7 @@ use crate::{
         check::{Answers, Books, Entry, check},
     },
     stock::{self, Promise, Store},
+    terminal::bilingual::Bilingual,
     trials::purchases::SaleCounts,
 };
 use serde::{Deserialize, Serialize};
@@ -322,7 +322,7 @@ impl Cell {
     }
 }
 
-/// What the buyers of a strategy were answered.
+/// The answers to the buyers of a strategy.
 #[derive(Debug, Default)]
 struct BuyerAnswers {
     counts: SaleCounts,

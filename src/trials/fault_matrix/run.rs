@@ -1,15 +1,14 @@
-//! A fault of an engine: buyers of all its strategies, the fault while they buy, and what is left when it is mended.
+//! Runs one fault of an engine: buyers of all strategies buy while a server is broken and mended; then the stock is counted.
 
 use super::{BuyerAnswers, Cell, Engine, Fault, FaultRun, Hits};
 use crate::{
-    clients::http_client::HttpError,
-    clients::redis_at::redis_at,
+    clients::{http_client::HttpError, redis_at::redis_at},
     fault::Action,
     stock::{self, Store},
     trials::{
         Cluster, NoVerdict, Product,
         own_lab::OwnLab,
-        purchases::{Purchases, STOCK, outcome},
+        purchases::{Purchases, STOCK, outcome, while_they_buy},
         tools::{ask, get_json},
         voucher::TrialVoucher,
     },
@@ -20,7 +19,7 @@ use serde_json::Value;
 use std::{
     collections::HashMap,
     mem,
-    sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed},
+    sync::atomic::{AtomicI64, Ordering::Relaxed},
     time::{Duration, Instant},
 };
 use tokio::time::{sleep, timeout};
@@ -115,18 +114,16 @@ impl<'a> Goods<'a> {
 }
 
 impl StrategyUnderTest<'_> {
-    async fn buy_at(&self, at: &str, over: &AtomicBool) {
-        while !over.load(Relaxed) {
-            let buys = async {
-                let (answer, user) = self.goods.buy(at, self.slug).await;
-                let outcome = outcome(&answer);
-                let body = answer.ok().map(|(_, body)| body);
-                self.told.lock().record(&outcome, body.as_ref(), user);
-                outcome
-            };
-            self.purchases.record(buys).await;
-            sleep(POLL_PAUSE).await;
-        }
+    async fn buy_at(&self, at: &str) {
+        let buys = async {
+            let (answer, user) = self.goods.buy(at, self.slug).await;
+            let outcome = outcome(&answer);
+            let body = answer.ok().map(|(_, body)| body);
+            self.told.lock().record(&outcome, body.as_ref(), user);
+            outcome
+        };
+        self.purchases.record(buys).await;
+        sleep(POLL_PAUSE).await;
     }
 
     /// The result since the fault; `back`: whether it sold again.
@@ -156,7 +153,7 @@ pub(super) async fn run(
         on.fault(Action::Start, &instance.name).await?;
     }
     try_join_all(on.instances().iter().map(|at| wait_until_ready(on, at))).await?;
-    let stalls = try_join_all(engine.strategies.iter().map(|slug| async move {
+    let tried = try_join_all(engine.strategies.iter().map(|slug| async move {
         Ok::<_, NoVerdict>(StrategyUnderTest {
             slug,
             goods: Goods::of(on, slug).await?,
@@ -165,20 +162,20 @@ pub(super) async fn run(
         })
     }))
     .await?;
-    let over = AtomicBool::new(false);
-    let buyers = stalls
-        .iter()
-        .flat_map(|stall| on.instances().iter().map(|at| stall.buy_at(at, &over)));
+    let buyers = tried.iter().flat_map(|one| {
+        let at = on.instances().iter();
+        at.map(move |at| move || one.buy_at(at))
+    });
     let all_sell = async |since| {
-        let sold = stalls
+        let sold = tried
             .iter()
-            .map(|stall| stall.purchases.wait_for_sales(since, RECOVERY_TIMEOUT));
+            .map(|one| one.purchases.wait_for_sales(since, RECOVERY_TIMEOUT));
         join_all(sold).await
     };
     let broken = async {
         let sells = all_sell(Instant::now()).await;
-        if let Some((stall, _)) = stalls.iter().zip(&sells).find(|(_, sold)| sold.is_none()) {
-            let slug = stall.slug;
+        if let Some((one, _)) = tried.iter().zip(&sells).find(|(_, sold)| sold.is_none()) {
+            let slug = one.slug;
             return Err(NoVerdict::failed(format!(
                 "{slug} does not sell, and nothing is broken"
             )));
@@ -187,19 +184,13 @@ pub(super) async fn run(
         break_and_mend(own, engine.hits, fault).await?;
         Ok((since, all_sell(Instant::now()).await))
     };
-    let broken = async {
-        let broken = broken.await;
-        over.store(true, Relaxed);
-        broken
-    };
-    let (broken, _) = tokio::join!(broken, join_all(buyers));
-    let (since, back) = broken?;
+    let (since, back) = while_they_buy(buyers, broken).await?;
     let mut cells = Vec::new();
-    for (stall, back) in stalls.into_iter().zip(back) {
-        let cell = stall.cell(on, since, back.is_some()).await?;
-        let promises = engine.promises(stall.slug, fault);
+    for (one, back) in tried.into_iter().zip(back) {
+        let cell = one.cell(on, since, back.is_some()).await?;
+        let promises = engine.promises(one.slug, fault);
         cells.push(Cell { promises, ..cell });
-        stall.goods.remove().await?;
+        one.goods.remove().await?;
     }
     if let Some(cell) = cells
         .iter()

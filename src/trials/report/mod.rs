@@ -1,5 +1,5 @@
-//! The report: one HTML page that needs no service and no other host. Here are its words and the lengths of its bars; how it
-//! looks stands in `templates/course.html`. The page's own modules draw its races.
+//! The report: one HTML page that works without the service and without other files. This module prepares its words and the
+//! lengths of its bars; `templates/course.html` lays them out, and the modules of the page draw its races.
 
 mod modules;
 #[cfg(test)]
@@ -11,11 +11,11 @@ use super::{
 };
 use crate::{
     claims::{ALL, Chapter, ClaimVerdict, Lesson, Words, find},
-    terminal::bilingual::Bilingual,
-};
-use crate::{
     load::filters,
-    terminal::failure::{Failure, unusable},
+    terminal::{
+        bilingual::Bilingual,
+        failure::{Failure, unusable},
+    },
 };
 use askama::Template;
 use modules::{script, timeline_style};

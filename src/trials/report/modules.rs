@@ -1,4 +1,4 @@
-//! What a report has of the page: the modules that draw its races, as one script, and the style rules for them.
+//! The parts of the page that a report contains: the modules that draw races, as one script, and their style rules.
 
 use crate::static_files::{link, text};
 use std::collections::BTreeSet;

@@ -61,7 +61,7 @@ fn tried(
         verdict,
         Words::new("看到了", "this was seen"),
     ));
-    TrialResult::of("1", find(id).unwrap(), false, Ok(seen), Duration::ZERO)
+    TrialResult::of("1", find(id).unwrap(), None, Ok(seen), Duration::ZERO)
 }
 
 fn page() -> String {

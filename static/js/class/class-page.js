@@ -301,6 +301,7 @@ follow('classroom/events', {
     if (event.event === 'ended' && isPhone) {
       phoneGuess.end(event.key ?? '');
       say('');
+      phoneGuess.draw(lessonId, ownName, say);
     }
     visits.record(event, browserClock());
     hasNews = true;

@@ -1,6 +1,6 @@
 /** What the last `oversell course` found here; of other lessons, what the full run found that comes with the program. */
 
-import { $, el, setText } from '../shared/dom.js';
+import { $, el, markChinese, markCode, setText } from '../shared/dom.js';
 import { currentLanguage, t } from '../shared/language.js';
 
 /** @typedef {{id: string, verdict: 'reproduced' | 'not-reproduced' | 'noise' | 'unavailable', seen: import('./course.js').Title}} LessonVerdict */
@@ -21,6 +21,9 @@ function verdictOf(last, id) {
 /** Date, version and machine. @param {StoredRun} run */
 const storedWhen = ({ conditions: { date, version, cpu, cores } }) => t('storedRun', date ?? '', version, cpu, cores);
 
+/** What was seen quotes commands, and answers of the service, which are Chinese. @param {string} text */
+const inLanguages = (text) => (currentLanguage() === 'en' ? markChinese(text) : markCode(text));
+
 /** @param {KeptRun} last */
 const timeOf = ({ at }) => new Date(at).toLocaleString(currentLanguage() === 'zh' ? 'zh-CN' : 'en-GB', { dateStyle: 'medium', timeStyle: 'short' });
 
@@ -29,7 +32,7 @@ export function draw(lesson, last) {
   const lang = currentLanguage();
   const { found, when } = verdictOf(last, lesson.id);
   setText($('found'), found ? t('found', found.verdict, when) : lesson.whyNot ? t('notRun') : t('notFound'));
-  setText($('found-seen'), found?.seen[lang] ?? lesson.whyNot?.[lang] ?? '');
+  $('found-seen').replaceChildren(...inLanguages(found?.seen[lang] ?? lesson.whyNot?.[lang] ?? ''));
   setText($('place'), lesson.place);
   setText($('timing'), lesson.timing ? ` · ${t('restsOnTiming')}` : '');
 }
@@ -71,5 +74,5 @@ export function drawTable(chapters, last) {
 /** @param {import('./course.js').Lesson} lesson @param {LessonVerdict | undefined} found @param {'zh' | 'en'} lang */
 function row(lesson, found, lang) {
   return el('tr', { class: found?.verdict ?? '' }, el('th', { scope: 'row' }, el('a', { href: `#/${lesson.id}` }, `${lesson.id} ${lesson.title[lang]}`)),
-    el('td', {}, t('verdictOf', found?.verdict)), el('td', {}, found?.seen[lang] ?? lesson.whyNot?.[lang] ?? ''));
+    el('td', {}, t('verdictOf', found?.verdict)), el('td', {}, ...inLanguages(found?.seen[lang] ?? lesson.whyNot?.[lang] ?? '')));
 }

@@ -86,6 +86,12 @@ class ScheduledReplay {
 
   get isOver() { return !this.recording.live; }
 
+  /** What the service says while others come first. @returns {import('../lesson/course.js').Title | null} */
+  get placeInQueue() {
+    const last = this.recording.events.at(-1);
+    return last?.actor === 'step' && !this.schedule.length && !this.isOver ? JSON.parse(last.value ?? 'null') : null;
+  }
+
   /** @param {string} actor */
   async resume(actor) {
     this.schedule.push(actor);
@@ -208,7 +214,11 @@ let shownReplay = null;
 /** What an actor does alone, by half. @type {Map<string, ProgramStep[]>} */
 const programs = new Map();
 /** A schedule that was tried; `presses`: after how many it had gone wrong, or all. @typedef {{schedule: string[], wrong: boolean, presses: number}} TriedSchedule */
-/** The search of each half: schedules tried, how many went wrong, whether all were tried. @type {Map<string, {tried: number, wrong: number, done: boolean, list: TriedSchedule[]}>} */
+/**
+ * The search of a half: schedules tried, how many went wrong, whether all were tried, and the replay that was on show at its end.
+ * @typedef {{tried: number, wrong: number, done: boolean, list: TriedSchedule[], shown: ScheduledReplay | null}} Search
+ */
+/** By half. @type {Map<string, Search>} */
 const searches = new Map();
 /** Changes when a search or replay is no longer wanted. */
 let generation = 0;
@@ -373,8 +383,8 @@ async function searchAll() {
   const players = { ...options, actors: options.actors.slice(0, options.goal === 'overtaken' ? 3 : 2) };
   // An instance plays one pair of transactions at a time, and there is one main Redis.
   const atOnce = options.goal === 'deadlock' || options.fails_over ? 1 : PARALLEL_REPLAYS;
-  /** @type {{tried: number, wrong: number, done: boolean, list: TriedSchedule[]}} */
-  const seen = { tried: 0, wrong: 0, done: false, list: [] };
+  /** @type {Search} */
+  const seen = { tried: 0, wrong: 0, done: false, list: [], shown: null };
   searches.set(name, seen);
   /** The prefixes of schedules that are still to be tried. @type {string[][]} */
   const left = [[]];
@@ -409,6 +419,7 @@ async function searchAll() {
   try {
     await Promise.all(Array.from({ length: atOnce }, worker));
     seen.done = mine === generation;
+    seen.shown = shownReplay;
   } catch (error) {
     if (shownReplay) shownReplay.error = errorText(/** @type {any} */ (error));
   }
@@ -453,7 +464,7 @@ export function redraw(race) {
   const now = JSON.stringify([currentLanguage(), keyOf(race), shown.recording.events.length, shown.schedule, shown.isOver, shown.isStuck, shown.error, able, search, generation, programs.has(keyOf(race))]);
   if (now === lastDrawn) return;
   lastDrawn = now;
-  const hasGoneWrong = !isSearching && shown.hasReachedGoal(options);
+  const hasGoneWrong = !isSearching && search?.shown !== shown && shown.hasReachedGoal(options);
   if (hasGoneWrong) {
     shown.wrongAfter ??= shown.schedule.length;
     fewestSteps.set(keyOf(race), Math.min(fewestSteps.get(keyOf(race)) ?? Infinity, shown.wrongAfter));
@@ -472,7 +483,7 @@ export function redraw(race) {
   drawTried(race, search);
 }
 
-/** All schedules that were tried, those that went wrong first; each can be replayed. @param {Race} race @param {{list: TriedSchedule[], done: boolean} | undefined} search */
+/** All schedules that were tried, those that went wrong first; each can be replayed. @param {Race} race @param {Search | undefined} search */
 function drawTried(race, search) {
   const options = /** @type {ScheduleOptions} */ (optionsOf(race));
   const list = search?.done ? search.list.toSorted((a, b) => Number(b.wrong) - Number(a.wrong) || a.presses - b.presses) : [];
@@ -530,13 +541,15 @@ function labelOf(race, replay, actor) {
   return { words: what, sent };
 }
 
-/** @param {Race} race @param {ScheduledReplay} replay @param {{tried: number, wrong: number, done: boolean, list: TriedSchedule[]} | undefined} search @param {boolean} isSearching */
+/** @param {Race} race @param {ScheduledReplay} replay @param {Search | undefined} search @param {boolean} isSearching */
 function statusText(race, replay, search, isSearching) {
   const options = /** @type {ScheduleOptions} */ (optionsOf(race));
   if (replay.error) return t('failed', replay.error);
+  const waits = replay.placeInQueue;
+  if (waits) return waits[currentLanguage()];
   if (isSearching && search) return t('scheduleTrying', search.tried, search.wrong, options.goal);
   // The list of all schedules says more than the one that was tried last.
-  if (search?.done && !replay.hasReachedGoal(options) && replay.schedule.join() === search.list.at(-1)?.schedule.join()) return t('scheduleTried', search.tried, search.wrong, options.goal, fewestSteps.get(keyOf(race)) ?? 0);
+  if (search?.done && search.shown === replay) return t('scheduleTried', search.tried, search.wrong, options.goal, fewestSteps.get(keyOf(race)) ?? 0);
   const reached = replay.hasReachedGoal(options);
   if (!replay.isStuck && !replay.ending && !reached) return '';
   const stale = replay.staleWrite();

@@ -4,7 +4,12 @@ import { visitorId } from './visitor.js';
 
 const SHORT_TIMEOUT_MS = 2000;
 
-let token = '';
+/** Where the address that `oversell lab --class` prints has the token; what stands behind `#` is sent to nobody. */
+const TOKEN_IN_ADDRESS = /^#token=([\w-]+)$/;
+
+let token = TOKEN_IN_ADDRESS.exec(globalThis.location?.hash ?? '')?.[1] ?? '';
+// Nobody who looks at the screen reads it there.
+if (token) globalThis.history?.replaceState(null, '', globalThis.location.pathname);
 
 /** The token stays in memory only. @param {string} to */
 export const setToken = (to) => { token = to; };

@@ -42,6 +42,9 @@ export function setText(element, text) {
 /** Marks the Chinese words in an English text, so that a screen reader reads them as Chinese. @param {string} text */
 export const markChinese = (text) => text.split(/([\u3400-\u9fff\uff00-\uffef]+)/).map((part, i) => (i % 2 ? el('span', { lang: 'zh-CN' }, part) : part));
 
+/** Marks the commands in a Chinese text. @param {string} text */
+export const markCode = (text) => text.split(/([\x20-\x7e]{20,})/).map((part, i) => (i % 2 ? el('code', {}, part) : part));
+
 /** Offers a text as a file to save. @param {string} name @param {string} type @param {string} text */
 export function download(name, type, text) {
   const href = URL.createObjectURL(new Blob([text], { type }));

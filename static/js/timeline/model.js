@@ -116,7 +116,7 @@ const INCIDENTAL = ['start', 'refused', 'waits', 'renew', 'renewed', 'retries', 
 /** The events that the words of a caption name, and its first one of each is waited for. @type {[RegExp, string[]][]} */
 const NAMED_EVENTS = [
   [/拿到|进来|进去|进了|抢到/, ['locked', 'taken', 'entered']], [/读|看/, ['read', 'checked']], [/写/, ['written', 'refused-by-row', 'conflict']],
-  [/提交/, ['committed']], [/删|释放|解锁/, ['deleted', 'released', 'lost']], [/到期/, ['expired']], [/续/, ['renewed']], [/停/, ['stopped']], [/醒|接着/, ['continued']],
+  [/提交/, ['committed']], [/删|释放|解锁/, ['deleted', 'released', 'lost']], [/到期/, ['expired', 'free']], [/续/, ['renewed']], [/停/, ['stopped']], [/醒|接着/, ['continued']],
 ];
 /** What happens later after the first event of a step is told by the picture. */
 const CAPTION_STEP_US = 1_500_000;
@@ -128,7 +128,7 @@ function captionsOf(all, now) {
     const next = captionIndexes[n + 1];
     const caption = captionOf(all[i]);
     const events = all.slice(i + 1, next);
-    const told = events.filter((e) => !INCIDENTAL.includes(e.event) && e.actor !== 'stock');
+    const told = events.filter((e) => !INCIDENTAL.includes(e.event) && e.actor !== 'stock' && e.event !== 'held');
     const first = (told[0] ?? events[0])?.t_us;
     const kinds = NAMED_EVENTS.filter(([words]) => words.test(caption.zh)).map(([, names]) => names);
     const named = kinds.map((names) => events.find((e) => names.includes(e.event) && e.t_us - first <= CAPTION_STEP_US)?.t_us);

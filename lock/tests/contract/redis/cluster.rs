@@ -227,7 +227,7 @@ async fn a_lock_outlives_the_move_of_its_slot(_: &Redis) -> Result {
 /// Counts on a node whose answers are lost again and again: what the client was not told, it may have done once. The
 /// twin sends it again, and counts more than it was told.
 #[apply(test!)]
-async fn what_was_not_answered_is_not_sent_again(_: &Redis) -> Result {
+async fn in_a_broken_cluster_nothing_is_sent_again(_: &Redis) -> Result {
     let cluster = OwnCluster::start().await?;
     let client = cluster.client(LEASE, LIMIT)?;
     counts_right(&cluster, client.connection(), |connection| {
@@ -280,7 +280,7 @@ async fn counts_right<C: ConnectionLike + Send>(
 
 /// A primary dies: its replica has the hold, which is kept, renewed and released there, and its waiter gets in.
 #[apply(test!)]
-async fn a_primary_that_dies_is_left_for_its_replica(_: &Redis) -> Result {
+async fn in_a_broken_cluster_a_replica_takes_over(_: &Redis) -> Result {
     let cluster = OwnCluster::start().await?;
     let options = || cluster.options().timeout(Duration::from_secs(1));
     let holder = RedisClient::new(
@@ -313,7 +313,7 @@ async fn a_primary_that_dies_is_left_for_its_replica(_: &Redis) -> Result {
 /// silent. The history of each lock keeps every rule. The twin sends again what was not answered, and blocks a lock
 /// that nobody has.
 #[apply(test!)]
-async fn holds_keep_the_rules_whatever_happens_to_the_cluster(_: &Redis) -> Result {
+async fn in_a_broken_cluster_holds_keep_the_rules(_: &Redis) -> Result {
     let cluster = OwnCluster::start().await?;
     let clients = (0..3).map(|_| cluster.client(LEASE, LIMIT));
     let clients: Vec<_> = clients.collect::<Result<_>>()?;

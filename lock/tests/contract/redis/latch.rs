@@ -34,7 +34,10 @@ async fn an_open_latch_leaves_the_number_of_its_openings_for_a_day(redis: &Redis
 
 /// The six count down and the latch is set again in one transaction: no waiter can look in between.
 async fn open_and_set_again(redis: &Redis, name: &str) -> Result {
-    let script = redis::Script::new(include_str!("../../../src/redis/lua/latch_count_down.lua"));
+    let script = redis::Script::new(concat!(
+        include_str!("../../../src/redis/lua/tell.lua"),
+        include_str!("../../../src/redis/lua/latch_count_down.lua")
+    ));
     let mut outsider = redis.outsider().await;
     script.prepare_invoke().load_async(&mut outsider).await?;
     let (hash, opened, channel) = (script.get_hash(), opened(name), channel(name));

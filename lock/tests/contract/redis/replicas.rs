@@ -1,7 +1,10 @@
 //! A Redis with one replica, and a connection between them that can be muted or delayed: what `wait_replicas` promises
 //! on any version of the server. Fail-overs are in `sentinel.rs`.
 
-use crate::{redis::own::OwnRedis, redis::with_lease, support::*};
+use crate::{
+    redis::{own::OwnRedis, with_lease},
+    support::*,
+};
 use oversell_lock::redis::{RedisClient, RedisOptions, Replicas};
 
 const HOUR: Lease = Lease::Fixed(Duration::from_secs(3600));
@@ -86,8 +89,7 @@ async fn a_renewal_is_written_for_replicas_in_any_case(redis: &'static Redis) ->
         Ok(calls.parse()?)
     };
     for Family { kind, .. } in with_lease(redis) {
-        let (owner, lease) = (None, Some(HOUR));
-        let guard = take(&(kind.make)(&client, &name(), Ask { owner, lease })).await?;
+        let guard = take(&lock(&client, kind, &name(), HOUR)).await?;
         let before = written().await?;
         guard.extend(Duration::from_secs(1)).await?;
         ensure!(

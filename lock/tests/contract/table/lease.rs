@@ -2,7 +2,7 @@
 //! while it waits.
 
 use crate::{support::*, table::LEASE};
-use sqlx::MySqlConnection;
+use sqlx::{Connection, MySqlConnection};
 
 /// The row's hold count; `None` without a row.
 async fn holds(table: &Table, name: &str) -> Option<i64> {
@@ -65,12 +65,12 @@ async fn deadlocked<T: Send + 'static>(
     name: &str,
     statement: impl Future<Output = Answer<T>> + Send + 'static,
 ) -> Result<Answer<T>> {
-    let (mut stranger, mut outsider) = (table.outsider().await, table.outsider().await);
+    let (mut human, mut outsider) = (table.outsider().await, table.outsider().await);
+    let mut stranger = human.begin().await?;
     let mut run = async |sql: &str, text: &str| {
-        let statement = sqlx::query(sql).bind(text).execute(&mut stranger).await;
+        let statement = sqlx::query(sql).bind(text).execute(&mut *stranger).await;
         statement.map(drop).context("the stranger")
     };
-    run("START TRANSACTION", "").await?;
     for n in 0..20 {
         let insert = "INSERT INTO tb_lock (lock_name) VALUES (?)";
         run(insert, &format!("{n} of {name}")).await?;
@@ -82,9 +82,16 @@ async fn deadlocked<T: Send + 'static>(
         .await?;
     let by_number = "SELECT id FROM tb_lock WHERE id = ? FOR UPDATE";
     run(by_number, &id.to_string()).await?;
-    let waiting = "SELECT COUNT(*) FROM information_schema.INNODB_TRX t \
-                   JOIN information_schema.INNODB_LOCKS l ON l.lock_id = t.trx_requested_lock_id \
-                   WHERE t.trx_state = 'LOCK WAIT' AND l.lock_data = ?";
+    let version: String = sqlx::query_scalar("SELECT VERSION()")
+        .fetch_one(&mut outsider)
+        .await?;
+    let waiting = if version.contains("MariaDB") {
+        "SELECT COUNT(*) FROM information_schema.INNODB_TRX t \
+         JOIN information_schema.INNODB_LOCKS l ON l.lock_id = t.trx_requested_lock_id \
+         WHERE t.trx_state = 'LOCK WAIT' AND l.lock_data = ?"
+    } else {
+        "SELECT COUNT(*) FROM performance_schema.data_locks WHERE lock_status = 'WAITING' AND lock_data = ?"
+    };
     let statement = tokio::spawn(statement);
     let mut count = async |sql| {
         let count = sqlx::query_scalar::<_, i64>(sql).bind(id.to_string());
@@ -92,12 +99,12 @@ async fn deadlocked<T: Send + 'static>(
     };
     while count(waiting).await? == 0 {
         ensure!(!statement.is_finished(), "it waited for no stranger");
-        // The server caches this view for 100 ms.
+        // MariaDB caches this view for 100 ms.
         tokio::time::sleep(Duration::from_millis(110)).await;
     }
     let by_name = "SELECT id FROM tb_lock WHERE lock_name = ? FOR UPDATE";
     run(by_name, name).await?;
-    run("ROLLBACK", "").await?;
+    stranger.rollback().await?;
     Ok(statement.await?)
 }
 

@@ -1,7 +1,7 @@
 //! MySQL over TLS: a server that requires it.
 
 use crate::{certificates, support::*};
-use oversell::lab::Port;
+use oversell::{lab::Port, programs::path as program};
 use oversell_lock::mysql::MySqlPool;
 use std::{path::Path, process::Stdio};
 use tokio::{
@@ -9,9 +9,18 @@ use tokio::{
     time::sleep,
 };
 
-/// A MariaDB with a database `test`, until it is dropped.
+const INSTALLER: &str = "mariadb-install-db";
+
+/// For MySQL, which makes no database `test` by itself.
+const FIRST_SQL: &str =
+    "CREATE USER root@'127.0.0.1'; GRANT ALL ON *.* TO root@'127.0.0.1'; CREATE DATABASE test;\n";
+
+/// A server with a database `test`, until it is dropped: the one that the lab has.
 async fn server(folder: &Path, port: u16) -> Result<Child> {
-    let program = |name: &str| {
+    let server = program("mariadbd");
+    let version = Command::new(&server).arg("--version").output().await?;
+    let is_mariadb = String::from_utf8_lossy(&version.stdout).contains("MariaDB");
+    let program = |name: &Path| {
         let mut program = Command::new(name);
         program.current_dir(folder).env("TMPDIR", folder);
         program
@@ -21,16 +30,32 @@ async fn server(folder: &Path, port: u16) -> Result<Child> {
         program.args(["--no-defaults", "--user=root", "--datadir=./data"]);
         program
     };
-    let mut install = program("mariadb-install-db");
-    install.arg("--auth-root-authentication-method=normal");
+    let mut install;
+    if is_mariadb {
+        let beside = server.with_file_name(INSTALLER);
+        let installer = if beside.exists() {
+            beside
+        } else {
+            INSTALLER.into()
+        };
+        install = program(&installer);
+        install.arg("--auth-root-authentication-method=normal");
+    } else {
+        let first = folder.join("first.sql");
+        tokio::fs::write(&first, FIRST_SQL).await?;
+        install = program(&server);
+        install.arg("--initialize-insecure");
+        install.arg(format!("--init-file={}", first.display()));
+    }
     let installed = install.status().await?;
-    ensure!(installed.success(), "mariadb-install-db failed");
-    let mut server = program("mariadbd");
+    ensure!(installed.success(), "its database is not made");
+    let mut server = program(&server);
     server.args([
         "--bind-address=127.0.0.1",
         "--skip-name-resolve",
         "--socket=s.sock",
         "--require-secure-transport=ON",
+        "--loose-mysqlx=OFF",
     ]);
     for (option, file) in [
         ("ca", "ca.pem"),
@@ -39,6 +64,7 @@ async fn server(folder: &Path, port: u16) -> Result<Child> {
     ] {
         server.arg(format!("--ssl-{option}={}", folder.join(file).display()));
     }
+    server.arg(format!("--secure-file-priv={}", folder.display()));
     server.arg(format!("--port={port}")).kill_on_drop(true);
     Ok(server.spawn()?)
 }

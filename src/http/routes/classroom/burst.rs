@@ -1,14 +1,19 @@
 //! `/classroom/burst`: sends more requests at once than a browser can, which has six connections, to a limit of nginx on requests at
-//! once; and says when each was answered, and how.
+//! once; and says when each was answered, and how. One at a time: a burst is 120 requests.
 
 use crate::clients::http_client::{Ask, client};
 use crate::http::routes::prelude::*;
 use futures::future::join_all;
 use std::time::Instant;
+use tokio::sync::Mutex;
 
 /// Long enough for all requests to overlap.
 const STAY_MS: u64 = 2500;
 const REPLY_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// One burst at a time in an instance.
+#[derive(Default)]
+pub(in crate::http) struct Bursting(Mutex<()>);
 
 /// Which limit.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
@@ -42,9 +47,13 @@ pub(in crate::http) struct BurstAnswer {
 
 /// Sends more than are let through, all at once: 30 at the limit of 20, 120 at that of 100.
 #[utoipa::path(post, path = "/classroom/burst", tag = "classroom", request_body = Burst,
-    responses((status = 200, description = "All are answered: let through (200) or refused (429)", body = [BurstAnswer])))]
+    responses(
+        (status = 200, description = "All are answered: let through (200) or refused (429)", body = [BurstAnswer]),
+        (status = 503, description = "Another burst goes on"),
+    ))]
 pub(in crate::http) async fn send(
     State(app): State<AppState>,
+    Own(bursting): Own<Bursting>,
     Json(Burst { limit }): Json<Burst>,
 ) -> Result<axum::Json<Vec<BurstAnswer>>, Error> {
     let nginx = app.ctx.config.cluster.http.trim_end_matches('/');
@@ -55,6 +64,9 @@ pub(in crate::http) async fn send(
     let (path, requests) = match limit {
         Limit::Address => ("address", 30),
         Limit::Server => ("server", 120),
+    };
+    let Ok(_alone) = bursting.0.try_lock() else {
+        return Err(Error::Overloaded);
     };
     let begun = Instant::now();
     let sent = (1..=requests).map(|who| {

@@ -1,9 +1,8 @@
 //! `/classroom/events`: what is seen of the visits, on all instances in one stream.
 //!
 //! 1. Each instance of `cluster.instances` is asked for its own; each begins with what was before.
-//! 2. One that does not answer any more is told as down, and asked again until it is back; then it tells all of its own anew.
-//!
-//! **What breaks it**: an instance that falls silent without closing its connection says nothing, and is not told as down.
+//! 2. One that does not answer, or has fallen silent, is told as down, and asked again until it is back; then it tells all of its
+//!    own anew.
 
 use crate::http::routes::prelude::*;
 use crate::{
@@ -18,17 +17,27 @@ use tokio::sync::Semaphore;
 
 /// A slow instance must not be left out.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Each watcher has a stream to every other instance.
+/// Each watcher has a stream of every instance.
 const MAX_WATCHERS: usize = 300;
+/// The streams of this instance's own events: those of the watchers of all instances.
+const MAX_OWN_STREAMS: usize = 3 * MAX_WATCHERS;
 /// A restarted instance is seen within a second.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The watchers of this instance.
-pub(in crate::http) struct Watchers(Arc<Semaphore>);
+pub(in crate::http) struct Watchers {
+    all: Arc<Semaphore>,
+    /// Streams that a watcher of another instance, or of this one, has to this instance.
+    own: Arc<Semaphore>,
+}
 
 impl Default for Watchers {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(MAX_WATCHERS)))
+        let places = |most| Arc::new(Semaphore::new(most));
+        Self {
+            all: places(MAX_WATCHERS),
+            own: places(MAX_OWN_STREAMS),
+        }
     }
 }
 
@@ -52,7 +61,11 @@ pub(in crate::http) async fn events(
     Own(watchers): Own<Watchers>,
     Query(whose): Query<WatchQuery>,
 ) -> Result<Response, Error> {
-    let permit = Arc::clone(&watchers.0).try_acquire_owned();
+    let places = match whose.own {
+        true => &watchers.own,
+        false => &watchers.all,
+    };
+    let permit = Arc::clone(places).try_acquire_owned();
     let permit = permit.map_err(|_| Error::Overloaded)?;
     let instances = &app.ctx.config.cluster.instances;
     let seen = match whose.own || instances.is_empty() {
@@ -81,21 +94,25 @@ fn own(app: &AppState) -> impl Stream<Item = VisitEvent> + Send + use<> {
 
 /// Another instance, followed for as long as somebody watches.
 fn of(url: &str) -> impl Stream<Item = VisitEvent> + Send + use<> {
-    let url = format!("{}/classroom/events?own=true", url.trim_end_matches('/'));
+    let url = url.trim_end_matches('/');
+    // Until it says its name: an instance without one is called as its port.
+    let mut name = url.rsplit(':').next().unwrap_or(url).to_owned();
+    let address = format!("{url}/classroom/events?own=true");
     stream! {
-        // Its name, as long as it is not told as down.
-        let mut name: Option<String> = None;
+        let mut is_down = false;
         loop {
-            let Ok(mut events) = client().get(&url).events(CONNECT_TIMEOUT).await else {
-                match name.take() {
-                    Some(name) => yield VisitEvent::of_instance(&name, VisitEventKind::Down),
-                    None => tokio::time::sleep(RETRY_INTERVAL).await,
+            let Ok(mut events) = client().get(&address).events(CONNECT_TIMEOUT).await else {
+                match is_down {
+                    true => tokio::time::sleep(RETRY_INTERVAL).await,
+                    false => yield VisitEvent::of_instance(&name, VisitEventKind::Down),
                 }
+                is_down = true;
                 continue;
             };
             while let Some(Ok(event)) = events.next().await {
                 if let Ok(event) = serde_json::from_str::<VisitEvent>(&event.data) {
-                    name = Some(event.instance.clone());
+                    is_down = false;
+                    name.clone_from(&event.instance);
                     yield event;
                 }
             }

@@ -2,7 +2,11 @@
 //! /classroom/events` receive both; nothing else keeps them.
 
 use crate::http::routes::prelude::*;
-use crate::{claims, http::terms::Who, visits::VisitEventKind};
+use crate::{
+    claims,
+    http::{extract::Admin, terms::Who},
+    visits::VisitEventKind,
+};
 
 /// The lesson on show.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
@@ -45,8 +49,9 @@ fn is_a_lesson(lesson: &str, (): &()) -> garde::Result {
 
 /// Sets the lesson on show: phones follow, and guesses begin anew.
 #[utoipa::path(put, path = "/classroom/lesson", tag = "classroom", request_body = LessonOnShow,
-    responses((status = 204, description = "All who watch are told")))]
+    security((), ("admin" = [])), responses((status = 204, description = "All who watch are told")))]
 pub(in crate::http) async fn show(
+    _: Admin,
     State(app): State<AppState>,
     Json(LessonOnShow { lesson, ended }): Json<LessonOnShow>,
 ) -> StatusCode {

@@ -2,8 +2,10 @@
 //!
 //! 1. The line is the lesson's own, with this cluster's addresses in it: nothing else can be typed. Only where replays are enabled, and
 //!    with the admin token where there is one, for some lines stop a server.
-//! 2. A shell runs it, with this program and the tools of the servers on its path.
+//! 2. A shell runs it, with this program and the tools of the servers on its path, in a process group that ends with the request,
+//!    with its minute and with this instance.
 //! 3. The answer is what it has printed.
+//! 4. A lesson that starts a lab of its own is typed in a terminal: nobody would stop that lab.
 //!
 //! **What breaks it**: a line that stops the very instance that runs it; in a container, a tool that is not there.
 
@@ -14,15 +16,17 @@ use crate::{
         extract::Admin,
         routes::{course::placeholders, replays::check_enabled},
     },
+    programs::{ShellOutput, run_in_shell},
 };
-use std::{env, ffi::OsString, path::PathBuf, process::Stdio};
-use tokio::{process::Command, sync::Semaphore};
+use std::{env, ffi::OsString, path::PathBuf};
+use tokio::{sync::Semaphore, time::sleep};
+use tokio_util::sync::CancellationToken;
 
 /// Each is a shell that may start a JVM (`zkCli.sh`): more would burden the machine.
 const MAX_RUNNING_LINES: usize = 16;
 
 /// Longer than any lesson's line takes, so that only one that hangs is ended.
-const TIMEOUT_SECONDS: &str = "60";
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where the package of ZooKeeper has `zkCli.sh`, which is not on everybody's path.
 const ZKCLI_FOLDER: &str = "/usr/share/zookeeper/bin";
@@ -32,11 +36,11 @@ const MAX_OUTPUT_BYTES: usize = 16 * 1024;
 
 /// The slots of the lines that may run at once.
 #[derive(Debug)]
-pub(in crate::http) struct LineSlots(Semaphore);
+pub(in crate::http) struct LineSlots(Arc<Semaphore>);
 
 impl Default for LineSlots {
     fn default() -> Self {
-        Self(Semaphore::new(MAX_RUNNING_LINES))
+        Self(Arc::new(Semaphore::new(MAX_RUNNING_LINES)))
     }
 }
 
@@ -44,7 +48,7 @@ impl Default for LineSlots {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Printed)]
 pub(in crate::http) struct LineOutput {
-    /// Stdout and stderr; the end of long output.
+    /// Stdout and stderr, of each the first 16 kB.
     #[schema(example = "4999")]
     printed: String,
     /// Whether it is what the lesson says.
@@ -61,6 +65,7 @@ pub(in crate::http) struct LineOutput {
         (status = 200, description = "It has ended", body = LineOutput),
         (status = 403, description = "Replays are not enabled here, and so no lines are typed"),
         (status = 404, description = "There is no such line"),
+        (status = 409, description = "The lesson starts a lab of its own, which takes a terminal"),
     ))]
 pub(in crate::http) async fn type_line(
     _: Admin,
@@ -70,31 +75,44 @@ pub(in crate::http) async fn type_line(
 ) -> Result<axum::Json<LineOutput>, Error> {
     check_enabled(&app)?;
     let lines = claims::find(&lesson).map(|lesson| &lesson.by_hand);
-    let line = lines.and_then(|lines| lines.get(number.checked_sub(1)?));
+    let lines = lines.map(Vec::as_slice).unwrap_or_default();
+    let line = number.checked_sub(1).and_then(|number| lines.get(number));
     let line = line.ok_or_else(|| Error::NoLesson(format!("{lesson}, line {number}")))?;
-    let _slot = slots.0.try_acquire().map_err(|_| Error::Overloaded)?;
+    if let Some(start) = lines.iter().find(|line| line.starts_lab()) {
+        return Err(Error::OwnLab(start.run.clone()));
+    }
+    let place = Arc::clone(&slots.0).try_acquire_owned();
+    let place = place.map_err(|_| Error::Overloaded)?;
     let line = placeholders(&app.ctx).typed(line);
     // The request waits for this line alone.
-    let run = line.run.strip_suffix(" &").unwrap_or(&line.run);
-    let output = Command::new("timeout")
-        .args([TIMEOUT_SECONDS, "bash", "-c", run])
-        .env("PATH", path())
-        .stdin(Stdio::null())
-        .output()
+    let run = line.run.strip_suffix(" &").unwrap_or(&line.run).to_owned();
+    let hung_up = CancellationToken::new();
+    let _until_here = hung_up.clone().drop_guard();
+    let closing = app.ctx.closing.clone();
+    // In a task of its own, which has the place until the shell is gone.
+    let ran = app.ctx.tasks.spawn(async move {
+        let _place = place;
+        let until = async {
+            tokio::select! {
+                () = hung_up.cancelled() => {}
+                () = closing.cancelled() => {}
+                () = sleep(TIMEOUT) => {}
+            }
+        };
+        run_in_shell(&run, &path(), MAX_OUTPUT_BYTES, until).await
+    });
+    let ran = ran
         .await
-        .map_err(|error| {
-            Error::Domain(crate::error::Error::Unavailable {
-                server: "bash",
-                reason: error.to_string(),
-            })
-        })?;
-    let [said, complained] =
-        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    let printed = format!("{said}{complained}");
-    let from = printed.ceil_char_boundary(printed.len().saturating_sub(MAX_OUTPUT_BYTES));
+        .map_err(|error| crate::error::Error::Internal(error.to_string()))?;
+    let ShellOutput { stdout, stderr } = ran.map_err(|error| {
+        Error::Domain(crate::error::Error::Unavailable {
+            server: "bash",
+            reason: error.to_string(),
+        })
+    })?;
     Ok(axum::Json(LineOutput {
-        printed: printed[from..].to_owned(),
-        expected: line.is_printed(&said),
+        expected: line.is_printed(&stdout),
+        printed: stdout + &stderr,
     }))
 }
 

@@ -5,6 +5,7 @@ use crate::http::routes::prelude::*;
 use crate::{
     classroom::{self, window::Window},
     http::terms::Terms,
+    stock::check_product,
 };
 use axum::Extension;
 use utoipa::openapi::{RefOr, path::Operation};
@@ -45,6 +46,7 @@ fn document(window: &Window, operation: &mut Operation) {
 #[utoipa::path(get, path = "/", tag = "course", params(Terms),
     responses(
         (status = 200, content((String = "text/plain"), (LessonBody = "application/json"))),
+        (status = 404, description = "There is no such product"),
         (status = 409, description = "The lock was lost inside"),
     ))]
 async fn visit(
@@ -53,6 +55,7 @@ async fn visit(
     Query(terms): Query<Terms>,
     format: Format,
 ) -> Result<Response, Error> {
+    check_product(&app.ctx, terms.stock_id()).await?;
     let wait = window.wait.unwrap_or(app.ctx.config.wait());
     let job = app.with_lane(
         terms.job(wait, window.stay.map_or(Duration::ZERO, |stay| stay())),

@@ -5,6 +5,7 @@ use crate::http::routes::prelude::*;
 use crate::{
     classroom::zk_atomic::{self, Change},
     http::terms::terms,
+    stock::check_product,
 };
 
 terms!(
@@ -28,6 +29,7 @@ pub(in crate::http) async fn atomic(
     Query(operand): Query<Operand>,
     format: Format,
 ) -> Result<Response, Error> {
+    check_product(&app.ctx, operand.stock_id()).await?;
     let job = operand.job(app.ctx.config.wait(), Duration::ZERO);
     let value = || {
         operand

@@ -5,6 +5,7 @@ use crate::http::routes::prelude::*;
 use crate::{
     classroom::zk_double_barrier::{self, DEFAULT_WAIT, ROOM},
     http::terms::terms,
+    stock::check_product,
 };
 use std::num::NonZeroU32;
 use uuid::Uuid;
@@ -41,6 +42,7 @@ pub(in crate::http) async fn enter(
     Query(meeting): Query<Meeting>,
     format: Format,
 ) -> Result<Response, Error> {
+    check_product(&app.ctx, meeting.stock_id()).await?;
     let job = meeting.job(DEFAULT_WAIT, Duration::ZERO);
     let job = app.with_lane(job, "/test/zk/double-barrier/enter", ROOM);
     let answer = zk_double_barrier::enter(&app.ctx, &job, meeting.members()).await?;
@@ -56,6 +58,7 @@ pub(in crate::http) async fn leave(
     Query(meeting): Query<Meeting>,
     format: Format,
 ) -> Result<Response, Error> {
+    check_product(&app.ctx, meeting.stock_id()).await?;
     let job = meeting.job(DEFAULT_WAIT, Duration::ZERO);
     let job = app.with_lane(job, "/test/zk/double-barrier/leave", ROOM);
     let member = meeting.member.map(|member| member.to_string());

@@ -2,9 +2,10 @@
 //!
 //! 1. A visitor's replay takes its place in the queue and goes on at once, unless one that breaks servers is running or comes
 //!    first.
-//! 2. One that breaks servers waits for all that came before it. It ends those that wait for a person longer than
-//!    [`PERSON_GRACE`].
-//! 3. One that waits, and that nobody watches for [`LEAVE_TIMEOUT`], gives its place up: its visitor has left.
+//! 2. One that breaks servers waits for all that came before it. After [`PERSON_GRACE`] those that it waits for end, if they
+//!    wait for a person.
+//! 3. One that waits for its turn or for a person, and that nobody watches or steps for [`LEAVE_TIMEOUT`], ends: its visitor has
+//!    left.
 //!
 //! nginx sends all requests about replays to one instance, so the queue is in its memory. A replay that breaks servers asks the
 //! other instances too, which have their own if somebody starts one there.
@@ -22,7 +23,8 @@ use crate::{
         visitor::Visitor,
     },
     replay::{
-        ActorHost, Log, Pace, PlayOptions, Race, ReplayEnd, ReplayEvent, StepRequests, Timing,
+        ActorHost, Log, NextMove, Pace, PlayOptions, Race, ReplayEnd, ReplayEvent, StepRequests,
+        Timing,
     },
     section::Point,
 };
@@ -36,7 +38,7 @@ use std::{
 };
 use tokio::{
     sync::{Notify, oneshot, watch},
-    time::timeout,
+    time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -47,7 +49,7 @@ const MAX_RUNNING: usize = 400;
 /// The ended replays of a visitor whose events can still be read.
 const MAX_REMEMBERED_OF_A_VISITOR: usize = 4;
 const MAX_REMEMBERED: usize = 400;
-/// Those that wait for a person do not hold one up that breaks servers for longer.
+/// Those that wait for a person hold no other one up for longer.
 const PERSON_GRACE: Duration = Duration::from_secs(60);
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -91,6 +93,8 @@ struct ActiveReplay {
     asked: Instant,
     has_begun: AtomicBool,
     steps: StepRequests,
+    /// When somebody last watched it or let it make a step.
+    last_sign: Mutex<tokio::time::Instant>,
     log: Arc<Log>,
     cancel: CancellationToken,
 }
@@ -125,6 +129,7 @@ impl Replays {
             asked: Instant::now(),
             has_begun: AtomicBool::new(false),
             steps: StepRequests::default(),
+            last_sign: Mutex::new(tokio::time::Instant::now()),
             log: Arc::default(),
             cancel: app.stopping.child_token(),
         });
@@ -150,7 +155,15 @@ impl Replays {
                 }
                 drop(sender.send(Ok(())));
                 let log = Arc::clone(&playing.log);
-                script.play(&ctx, options, log, &playing.cancel).await;
+                let play = script.play(&ctx, options, log, &playing.cancel);
+                tokio::pin!(play);
+                tokio::select! {
+                    () = &mut play => {}
+                    () = playing.until_abandoned() => {
+                        playing.cancel.cancel();
+                        play.await;
+                    }
+                }
             };
             if AssertUnwindSafe(played).catch_unwind().await.is_err() {
                 end("a bug: the replay panicked".to_owned());
@@ -206,7 +219,7 @@ impl Replays {
 
     /// Waits until it may begin; says meanwhile what it waits for.
     async fn wait_for_turn(&self, replay: &ActiveReplay) -> Result<(), String> {
-        let (mut announced, mut watched) = (None, Instant::now());
+        let mut announced = None;
         loop {
             let changed = self.changed.notified();
             let place = {
@@ -229,12 +242,10 @@ impl Replays {
                     ),
                 ));
             }
-            if replay.log.watchers() > 0 {
-                watched = Instant::now();
-            } else if watched.elapsed() > LEAVE_TIMEOUT {
+            if replay.is_abandoned() {
                 return Err("its visitor has left the queue".to_owned());
             }
-            if replay.is_exclusive && replay.asked.elapsed() > PERSON_GRACE {
+            if replay.asked.elapsed() > PERSON_GRACE {
                 self.end_those_that_wait_for_people(replay);
             }
             tokio::select! {
@@ -246,11 +257,12 @@ impl Replays {
 
     fn end_those_that_wait_for_people(&self, replay: &ActiveReplay) {
         for other in self.running() {
-            if other.asked < replay.asked && other.pace.waits_for_people() && !other.is_exclusive {
+            let excludes = replay.is_exclusive || other.is_exclusive;
+            if excludes && other.asked < replay.asked && other.pace.waits_for_people() {
                 other.log.add(ReplayEvent::caption(
-                    format!("第 {} 课要弄停服务器了：请过后再来", replay.lesson),
+                    format!("第 {} 课等了很久，现在轮到它：请过后再来", replay.lesson),
                     format!(
-                        "lesson {} breaks servers now: begin again afterwards",
+                        "it is the turn of lesson {}, which has waited for long: begin again afterwards",
                         replay.lesson
                     ),
                 ));
@@ -333,6 +345,26 @@ fn place_in(latest: &[Arc<ActiveReplay>], replay: &ActiveReplay) -> Option<Place
 }
 
 impl ActiveReplay {
+    fn step(&self, to: NextMove) {
+        *self.last_sign.lock() = tokio::time::Instant::now();
+        self.steps.request(to);
+    }
+
+    fn is_abandoned(&self) -> bool {
+        let mut last_sign = self.last_sign.lock();
+        if self.log.watchers() > 0 {
+            *last_sign = tokio::time::Instant::now();
+        }
+        last_sign.elapsed() > LEAVE_TIMEOUT
+    }
+
+    /// Waits until its visitor has left; for ever if it does not wait for people.
+    async fn until_abandoned(&self) {
+        while !self.pace.waits_for_people() || !self.is_abandoned() {
+            sleep(POLL_INTERVAL).await;
+        }
+    }
+
     fn is_running(&self) -> bool {
         self.log.end().is_none()
     }
@@ -385,7 +417,6 @@ pub(super) fn check_enabled(app: &AppState) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::NextMove;
 
     fn replay(visitor: &str, lesson: &'static str, pace: Pace, alone: bool) -> Arc<ActiveReplay> {
         Arc::new(ActiveReplay {
@@ -400,6 +431,7 @@ mod tests {
             asked: Instant::now(),
             has_begun: AtomicBool::new(false),
             steps: StepRequests::default(),
+            last_sign: Mutex::new(tokio::time::Instant::now()),
             log: Arc::default(),
             cancel: CancellationToken::new(),
         })
@@ -471,6 +503,22 @@ mod tests {
         let more = start("visitor 7", "2.4").expect_err("a fifth");
         assert!(matches!(more, Error::TooMany { most: 4, .. }), "{more}");
         assert!(start("visitor 8", "2.4").is_ok(), "another visitor's");
+    }
+
+    /// A race by its own times goes on to its end; a schedule goes on while somebody watches it.
+    #[tokio::test(start_paused = true)]
+    async fn a_schedule_ends_when_its_visitor_has_left() {
+        let long = 4 * LEAVE_TIMEOUT;
+        let abandoned =
+            async |replay: &ActiveReplay| timeout(long, replay.until_abandoned()).await.is_ok();
+        let own = |pace| replay("one", "1.3", pace, false);
+        assert!(!abandoned(&own(Pace::Slow)).await);
+        assert!(abandoned(&own(Pace::Scheduler)).await);
+        let schedule = own(Pace::Scheduler);
+        let watcher = schedule.log.watch();
+        assert!(!abandoned(&schedule).await);
+        drop(watcher);
+        assert!(abandoned(&schedule).await);
     }
 
     #[test]

@@ -341,7 +341,7 @@ pub(in crate::http) async fn step(
 ) -> Result<StatusCode, Error> {
     let replay = replays.find_own(&id, &visitor)?;
     check_permission(replay.is_exclusive, admin)?;
-    replay.steps.request(NextMove::All);
+    replay.step(NextMove::All);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -372,7 +372,7 @@ pub(in crate::http) async fn next(
 ) -> Result<StatusCode, Error> {
     let replay = replays.find_own(&id, &visitor)?;
     check_permission(replay.is_exclusive, admin)?;
-    replay.steps.request(actor);
+    replay.step(actor);
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -1,0 +1,148 @@
+//! What one client can do to the others, tried.
+
+use crate::support::{
+    http::{answer, client},
+    labs, *,
+};
+use futures::future::join_all;
+use oversell::claims;
+use reqwest::StatusCode;
+use serde_json::json;
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+/// The processes whose environment names this lab's main Redis and that are shells' children: those of typed lines.
+fn sleepers(marked: &str) -> usize {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let lines = processes.filter_map(|process| {
+        let line = std::fs::read(process.path().join("cmdline")).ok()?;
+        Some(String::from_utf8_lossy(&line).into_owned())
+    });
+    lines.filter(|line| line.contains(marked)).count()
+}
+
+/// A line that goes on for long, with the shells that its requests leave.
+#[apply(test!)]
+async fn a_typed_line_ends_with_its_client() -> Result<()> {
+    let lab = labs::full_lab().await?;
+    let http = &lab.addresses().http;
+    // This line stays inside for five seconds; its text has this lab's own address.
+    let (lesson, number) = ("1.1", 2);
+    let line = &claims::find(lesson).context("a lesson")?.by_hand[number - 1];
+    ensure!(line.run.contains("hold_ms=5000"), "{}", line.run);
+    let type_line = || client().post(format!("{http}/classroom/lines/{lesson}/{number}"));
+    let (status, words) = answer(type_line()).await?;
+    ensure!(status == StatusCode::OK, "{status} {words}");
+    let marked = format!(
+        "{}/check/lock/none?hold_ms=5000",
+        lab.addresses().instances[0].url
+    );
+    let hung_up = (0..60).map(|_| type_line().timeout(Duration::from_millis(20)).send());
+    join_all(hung_up).await;
+    ensure!(sleepers(&marked) <= 3 * 16, "more shells than places");
+    wait_until("the shells have ended", || async {
+        Ok(sleepers(&marked) == 0)
+    })
+    .await?;
+    let (status, words) = answer(type_line()).await?;
+    ensure!(
+        status == StatusCode::OK,
+        "the places are not free again: {status} {words}"
+    );
+    labs::keep_for_next_test(lab);
+    Ok(())
+}
+
+#[apply(test!)]
+async fn no_page_starts_a_lab() -> Result<()> {
+    let lab = labs::full_lab().await?;
+    let http = &lab.addresses().http;
+    let lessons = claims::ALL.iter().flat_map(|chapter| &chapter.lessons);
+    let own = lessons.filter(|lesson| {
+        lesson
+            .by_hand
+            .iter()
+            .any(|line| line.run.contains("oversell lab --"))
+    });
+    let mut refused = 0;
+    for lesson in own {
+        let line = client().post(format!("{http}/classroom/lines/{}/1", lesson.id));
+        let (status, words) = answer(line.header("accept", "application/json")).await?;
+        ensure!(
+            status == StatusCode::CONFLICT
+                && words.contains("terminal")
+                && words.contains("oversell lab --"),
+            "{}: {status} {words}",
+            lesson.id
+        );
+        refused += 1;
+    }
+    ensure!(refused > 10, "only {refused} lessons start a lab");
+    labs::keep_for_next_test(lab);
+    Ok(())
+}
+
+#[apply(test!)]
+async fn one_burst_at_a_time() -> Result<()> {
+    let lab = labs::full_lab().await?;
+    let burst = || {
+        let burst = client().post(format!(
+            "{}/classroom/burst",
+            lab.addresses().instances[0].url
+        ));
+        answer(burst.json(&json!({"limit": "address"})))
+    };
+    let all = join_all((0..10).map(|_| burst())).await;
+    let all = all.into_iter().collect::<Result<Vec<_>>>()?;
+    let sent = all
+        .iter()
+        .filter(|(status, _)| *status == StatusCode::OK)
+        .count();
+    let refused = all
+        .iter()
+        .filter(|(status, _)| *status == StatusCode::SERVICE_UNAVAILABLE)
+        .count();
+    ensure!(
+        (sent, refused) == (1, 9),
+        "{sent} bursts were sent, {refused} refused"
+    );
+    let (status, words) = burst().await?;
+    ensure!(status == StatusCode::OK, "{status} {words}");
+    labs::keep_for_next_test(lab);
+    Ok(())
+}
+
+/// A paused instance accepts and does not answer, and nginx does not count that as a failure.
+#[apply(test!)]
+async fn a_hung_instance_does_not_stop_the_front() -> Result<()> {
+    const ANSWERS: usize = 300;
+    let lab = labs::full_lab().await?;
+    let http = &lab.addresses().http;
+    let paused = &lab.addresses().instances[1].name;
+    lab.pause(paused)?;
+    let answered = AtomicUsize::new(0);
+    let by = parking_lot::Mutex::new(BTreeSet::new());
+    let one_client = async || {
+        while answered.load(Ordering::Relaxed) < ANSWERS {
+            let answer = client()
+                .get(format!("{http}/check/lock/none?wait_ms=1000"))
+                .send()
+                .await?;
+            let name = answer.headers().get("x-instance").cloned();
+            by.lock()
+                .insert(name.context("no name")?.to_str()?.to_owned());
+            answered.fetch_add(1, Ordering::Relaxed);
+        }
+        anyhow::Ok(())
+    };
+    let clients = futures::future::select_ok((0..20).map(|_| Box::pin(one_client())));
+    let went_on = tokio::time::timeout(Duration::from_secs(30), clients).await;
+    lab.resume(paused)?;
+    let seen = answered.load(Ordering::Relaxed);
+    went_on.with_context(|| format!("the front stood still after {seen} answers"))??;
+    ensure!(by.lock().len() == 2, "answered by {:?}", by.lock());
+    lab.stop().await;
+    Ok(())
+}
