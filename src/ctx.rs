@@ -71,6 +71,45 @@ pub struct Inner {
     pub closing: CancellationToken,
 }
 
+/// Every pool has the same settings, but for its size.
+fn mysql_options(config: &Config, connections: usize, process: &Process) -> MySqlOptions {
+    let options = match &config.mysql.urls[..] {
+        [] => MySqlOptions::new(config.mysql.url.expose_secret()),
+        urls => MySqlOptions::of(urls.iter().map(ExposeSecret::expose_secret)),
+    };
+    // On by default in MariaDB from 11.6.2: a strategy that reads and then writes would get error 1020, and not do what the
+    // course's does.
+    options
+        .session_variable("innodb_snapshot_isolation = OFF")
+        .connections(connections)
+        .process(process.clone())
+}
+
+/// Connections to the main Redis, which WATCH needs for itself.
+fn redis_pool(config: &Config, redis: &RedisClient, size: usize) -> Result<RedisPool, LockError> {
+    let timeout = Some(Duration::from_millis(config.redis.timeout_ms));
+    let no_redis = |reason: String| LockError::Unavailable {
+        server: Server::Redis.name(),
+        reason: reason.into(),
+    };
+    let one = deadpool_redis::Manager::new_with_config(
+        config.redis.url.expose_secret(),
+        AsyncConnectionConfig::new()
+            .set_response_timeout(timeout)
+            .set_connection_timeout(timeout),
+    )
+    .map_err(|e| no_redis(e.to_string()))?;
+    let manager = Manager {
+        one,
+        following: (!config.redis.sentinels.is_empty()).then(|| redis.clone()),
+    };
+    RedisPool::builder(manager)
+        .max_size(size)
+        .runtime(deadpool::Runtime::Tokio1)
+        .build()
+        .map_err(|e| no_redis(e.to_string()))
+}
+
 impl Ctx {
     /// Makes every client; connects to none. Must run inside a tokio runtime.
     ///
@@ -80,18 +119,7 @@ impl Ctx {
     pub fn new(config: Config) -> Result<Self, LockError> {
         let timeout = Duration::from_millis(config.redis.timeout_ms);
         let process = Process::labelled(&config.instance())?;
-        let mysql = |connections| {
-            let options = match &config.mysql.urls[..] {
-                [] => MySqlOptions::new(config.mysql.url.expose_secret()),
-                urls => MySqlOptions::of(urls.iter().map(ExposeSecret::expose_secret)),
-            };
-            // On by default in MariaDB from 11.6.2: a strategy that reads and then writes would get error 1020, and not do what the
-            // course's does.
-            options
-                .session_variable("innodb_snapshot_isolation = OFF")
-                .connections(connections)
-                .process(process.clone())
-        };
+        let mysql = |connections| mysql_options(&config, connections, &process);
         let options = |url: &SecretString| {
             RedisOptions::new(url.expose_secret())
                 .prefix(&config.redis.prefix)
@@ -128,28 +156,7 @@ impl Ctx {
             &config.redis.nodes[..]
         };
         let nodes = nodes.iter().map(node).collect::<Result<_, _>>()?;
-        let no_redis = |reason: String| LockError::Unavailable {
-            server: Server::Redis.name(),
-            reason: reason.into(),
-        };
-        let redis_pool = |size| {
-            let one = deadpool_redis::Manager::new_with_config(
-                main.expose_secret(),
-                AsyncConnectionConfig::new()
-                    .set_response_timeout(Some(timeout))
-                    .set_connection_timeout(Some(timeout)),
-            )
-            .map_err(|e| no_redis(e.to_string()))?;
-            let manager = Manager {
-                one,
-                following: (!config.redis.sentinels.is_empty()).then(|| redis.clone()),
-            };
-            RedisPool::builder(manager)
-                .max_size(size)
-                .runtime(deadpool::Runtime::Tokio1)
-                .build()
-                .map_err(|e| no_redis(e.to_string()))
-        };
+        let redis_pool = |size| redis_pool(&config, &redis, size);
         let (db, admin_pool, watch) = (
             MySqlPool::new(mysql(config.mysql.pool))?,
             MySqlPool::new(mysql(ADMIN_POOL_SIZE))?,

@@ -52,7 +52,7 @@ async fn our_twin(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, 
     let runs = lesson.run.parts();
     let mut seen = twin_of(on, lesson, &runs[0]).await?;
     for run in &runs[1..] {
-        if seen.verdict == Verdict::Reproduced {
+        if seen.verdict == ClaimVerdict::Reproduced {
             break;
         }
         seen = twin_of(on, lesson, run).await?;
@@ -127,7 +127,9 @@ async fn twin_of(
             comes_to,
             ..
         } => orders::crowd(on, other_step(*comes_to), *target, *orders_each, *comes_to).await,
-        Run::RefusedBeside(_) => order_locks::refused_beside(on, other_step(Orders::Exact)).await,
+        Run::RefusedBeside(_) => {
+            order_locks::refused_beside(on, other_step(OrdersVerdict::Exact)).await
+        }
         Run::Deadlock(slug) => deadlocks::deadlock(on, slug, [true, true]).await,
         Run::Burst(burst) => limits::burst(on, burst, UNLIMITED).await,
         Run::ExclusiveRoute(route) => {

@@ -62,7 +62,7 @@ pub(super) async fn twin(
 ) -> Result<Observation, NoVerdict> {
     beside(on, script, &script.twin_lines(), ours, |versions, ours| {
         let mut verdicts = versions.iter().map(VersionResult::verdict).chain(ours);
-        Verdict::of(verdicts.any(|verdict| verdict == Verdict::Reproduced))
+        ClaimVerdict::of(verdicts.any(|verdict| verdict == ClaimVerdict::Reproduced))
     })
     .await
 }
@@ -72,7 +72,7 @@ async fn beside(
     script: &Script,
     lines: &[ScriptLine],
     ours: Result<Observation, NoVerdict>,
-    verdict: impl Fn(&[VersionResult], Option<Verdict>) -> Verdict,
+    verdict: impl Fn(&[VersionResult], Option<ClaimVerdict>) -> ClaimVerdict,
 ) -> Result<Observation, NoVerdict> {
     let versions = on.java_libraries.versions(script.on);
     if versions.is_empty() {

@@ -27,6 +27,8 @@ const RETRY_LATER: [&str; 6] = [
     "CLUSTERDOWN",
     "TRYAGAIN",
 ];
+/// While a slot moves, the old node may not write a key again that a script has just deleted: the script ends half-way.
+const ENDED_HALF_WAY: &str = "attempted to access a non local key";
 /// The prefix that Redis 6 puts before a command's error in a script.
 const IN_SCRIPT: &str = "Error running script";
 
@@ -47,7 +49,10 @@ impl Failure {
             .code()
             .and_then(|code| refusal(code, error.detail()))
             .is_some();
-        let for_good = answered && !is_temporary;
+        let is_half_done = error
+            .detail()
+            .is_some_and(|detail| detail.contains(ENDED_HALF_WAY));
+        let for_good = answered && !is_temporary && !is_half_done;
         let is_refusal = for_good || error.kind() == ErrorKind::AuthenticationFailed;
         let (server, reason) = (SERVER, error.into());
         Self {
@@ -167,6 +172,19 @@ mod tests {
                 matches!(failed(said(line)), LockError::Refused { .. }),
                 "{line}"
             );
+        }
+    }
+
+    #[test]
+    fn a_script_that_a_moving_slot_ends_half_way_is_tried_again() {
+        for line in [
+            "ERR Script attempted to access a non local key in a cluster node script: 5f1, on @user_script:16.",
+            "ERR Error running script (call to f_5f1): @user_script:16: @user_script: 16: Lua script attempted to access a \
+             non local key in a cluster node",
+        ] {
+            assert_eq!(answers(said(line), true), (true, true), "{line}");
+            let error = failed(said(line));
+            assert!(matches!(error, LockError::Unavailable { .. }), "{line}");
         }
     }
 

@@ -147,7 +147,7 @@ impl Runs {
         let own = || all.iter().filter(|run| run.visitor == *visitor);
         let found = own().find(|run| !run.has_ended());
         let found = found.or_else(|| all.iter().find(|run| run.is_running()));
-        found.or_else(|| own().last()).cloned()
+        found.or_else(|| own().next_back()).cloned()
     }
 
     fn find(&self, id: &str) -> Result<Arc<Run>, Error> {
