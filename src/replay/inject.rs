@@ -7,7 +7,7 @@ use super::{
     lock_entry,
     options::Pace,
     play::{Play, poll_until},
-    step::Role,
+    role::Role,
 };
 use crate::{error::Error, fault::Action, replay_log::ReplayEvent};
 use std::time::Duration;

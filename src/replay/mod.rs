@@ -29,6 +29,7 @@ mod play;
 mod prelude;
 mod race;
 mod races;
+mod role;
 mod run;
 mod running_actor;
 mod servers;
@@ -42,8 +43,9 @@ pub use faults::{Control, Faults};
 pub use options::{NextMove, Pace, PlayOptions, StallPoint, StepRequests, Timing};
 pub use play::Play;
 pub use race::{Anomaly, ExpectedResult, Race, Schedule, Variant};
+pub use role::{A, B, C, Role};
 pub use run::Script;
-pub use step::{A, B, C, ExpectedEnd, Role, RoleStep, Step, say};
+pub use step::{ExpectedEnd, RoleStep, Step, say};
 
 use crate::{ctx::Ctx, error::Error, seckill, stock};
 use deadlock::RACES as DEADLOCKS;

@@ -10,9 +10,9 @@ use super::{
     faults::{Control, Faults},
     observer::Observer,
     options::{Pace, PlayOptions, STEP_TIMEOUT, Timing},
+    role::{A, B, Lease, Role},
     running_actor::RunningActor,
     servers::ServerReader,
-    step::{A, B, Lease, Role},
 };
 use crate::{
     ctx::Ctx,

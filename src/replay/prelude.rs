@@ -3,8 +3,8 @@
 pub(super) use super::{
     act::Act,
     race::{Anomaly, ExpectedResult, Race, Variant},
+    role::{A, B, C},
     step::{
-        A, B, C,
         Step::{
             self, All, ClockJumps, Custom, Fault, FaultAtEnd, FinishTogether, LeaseEnds,
             LeaseTimePasses, LockIsFree, Note, NoteFrom, QueueHas, RowLeaseEnds,

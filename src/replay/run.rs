@@ -13,7 +13,8 @@ use super::{
     options::{NextMove, Pace, PlayOptions},
     play::Play,
     race::{Anomaly, ExpectedResult, Race, Variant},
-    step::{ExpectedEnd, Role, RoleStep, Step},
+    role::Role,
+    step::{ExpectedEnd, RoleStep, Step},
 };
 use crate::{
     ctx::Ctx,

@@ -1,14 +1,12 @@
 //! What a race is written in: who does what next, and what happens to whom.
 //!
-//! 1. Who plays in a race: the roles [`A`], [`B`] and [`C`]. Each has an instance of its own, unless it plays [on that of
-//!    another](Role::on_instance_of), and the act of the race, unless it is [given another](Role::acting). It begins with the
-//!    first step that it has, and again with the first one after its end.
+//! 1. A role (`role.rs`) begins with the first step that it has, and again with the first one after its end.
 //! 2. [`Role::stops_at`] lets it run until it stands at a point, [`Role::finishes`] to its end, which must be a good one.
 //!    Others go on meanwhile only where a step lets them.
 //!
 //! Next: `run.rs`, which carries the steps out; then `races/`, one race to a file.
 
-use super::{act::Act, faults::Need, play::Play};
+use super::{act::Act, faults::Need, play::Play, role::Role};
 use crate::{
     error::Error,
     fault::Action,
@@ -16,86 +14,6 @@ use crate::{
     terminal::bilingual::Bilingual,
 };
 use futures::future::BoxFuture;
-
-pub const A: Role = Role::of('A');
-pub const B: Role = Role::of('B');
-pub const C: Role = Role::of('C');
-
-/// Who plays: an actor of a race, with its instance, its act and its lease.
-#[derive(Debug, Clone, Copy)]
-pub struct Role {
-    pub(super) letter: char,
-    /// The role on whose instance it plays.
-    pub(super) on: char,
-    pub(super) act: Option<Act>,
-    pub(super) lease: Lease,
-    pub(super) is_impatient: bool,
-}
-
-/// The lease that a role asks for, in milliseconds.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Lease {
-    /// By the clock this long; forced, it lasts until the step `LeaseEnds`.
-    EndedByStep(u64),
-    /// By the clock and forced: the lease ends or is renewed by itself.
-    EndsByItself([u64; 2]),
-    /// The strategy's own.
-    Default,
-}
-
-impl Role {
-    const fn of(letter: char) -> Self {
-        Self {
-            letter,
-            on: letter,
-            act: None,
-            lease: Lease::EndedByStep(30_000),
-            is_impatient: false,
-        }
-    }
-
-    #[must_use]
-    pub const fn on_instance_of(self, other: Self) -> Self {
-        let on = other.on;
-        Self { on, ..self }
-    }
-
-    #[must_use]
-    pub const fn acting(self, act: Act) -> Self {
-        let act = Some(act);
-        Self { act, ..self }
-    }
-
-    /// In milliseconds. If the pace forces leases, it lasts until the step `LeaseEnds`.
-    #[must_use]
-    pub const fn lease(self, millis: u64) -> Self {
-        let lease = Lease::EndedByStep(millis);
-        Self { lease, ..self }
-    }
-
-    /// In milliseconds. No step ends it.
-    #[must_use]
-    pub const fn self_ending_lease(self, by_clock: u64, forced: u64) -> Self {
-        let lease = Lease::EndsByItself([by_clock, forced]);
-        Self { lease, ..self }
-    }
-
-    /// The strategy's own lease.
-    #[must_use]
-    pub const fn default_lease(self) -> Self {
-        let lease = Lease::Default;
-        Self { lease, ..self }
-    }
-
-    /// It waits 4 s by the clock and 1 s forced; other roles wait for longer than any race takes.
-    #[must_use]
-    pub const fn impatient(self) -> Self {
-        Self {
-            is_impatient: true,
-            ..self
-        }
-    }
-}
 
 /// One thing that happens.
 #[derive(Debug, Clone, Copy)]
