@@ -145,7 +145,10 @@ async fn done(job: &Job, seen: i64) -> Result<Deduction, Error> {
 
 /// The counts that A and B saw, round by round.
 fn seen(play: &Play) -> String {
-    let seen: Vec<_> = play.reported_numbers().map(|count| count.to_string()).collect();
+    let seen: Vec<_> = play
+        .reported_numbers()
+        .map(|count| count.to_string())
+        .collect();
     let times: Vec<_> = seen.chunks(2).map(|both| both.join(" ")).collect();
     times.join(", ")
 }

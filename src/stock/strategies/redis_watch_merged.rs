@@ -4,7 +4,7 @@ use super::redis_watch::{exec, watched};
 use crate::stock::prelude::*;
 use crate::{
     section::redis_key,
-    stock::merged::{self, TakeOutcome, TakeMany},
+    stock::merged::{self, TakeMany, TakeOutcome},
 };
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
@@ -27,7 +27,12 @@ struct WatchAndSet;
 impl TakeMany for WatchAndSet {
     const WHAT: &'static str = "key stock (WATCH)";
 
-    async fn take(ctx: &Ctx, stock_id: i64, wanted: i64, wait: Duration) -> Result<TakeOutcome, Error> {
+    async fn take(
+        ctx: &Ctx,
+        stock_id: i64,
+        wanted: i64,
+        wait: Duration,
+    ) -> Result<TakeOutcome, Error> {
         let key = redis_key::of(ctx, stock_id);
         let mut conn = redis_key::watch_connection(ctx, wait).await?;
         let before = watched(ctx, &mut *conn, &key, stock_id).await?;

@@ -1,6 +1,6 @@
 #![doc = include_str!("single_update_merged.md")]
 
-use crate::stock::merged::{self, TakeOutcome, TakeMany};
+use crate::stock::merged::{self, TakeMany, TakeOutcome};
 use crate::stock::prelude::*;
 
 /// A plain read, which locks nothing.

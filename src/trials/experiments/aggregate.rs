@@ -20,7 +20,10 @@ const LOAD: [usize; 2] = [20, 50];
 
 /// Claim: the 90 %, 95 % and 99 % lines of `oversell compare` each cover that share of the requests of a load. `percentiles`
 /// takes the three lines from the figures; the twin takes the wrong ones.
-async fn percentiles_cover_their_share(on: &Cluster, percentiles: fn(&Stats) -> [f64; 3]) -> Result<Observation, NoVerdict> {
+async fn percentiles_cover_their_share(
+    on: &Cluster,
+    percentiles: fn(&Stats) -> [f64; 3],
+) -> Result<Observation, NoVerdict> {
     let product = on.product(5000).await?;
     let buyers = (0..LOAD[0]).map(|_| async {
         let mut took = Vec::new();

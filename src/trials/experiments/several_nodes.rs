@@ -1,7 +1,7 @@
 //! §2.9 and [001]: one lock on several independent nodes of Redis.
 
 use crate::{
-    claims::{Says, ClaimVerdict, Words, words},
+    claims::{ClaimVerdict, Says, Words, words},
     clients::redis_at::redis_at,
     fault::Action,
     load::spread::Spread,
