@@ -5,7 +5,8 @@ use crate::terminal::{
     failure::{Failure, unusable_told},
 };
 use std::{
-    ffi::OsStr,
+    env,
+    ffi::{OsStr, OsString},
     io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -28,7 +29,7 @@ const VARIABLES: [(&str, &str); 3] = [
 ];
 
 /// The path of the program, or of the one that the environment names instead.
-pub(crate) fn find(program: &str) -> Option<PathBuf> {
+pub fn find(program: &str) -> Option<PathBuf> {
     match from_environment(program) {
         Some((_, other)) => on_path(&other),
         None => on_path(program),
@@ -123,6 +124,22 @@ pub(crate) fn output_of(program: &Path, option: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
+/// Where the package of ZooKeeper has `zkCli.sh`, which is not on everybody's path.
+const ZKCLI_FOLDER: &str = "/usr/share/zookeeper/bin";
+
+/// This program's own folder first: what is typed as `oversell` is what answers here.
+pub fn shell_path() -> OsString {
+    let own = env::current_exe()
+        .ok()
+        .and_then(|exe| Some(exe.parent()?.to_owned()));
+    let path = env::var_os("PATH").unwrap_or_default();
+    let all = own
+        .into_iter()
+        .chain(env::split_paths(&path))
+        .chain([PathBuf::from(ZKCLI_FOLDER)]);
+    env::join_paths(all).unwrap_or(path)
+}
+
 /// Kills the process group once the standard input of the shell is closed: whoever has started it may be killed as well.
 const SHELL: &str = r#"exec 3<&0 </dev/null
 { read -r <&3; kill -KILL 0; } >/dev/null 2>&1 &
@@ -130,15 +147,15 @@ exec bash -c "$0" 3<&-"#;
 
 /// What a shell has printed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct ShellOutput {
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
+pub struct ShellOutput {
+    pub stdout: String,
+    pub stderr: String,
 }
 
 /// Runs a line in a shell with this PATH, in a process group of its own, which is killed when the line ends, when it has
 /// printed more than `most` bytes, when `until` ends, when this future is dropped, and when this process dies. Returns once
 /// the shell is gone, with what it has printed.
-pub(crate) async fn run_in_shell(
+pub async fn run_in_shell(
     line: &str,
     path: &OsStr,
     most: usize,

@@ -143,18 +143,28 @@ impl Faults {
         member: &str,
         by: Duration,
     ) -> Result<(), HttpError> {
-        if let Some(undone) = action.undone_by() {
-            self.inject_at_end(undone, member);
-        }
+        self.note_undo(action, member);
         let command = FaultCommand {
             action,
             member: member.to_owned(),
             by_ms: u64::try_from(by.as_millis()).unwrap_or(u64::MAX),
         };
         self.lab.inject(&command).await?;
+        self.note_done(action, member);
+        Ok(())
+    }
+
+    /// Before a fault is injected: what undoes it is done at the end.
+    pub fn note_undo(&self, action: Action, member: &str) {
+        if let Some(undone) = action.undone_by() {
+            self.inject_at_end(undone, member);
+        }
+    }
+
+    /// It was injected, and has undone what it undoes.
+    pub fn note_done(&self, action: Action, member: &str) {
         let mut undo = self.undo.lock();
         undo.retain(|(undoes, whose)| *undoes != action || whose != member);
-        Ok(())
     }
 
     pub(super) fn inject_at_end(&self, action: Action, member: &str) {

@@ -268,24 +268,16 @@ impl Cluster {
 
     /// Has the lab break or mend a member: `fault(Action::Pause, "8100")`. All faults are mended after the experiment.
     pub(crate) async fn fault(&self, action: Action, member: &str) -> Result<(), NoVerdict> {
-        self.fault_by(action, member, Duration::ZERO).await
+        Ok(self.faults()?.inject(action, member).await?)
     }
 
-    /// The same with an amount: how far a clock jumps.
-    pub(crate) async fn fault_by(
-        &self,
-        action: Action,
-        member: &str,
-        by: Duration,
-    ) -> Result<(), NoVerdict> {
-        let none = || {
+    pub(super) fn faults(&self) -> Result<&Faults, NoVerdict> {
+        self.faults.as_ref().ok_or_else(|| {
             NoVerdict::unavailable(
                 "没有能下命令的实验环境：用 --lab",
                 "no lab that takes orders: pass --lab",
             )
-        };
-        let faults = self.faults.as_ref().ok_or_else(none)?;
-        Ok(faults.inject_by(action, member, by).await?)
+        })
     }
 
     pub(super) async fn mend(&self) {

@@ -226,7 +226,7 @@ async fn follow(
                 }
                 came
             }
-            None => vec![run_line(on, peer, line, &run).await?],
+            None => vec![run_line(peer, line, &run).await?],
         };
         printed.push(
             came.first()
@@ -243,14 +243,13 @@ async fn follow(
 }
 
 async fn run_line(
-    on: &Cluster,
     peer: &Peer,
     line: &ScriptLine,
     run: &str,
 ) -> Result<LineResult, NoVerdict> {
     let begun = Instant::now();
     loop {
-        let printed = carry_out_line(on, peer, line, run).await?;
+        let printed = carry_out_line(peer, line, run).await?;
         let done = LineResult {
             line: line.clone(),
             printed,
@@ -264,7 +263,6 @@ async fn run_line(
 }
 
 async fn carry_out_line(
-    on: &Cluster,
     peer: &Peer,
     line: &ScriptLine,
     run: &str,
@@ -288,7 +286,7 @@ async fn carry_out_line(
             .await;
             Ok(String::new())
         }
-        ("redis-cli", _) => carry_out(on, run).await,
+        ("redis-cli", _) => carry_out(run.to_owned()).await,
         _ => Ok(answer_within(peer.tell(&line.thread, run), limit(line))
             .await
             .0),

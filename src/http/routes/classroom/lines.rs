@@ -16,9 +16,8 @@ use crate::{
         extract::Admin,
         routes::{course::placeholders, replays::check_enabled},
     },
-    programs::{ShellOutput, run_in_shell},
+    programs::{ShellOutput, run_in_shell, shell_path},
 };
-use std::{env, ffi::OsString, path::PathBuf};
 use tokio::{sync::Semaphore, time::sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -27,9 +26,6 @@ const MAX_RUNNING_LINES: usize = 16;
 
 /// Longer than any lesson's line takes, so that only one that hangs is ended.
 const TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Where the package of ZooKeeper has `zkCli.sh`, which is not on everybody's path.
-const ZKCLI_FOLDER: &str = "/usr/share/zookeeper/bin";
 
 /// Longer output does not fit the page.
 const MAX_OUTPUT_BYTES: usize = 16 * 1024;
@@ -99,7 +95,7 @@ pub(in crate::http) async fn type_line(
                 () = sleep(TIMEOUT) => {}
             }
         };
-        run_in_shell(&run, &path(), MAX_OUTPUT_BYTES, until).await
+        run_in_shell(&run, &shell_path(), MAX_OUTPUT_BYTES, until).await
     });
     let ran = ran
         .await
@@ -114,17 +110,4 @@ pub(in crate::http) async fn type_line(
         expected: line.is_printed(&stdout),
         printed: stdout + &stderr,
     }))
-}
-
-/// This program's own folder first: what is typed as `oversell` is what answers here.
-fn path() -> OsString {
-    let own = env::current_exe()
-        .ok()
-        .and_then(|exe| Some(exe.parent()?.to_owned()));
-    let path = env::var_os("PATH").unwrap_or_default();
-    let all = own
-        .into_iter()
-        .chain(env::split_paths(&path))
-        .chain([PathBuf::from(ZKCLI_FOLDER)]);
-    env::join_paths(all).unwrap_or(path)
 }
