@@ -75,7 +75,7 @@ impl Lease {
     /// # Cancel safety
     ///
     /// The renewal may have been carried out.
-    pub(crate) async fn renewed<F, E>(
+    pub(crate) async fn renew_until_gone<F, E>(
         self,
         leased: Instant,
         sure_until: &SureUntil,

@@ -3,7 +3,7 @@
 
 use super::{
     Line, Rates, Run, Script, Twin,
-    toml::{follows, text, texts},
+    toml::{refuse_computed_field, text, texts},
 };
 use crate::{
     registry::{Rank, RegistryEntry, Spec},
@@ -127,7 +127,7 @@ pub struct Lesson {
     #[serde(default)]
     pub quick: bool,
     /// Whether many requests at once show what it claims, of its first strategy or of several beside each other.
-    #[serde(default, deserialize_with = "follows")]
+    #[serde(default, deserialize_with = "refuse_computed_field")]
     pub loads: bool,
     /// The experiment; a client is told why it is not run, where it is not.
     #[serde(rename(serialize = "why_not"), serialize_with = "why_not")]

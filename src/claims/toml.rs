@@ -8,9 +8,9 @@ pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<&'static str, D
 }
 
 /// Refuses a field that is computed.
-pub(super) fn follows<'de, D: Deserializer<'de>>(_: D) -> Result<bool, D::Error> {
+pub(super) fn refuse_computed_field<'de, D: Deserializer<'de>>(_: D) -> Result<bool, D::Error> {
     Err(serde::de::Error::custom(
-        "it follows from the experiment, and is not written",
+        "it is computed from the experiment: remove this line",
     ))
 }
 

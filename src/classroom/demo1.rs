@@ -15,7 +15,7 @@ use crate::{
     error::Error,
     section::{
         Job, LockState, Name, Point, Points, RedisTap,
-        redis_polling::{self as stage, Lock, Stage},
+        redis_polling::{self, Lock, Stage},
     },
 };
 use redis::RedisResult;
@@ -43,7 +43,7 @@ pub const WORK_TIME: Duration = Duration::from_secs(5);
 /// Dropping it gives the lock back in the background.
 pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Option<LockState>, Error> {
     let lock = Lock::new(ctx, job, KEY, LEASE, Demo1);
-    let held = stage::lock(ctx, job, lock).await?;
+    let held = redis_polling::lock(ctx, job, lock).await?;
     job.enter_and_stay().await;
     job.at(Point::Worked).await;
     job.leave();

@@ -23,7 +23,7 @@ use crate::{
     error::Error,
     section::{
         Job, LockState, Name, Point, Points, RedisTap,
-        redis_polling::{self as stage, Lock, Stage},
+        redis_polling::{self, Lock, Stage},
     },
 };
 use parking_lot::Mutex;
@@ -81,7 +81,7 @@ pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Er
         "lock start key={},value={}",
         lock.key, lock.owner
     ));
-    let held = stage::lock(ctx, job, lock).await?;
+    let held = redis_polling::lock(ctx, job, lock).await?;
     job.at(Point::Locked).await;
     job.enter_and_stay().await;
     job.at(Point::Worked).await;

@@ -21,7 +21,7 @@ use std::{collections::HashMap, sync::OnceLock, time::Duration};
 /// Upper bounds in seconds, each about four times the one before; beyond 60 nothing waits or holds.
 const BUCKETS: [f64; 8] = [0.001, 0.004, 0.015, 0.06, 0.25, 1.0, 10.0, 60.0];
 
-/// A request's head has been answered; what follows is the body, as of events.
+/// Counts a request when the head of its answer is sent: a stream of events may go on for hours.
 const HTTP_REQUESTS: &str = "oversell_http_requests_total";
 
 /// The kinds of `oversell_errors_total`, in the order of [`kind`].

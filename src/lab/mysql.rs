@@ -152,7 +152,7 @@ const BOOTSTRAP_TIMEOUT: Duration = Duration::from_secs(60);
 /// Short beside a bootstrap of seconds.
 const BOOTSTRAP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-const PROVIDER: &str = "/usr/lib/galera/libgalera_smm.so";
+const GALERA_LIBRARY: &str = "/usr/lib/galera/libgalera_smm.so";
 
 /// The name of the node at `index`: `mysql`, `mysql-2` …
 pub(super) fn name(index: usize) -> String {
@@ -197,7 +197,7 @@ impl Galera {
         } = self.peers[self.index];
         let mut options = vec![
             "--wsrep-on=ON".to_owned(),
-            format!("--wsrep-provider={PROVIDER}"),
+            format!("--wsrep-provider={GALERA_LIBRARY}"),
             format!("--wsrep-cluster-address=gcomm://{}", all.join(",")),
             "--wsrep-node-address=127.0.0.1".to_owned(),
             // The clients' address: nodes list each other by it.
@@ -319,7 +319,7 @@ pub(super) const REQUIREMENTS: [Requirement; 2] =
 pub(super) const MARIADB: &str = "mariadbd";
 
 pub(super) const GALERA_REQUIREMENTS: [Requirement; 2] =
-    [(PROVIDER, "galera-4"), ("rsync", "rsync")];
+    [(GALERA_LIBRARY, "galera-4"), ("rsync", "rsync")];
 
 /// The pid file of the server at this port, and the Galera state of a node.
 async fn node_state(port: u16) -> sqlx::Result<(String, Option<String>)> {

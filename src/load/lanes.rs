@@ -104,7 +104,7 @@ pub(super) fn drawn(mut all: Vec<Lane>) -> Option<Lanes> {
     all.sort_unstable_by_key(|lane| (lane.entered_us, lane.left_us));
     let of = all.len();
     if of > MAX_DRAWN {
-        let begin = crowded(&all)
+        let begin = busiest_lane(&all)
             .saturating_sub(MAX_DRAWN / 2)
             .min(of - MAX_DRAWN);
         all = all.drain(begin..begin + MAX_DRAWN).collect();
@@ -120,9 +120,9 @@ pub(super) fn drawn(mut all: Vec<Lane>) -> Option<Lanes> {
     Some(Lanes { of, drawn: all })
 }
 
-/// Which one, of these in order of their entry, met the most others inside, the first of them; where nobody met another, the
-/// middle one.
-fn crowded(all: &[Lane]) -> usize {
+/// The index of the first lane that met the most others inside; of the middle one if none met another. They are in order of
+/// their entry.
+fn busiest_lane(all: &[Lane]) -> usize {
     let (mut inside, mut most, mut place) = (Vec::<u64>::new(), 1, all.len() / 2);
     for (n, lane) in all.iter().enumerate() {
         inside.retain(|left| *left > lane.entered_us);

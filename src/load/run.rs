@@ -207,7 +207,7 @@ async fn send(
 async fn send_snapshots(seen: Arc<LoadProgress>, planned: u64, progress: &watch::Sender<Snapshot>) {
     let mut ticks = tokio::time::interval(SNAPSHOT_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut pace = Pace::default();
+    let mut pace = LastSecond::default();
     loop {
         ticks.tick().await;
         let snapshot = Snapshot::of(&seen.all(), planned, seen.elapsed());
@@ -227,11 +227,11 @@ async fn send_snapshots(seen: Arc<LoadProgress>, planned: u64, progress: &watch:
     }
 }
 
-/// OutcomeCounts the answers of the last second, from the number of answers at each snapshot.
+/// Counts the answers of the last second, from the number of answers at each snapshot.
 #[derive(Debug, Default)]
-struct Pace(VecDeque<(Duration, u64)>);
+struct LastSecond(VecDeque<(Duration, u64)>);
 
-impl Pace {
+impl LastSecond {
     fn at(&mut self, now: Duration, samples: u64) -> u64 {
         self.0.push_back((now, samples));
         while self
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn the_pace_is_that_of_the_last_second_and_not_the_average() {
-        let mut pace = Pace::default();
+        let mut pace = LastSecond::default();
         let seen = [
             (0, 0),
             (200, 40),

@@ -342,7 +342,7 @@ async fn a_rate_that_the_target_does_not_keep_is_said_to_be_behind() {
 }
 
 #[tokio::test]
-async fn an_instance_that_answered_in_the_warm_up_counts() {
+async fn an_instance_is_listed_that_sold_in_the_warm_up_alone() {
     let fake = Fake::open(Some((Fault::Stalls, 5))).await;
     let timed = Timed {
         warm_up: STALL / 4,

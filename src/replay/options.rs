@@ -73,7 +73,7 @@ impl Pace {
 pub enum NextMove {
     /// The next step of the race.
     #[serde(skip)]
-    All,
+    Step,
     A,
     B,
     C,

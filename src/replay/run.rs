@@ -271,7 +271,7 @@ impl Script {
                     play.fail_over().await?;
                     continue;
                 }
-                NextMove::All | NextMove::Clock | NextMove::FailOver => continue,
+                NextMove::Step | NextMove::Clock | NextMove::FailOver => continue,
                 NextMove::A => 'A',
                 NextMove::B => 'B',
                 NextMove::C => 'C',
@@ -418,11 +418,11 @@ fn record_end(
         (ActorEvent::Failed { kind, .. }, ExpectedEnd::Failed(expected_kind)) => {
             kind == expected_kind
         }
-        (ActorEvent::Failed { .. }, ExpectedEnd::Refused) => true,
+        (ActorEvent::Failed { .. }, ExpectedEnd::AnyFailure) => true,
         _ => false,
     };
     if !as_expected {
-        let why = format!("{} is not {expected:?}, but {end:?}", role.letter);
+        let why = format!("{} ended as {end:?}, expected {expected:?}", role.letter);
         return Err(Error::replay(why));
     }
     play.actor_ends.push(end);

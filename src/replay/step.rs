@@ -108,7 +108,7 @@ pub enum ExpectedEnd {
     /// It succeeded, and its unlock found the lock's state to be this.
     Unlocked(LockState),
     /// It failed, for whatever reason.
-    Refused,
+    AnyFailure,
     /// It failed for this reason: a kind of [`ActorEvent::Failed`](super::ActorEvent::Failed).
     Failed(&'static str),
 }
@@ -151,7 +151,7 @@ impl Role {
         /// Fails for this reason: a kind of [`ActorEvent::Failed`](super::ActorEvent::Failed).
         fails_as(kind: &'static str) = RoleStep::Finish(ExpectedEnd::Failed(kind));
         /// Fails, for whatever reason.
-        fails() = RoleStep::Finish(ExpectedEnd::Refused);
+        fails() = RoleStep::Finish(ExpectedEnd::AnyFailure);
         /// Dies.
         dies() = RoleStep::Die;
         /// Its client hangs up.

@@ -28,7 +28,7 @@ pub struct Request {
     pub wait: Duration,
     /// The requested lease, instead of the strategy's own.
     pub lease: Option<Duration>,
-    /// The name of the person who asks, for consoles, timelines and answers.
+    /// The name to show for the person who asks, on consoles, timelines and answers.
     pub who: Option<String>,
 }
 
@@ -39,7 +39,7 @@ pub struct Job {
     /// Its observers and timestamps.
     pub observation: Observation,
     owner: OnceLock<Owner>,
-    /// Who asks, if it is known.
+    /// The visitor's id, for their own lock; empty without one.
     visitor: Arc<str>,
 }
 

@@ -120,7 +120,7 @@ async fn attempt<S: Stage>(
     let mut redis = RedisTap::new(S::client(&ctx).connection(), &points);
     let held = Backstop::new(
         &ctx,
-        unlocked(redis.clone(), Arc::clone(&lock), points.clone()),
+        unlock(redis.clone(), Arc::clone(&lock), points.clone()),
     );
     let tried = S::try_lock(&lock, &mut redis).await;
     // An attempt without an answer may have acquired it. Without an owner the key may belong to another.
@@ -175,7 +175,7 @@ impl LockGuard {
     }
 }
 
-async fn unlocked<S: Stage>(
+async fn unlock<S: Stage>(
     mut redis: RedisTap,
     lock: Arc<Lock<S>>,
     points: Points,

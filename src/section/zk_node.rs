@@ -57,7 +57,7 @@ async fn make(
                 };
                 let fence = Fence(stat.czxid.cast_unsigned());
                 return Ok(Some(Node {
-                    deletion: Backstop::new(&ctx, deleted(client.clone(), path.clone())),
+                    deletion: Backstop::new(&ctx, delete_node(client.clone(), path.clone())),
                     client,
                     path,
                     fence,
@@ -143,7 +143,7 @@ impl Node {
 }
 
 /// Deletes a node; what was found of the lock.
-async fn deleted(client: Client, path: String) -> Option<LockState> {
+async fn delete_node(client: Client, path: String) -> Option<LockState> {
     let tries = AtomicU32::new(0);
     let deleted = insist(|| {
         tries.fetch_add(1, Ordering::Relaxed);

@@ -26,7 +26,7 @@ pub type Strategy = RegistryEntry<StrategySpec>;
 pub struct StrategySpec {
     /// The place in the course: `1.7.1`, or `[002]` for a companion text.
     pub chapter: &'static str,
-    /// Whether it is a better way than the course's, listed after the strategy that it improves.
+    /// Where it stands in the course. In JSON: whether it is beyond the course, listed after the strategy that it improves.
     #[serde(rename = "beyond")]
     #[schema(value_type = bool)]
     pub rank: Rank,

@@ -242,11 +242,7 @@ async fn follow(
     Ok(done)
 }
 
-async fn run_line(
-    peer: &Peer,
-    line: &ScriptLine,
-    run: &str,
-) -> Result<LineResult, NoVerdict> {
+async fn run_line(peer: &Peer, line: &ScriptLine, run: &str) -> Result<LineResult, NoVerdict> {
     let begun = Instant::now();
     loop {
         let printed = carry_out_line(peer, line, run).await?;
@@ -262,11 +258,7 @@ async fn run_line(
     }
 }
 
-async fn carry_out_line(
-    peer: &Peer,
-    line: &ScriptLine,
-    run: &str,
-) -> Result<String, NoVerdict> {
+async fn carry_out_line(peer: &Peer, line: &ScriptLine, run: &str) -> Result<String, NoVerdict> {
     let signal = async |name: &str| {
         let pid = peer.id().unwrap_or_default().to_string();
         let sent = Command::new("kill").args([name, &pid]).status().await;

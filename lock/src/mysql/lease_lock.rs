@@ -274,7 +274,7 @@ impl Share for RowShare {
     async fn renew_until_lost(&self, sure_until: &SureUntil) {
         tokio::select! {
             () = self.hold.lost.cancelled() => {}
-            () = self.lease.renewed(self.leased, sure_until, None, || self.write(Some(self.lease), REPLY_TIMEOUT)) => {}
+            () = self.lease.renew_until_gone(self.leased, sure_until, None, || self.write(Some(self.lease), REPLY_TIMEOUT)) => {}
         }
     }
 

@@ -73,7 +73,7 @@ impl AcquireRequest {
 
     /// A guard of the owner's existing hold, or of a new hold that `first_hold` takes. `first_hold` gets the owner's
     /// live hold of the other kind (read or write), if there is one; `shared`: this is a reader's request.
-    pub(super) async fn guard<C: Claim, F>(
+    pub(super) async fn acquire<C: Claim, F>(
         &self,
         name: &str,
         held: &Reentry<Hold<C>>,
@@ -99,7 +99,7 @@ impl AcquireRequest {
                 let rule = "its owner holds it without a token, and cannot have one before it has given it back";
                 return Err(LockError::invalid(name, rule));
             }
-            if let Some(guard) = hold.again(self.lease).await? {
+            if let Some(guard) = hold.reenter(self.lease).await? {
                 return Ok(guard);
             }
         }
@@ -258,23 +258,23 @@ where
 }
 
 /// Runs a repeatable command in the background until Redis has carried it out or refused it for good, for
-/// [`UNDO_LIMIT`] or the `lease`, whichever is longer. If it finds nothing, it is repeated for `late`: what it undoes
-/// may still be on its way over an abandoned connection. `then` is dropped after the first try, so that the waiters
+/// [`UNDO_LIMIT`] or the `lease`, whichever is longer. If it finds nothing, it is repeated for `may_arrive_within`: what it undoes
+/// may still be on its way over an abandoned connection. `after_first_try` is dropped after the first try, so that the waiters
 /// behind it find out for themselves.
 pub(super) fn undo<F>(
     client: &RedisClient,
     lease: Duration,
-    late: Duration,
-    then: impl Send + 'static,
+    may_arrive_within: Duration,
+    after_first_try: impl Send + 'static,
     command: impl Fn() -> F + Send + 'static,
 ) where
     F: Future<Output = Result<bool, Failure>> + Send,
 {
     client.spawn(async move {
-        let (ends, mut pause, mut then) = (
+        let (ends, mut pause, mut after_first_try) = (
             Instant::now() + lease.max(UNDO_LIMIT),
             FIRST_RETRY_PAUSE,
-            Some(then),
+            Some(after_first_try),
         );
         let mut found_nothing = None;
         loop {
@@ -282,14 +282,14 @@ pub(super) fn undo<F>(
             let now = Instant::now();
             match answer {
                 Ok(true) => return,
-                Ok(false) if now >= *found_nothing.get_or_insert(now) + late => return,
+                Ok(false) if now >= *found_nothing.get_or_insert(now) + may_arrive_within => return,
                 Err(failure) if !failure.retryable || now >= ends => {
-                    tracing::warn!(error = %failure.error, "what a command took is not given back");
+                    tracing::warn!(error = %failure.error, "undoing a command has failed: what it took stays until its lease ends");
                     return;
                 }
                 Ok(false) | Err(_) => {}
             }
-            then.take();
+            after_first_try.take();
             sleep(pause).await;
             pause = (pause * 2).min(MAX_RETRY_PAUSE);
         }

@@ -189,7 +189,7 @@ impl Lock for RedisFairLock {
         let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
         let first = |_| self.first(wait, request.until);
         request
-            .guard(&self.name, &self.client.owned(), false, first)
+            .acquire(&self.name, &self.client.owned(), false, first)
             .await
     }
 }

@@ -147,7 +147,7 @@ impl<C: Claim> Hold<C> {
                 self.leased = sent;
                 return Ok(self);
             }
-            Ok(true) => late("as many replicas had the lock"),
+            Ok(true) => lease_ended_before("as many replicas had the lock"),
             Err(error) => error,
         };
         if let Some(turn) = &self.state.get_mut().turn {
@@ -166,7 +166,7 @@ impl<C: Claim> Hold<C> {
 
     /// One more guard; `None` if the hold is lost. A hold that may have ended is not renewed: that would keep everybody
     /// out, its owner included.
-    pub(super) async fn again(self: Arc<Self>, lease: Lease) -> Result<Option<Guard>, LockError> {
+    pub(super) async fn reenter(self: Arc<Self>, lease: Lease) -> Result<Option<Guard>, LockError> {
         if !self.join() {
             return Ok(None);
         }
@@ -175,7 +175,7 @@ impl<C: Claim> Hold<C> {
             return Ok(None);
         }
         if lease.is_over(sent) {
-            return Err(late("it was renewed"));
+            return Err(lease_ended_before("it was renewed"));
         }
         reentry.0 = None;
         Ok(Some(self.guard_for(lease, sent)))
@@ -261,7 +261,7 @@ impl<C: Claim> Hold<C> {
 }
 
 /// The error for a guard that would be lost already.
-fn late(what: &str) -> LockError {
+fn lease_ended_before(what: &str) -> LockError {
     LockError::unavailable(
         SERVER,
         format!("its lease ended before {what}: it is given back"),
@@ -296,7 +296,7 @@ impl<C: Claim> Share for LeaseShare<C> {
         let renew = || self.hold.renew(self.lease);
         tokio::select! {
             () = self.hold.revoked.cancelled() => {}
-            () = self.lease.renewed(self.leased, sure_until, Some(disconnects), renew) => {}
+            () = self.lease.renew_until_gone(self.leased, sure_until, Some(disconnects), renew) => {}
         }
     }
 

@@ -308,7 +308,7 @@ impl Handle {
             ..AcquireRequest::new(name, self.owner, self.terms.lease, wait)?
         };
         request
-            .guard(name, &self.client.owned(), false, |_| {
+            .acquire(name, &self.client.owned(), false, |_| {
                 self.first(request.until)
             })
             .await

@@ -290,7 +290,7 @@ impl Half {
                 .await
         };
         request
-            .guard(name, &client.owned(), self.side == Side::Read, first)
+            .acquire(name, &client.owned(), self.side == Side::Read, first)
             .await
     }
 

@@ -261,7 +261,7 @@ impl Lock for Redlock {
         let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
         let first = |_| self.first(object, &request);
         request
-            .guard(&self.name, &home.client.owned(), false, first)
+            .acquire(&self.name, &home.client.owned(), false, first)
             .await
     }
 }
@@ -281,7 +281,7 @@ impl RedlockNode {
     /// `acquire.lua`, in a task of its own; the answer can be awaited more than once.
     fn ask(&self, id: Owner, lease: Lease) -> Shared<BoxFuture<'static, Answer>> {
         let node = self.clone();
-        let asked = self.answer(lease, async move {
+        let asked = self.run_in_background(lease, async move {
             let mut script = scripts::ACQUIRE.key(&node.key);
             let taken = node
                 .client
@@ -295,7 +295,7 @@ impl RedlockNode {
     /// `renew.lua`, as an answer.
     fn renew(&self, id: Owner, lease: Lease) -> impl Future<Output = Answer> + Send + use<> {
         let node = self.clone();
-        self.answer(lease, async move {
+        self.run_in_background(lease, async move {
             let lease = on_nodes(lease);
             node.client.renew(&node.key, lease, id).await
         })
@@ -304,7 +304,7 @@ impl RedlockNode {
     /// `force_unlock.lua`, as an answer: whether it was held.
     fn force_unlock(&self, lease: Lease) -> impl Future<Output = Answer> + Send + use<> {
         let node = self.clone();
-        self.answer(lease, async move {
+        self.run_in_background(lease, async move {
             let mut script = node.client.script(&scripts::FORCE_UNLOCK).key(&node.key);
             node.client.run(script.key(&node.channel).arg("0")).await
         })
@@ -352,7 +352,11 @@ impl RedlockNode {
     }
 
     /// Runs a command in the background, within the node timeout.
-    fn answer<C>(&self, lease: Lease, command: C) -> impl Future<Output = Answer> + Send + use<C>
+    fn run_in_background<C>(
+        &self,
+        lease: Lease,
+        command: C,
+    ) -> impl Future<Output = Answer> + Send + use<C>
     where
         C: Future<Output = Result<bool, Failure>> + Send + 'static,
     {

@@ -21,7 +21,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
         path: "/test/fair",
         object: LOCK,
         summary: "Queues at the fair lock, and says as which number it came and got in.",
-        done: "It was inside, and has left",
+        done: "It held the fair lock, and has released it",
         example: "来到 fairLock #2\n拿到 fairLock #2\n释放 fairLock #2\n",
         may_be_lost: true,
         wait: None,

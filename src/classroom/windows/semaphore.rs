@@ -21,7 +21,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
         path: "/test/semaphore",
         object: SEMAPHORE,
         summary: "Three are inside at once, each for five seconds.",
-        done: "It was inside, and has left",
+        done: "It held a permit, and has released it",
         example: "测试信号量",
         may_be_lost: false,
         wait: None,

@@ -56,7 +56,7 @@ pub(super) const RACE: Race = Race {
         steps: &[
             say(
                 "A 拿到用户锁，再要库存锁：等 B",
-                "A has the lock of a user, and takes that of the stock: it waits for B",
+                "A has the lock of a user, and asks for that of the stock, which B has",
             ),
             A.acting(BOTH).will_stop_at(Point::Read),
             QueueHas(1),

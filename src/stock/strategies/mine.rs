@@ -6,7 +6,7 @@ use crate::{
     own_lock::{Scripts, run_script},
     section::{
         Points, RedisTap, redis_key,
-        redis_polling::{self as stage, Lock, Stage},
+        redis_polling::{self, Lock, Stage},
     },
 };
 use oversell_lock::redis::RedisClient;
@@ -69,19 +69,19 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         };
         Lock::new(ctx, job, "lock:mine", job.lease(ctx), mine)
     };
-    let held = stage::lock(ctx, job, lock()).await?;
+    let held = redis_polling::lock(ctx, job, lock()).await?;
     let watchdog = (!scripts.renew.trim().is_empty()).then(|| {
         let points = job.observation.points().clone();
         let renewed = redis_watchdog::renew(ctx.clone(), lock(), points);
         AbortOnDropHandle::new(tokio::spawn(renewed))
     });
     let section = async {
-        let outcome = stage::read_then_write(ctx, job).await;
+        let outcome = redis_polling::read_then_write(ctx, job).await;
         // Before the unlock, so that no renewal outlives the lock.
         drop(watchdog);
         outcome
     };
-    stage::under(held, section).await
+    redis_polling::under(held, section).await
 }
 
 /// The scripts of the course's own locks, each with its section.

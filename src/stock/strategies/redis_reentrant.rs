@@ -2,7 +2,7 @@
 
 use crate::section::{
     FixedLease, Points, RedisTap,
-    redis_polling::{self as stage, Lock, Stage},
+    redis_polling::{self, Lock, Stage},
 };
 use crate::stock::prelude::*;
 use redis::{RedisResult, Script};
@@ -26,13 +26,15 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let held = stage::lock(ctx, job, Reentrant::lock(ctx, job, "lock:redis-reentrant")).await?;
-    stage::under(held, again(ctx, job)).await
+    let held =
+        redis_polling::lock(ctx, job, Reentrant::lock(ctx, job, "lock:redis-reentrant")).await?;
+    redis_polling::under(held, again(ctx, job)).await
 }
 
 async fn again(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let held = stage::lock(ctx, job, Reentrant::lock(ctx, job, "lock:redis-reentrant")).await?;
-    stage::under(held, stage::read_then_write(ctx, job)).await
+    let held =
+        redis_polling::lock(ctx, job, Reentrant::lock(ctx, job, "lock:redis-reentrant")).await?;
+    redis_polling::under(held, redis_polling::read_then_write(ctx, job)).await
 }
 
 pub(crate) struct Reentrant;

@@ -2,7 +2,7 @@
 
 use crate::section::{
     Points, RedisTap,
-    redis_polling::{self as stage, Lock, Stage},
+    redis_polling::{self, Lock, Stage},
 };
 use crate::stock::prelude::*;
 use redis::RedisResult;
@@ -19,9 +19,9 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let lock = Lock::new(ctx, job, "lock:redis-setnx", stage::LEASE, Setnx);
-    let held = stage::lock(ctx, job, lock).await?;
-    stage::under(held, stage::read_then_write(ctx, job)).await
+    let lock = Lock::new(ctx, job, "lock:redis-setnx", redis_polling::LEASE, Setnx);
+    let held = redis_polling::lock(ctx, job, lock).await?;
+    redis_polling::under(held, redis_polling::read_then_write(ctx, job)).await
 }
 
 struct Setnx;

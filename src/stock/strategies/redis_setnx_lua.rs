@@ -2,7 +2,7 @@
 
 use crate::section::{
     FixedLease, Points, RedisTap,
-    redis_polling::{self as stage, Lock, Stage},
+    redis_polling::{self, Lock, Stage},
 };
 use crate::stock::prelude::*;
 use redis::{RedisResult, Script};
@@ -23,15 +23,15 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let held = stage::lock(ctx, job, DeleteByScript::lock(ctx, job)).await?;
-    stage::under(held, stage::read_then_write(ctx, job)).await
+    let held = redis_polling::lock(ctx, job, DeleteByScript::lock(ctx, job)).await?;
+    redis_polling::under(held, redis_polling::read_then_write(ctx, job)).await
 }
 
 pub(crate) struct DeleteByScript;
 
 impl DeleteByScript {
     pub(crate) fn lock(ctx: &Ctx, job: &Job) -> Lock<Self> {
-        Lock::new(ctx, job, "lock:redis-setnx-lua", stage::LEASE, Self)
+        Lock::new(ctx, job, "lock:redis-setnx-lua", redis_polling::LEASE, Self)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::section::{
     FixedLease, Points, RedisTap,
-    redis_polling::{self as stage, Lock, Stage},
+    redis_polling::{self, Lock, Stage},
 };
 use crate::stock::prelude::*;
 use redis::RedisResult;
@@ -19,9 +19,9 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let lock = Lock::new(ctx, job, "lock:redis-setnx-ttl", stage::LEASE, Ttl);
-    let held = stage::lock(ctx, job, lock).await?;
-    stage::under(held, stage::read_then_write(ctx, job)).await
+    let lock = Lock::new(ctx, job, "lock:redis-setnx-ttl", redis_polling::LEASE, Ttl);
+    let held = redis_polling::lock(ctx, job, lock).await?;
+    redis_polling::under(held, redis_polling::read_then_write(ctx, job)).await
 }
 
 struct Ttl;

@@ -3,7 +3,7 @@
 use super::redis_reentrant::Reentrant;
 use crate::section::{
     Points, RedisTap,
-    redis_polling::{self as stage, Lock, Stage},
+    redis_polling::{self, Lock, Stage},
 };
 use crate::stock::prelude::*;
 use redis::{RedisResult, Script};
@@ -25,19 +25,19 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = || Reentrant::lock(ctx, job, "lock:redis-watchdog");
-    let held = stage::lock(ctx, job, lock()).await?;
+    let held = redis_polling::lock(ctx, job, lock()).await?;
     let watchdog = AbortOnDropHandle::new(tokio::spawn(renew(
         ctx.clone(),
         lock(),
         job.observation.points().clone(),
     )));
     let section = async {
-        let outcome = stage::read_then_write(ctx, job).await;
+        let outcome = redis_polling::read_then_write(ctx, job).await;
         // Before the unlock, so that no renewal outlives the lock.
         drop(watchdog);
         outcome
     };
-    stage::under(held, section).await
+    redis_polling::under(held, section).await
 }
 
 /// A lock whose lease is renewed.

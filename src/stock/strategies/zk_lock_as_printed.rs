@@ -1,7 +1,7 @@
 #![doc = include_str!("zk_lock_as_printed.md")]
 
 use super::{none, zk_sequential_as_printed::pre_node};
-use crate::section::zk_node::{self as stage, Node};
+use crate::section::zk_node::{self, Node};
 use crate::stock::prelude::*;
 use tokio::time::timeout;
 
@@ -19,12 +19,12 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path("/distributed/zk-lock-as-printed") + "/lock-";
     let node = lock(ctx, job, &path).await?;
-    stage::under(node, |fence| none::read_then_write(ctx, job, fence)).await
+    zk_node::under(node, |fence| none::read_then_write(ctx, job, fence)).await
 }
 
 /// Constructor and `lock()`: the node with which it believes to have the lock.
 pub(super) async fn lock(ctx: &Ctx, job: &Job, path: &str) -> Result<Node, Error> {
-    let node = stage::enqueue(ctx, job, path).await?;
+    let node = zk_node::enqueue(ctx, job, path).await?;
     let Some(pre_node) = pre_node(&node).await? else {
         return Ok(node);
     };

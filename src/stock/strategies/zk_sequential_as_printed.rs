@@ -1,7 +1,7 @@
 #![doc = include_str!("zk_sequential_as_printed.md")]
 
 use super::none;
-use crate::section::zk_node::{self as stage, Node};
+use crate::section::zk_node::{self, Node};
 use crate::stock::prelude::*;
 
 /// The mean time between a waiter's looks.
@@ -20,11 +20,11 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path("/distributed/zk-sequential-as-printed") + "/lock-";
-    let node = stage::enqueue(ctx, job, &path).await?;
+    let node = zk_node::enqueue(ctx, job, &path).await?;
     while pre_node(&node).await?.is_some() {
         poll::pause(job, POLL_INTERVAL, || format!("lock {path}")).await?;
     }
-    stage::under(node, |fence| none::read_then_write(ctx, job, fence)).await
+    zk_node::under(node, |fence| none::read_then_write(ctx, job, fence)).await
 }
 
 /// `getPreNode`: the greatest number below its own that is greater than 0.

@@ -70,7 +70,7 @@ impl Handle {
         let slot_kept = slot_of(&slot);
         let (same, other) = slot.of(recipe.shared);
         if let Some(hold) = same.upgrade() {
-            hold.again(zk, path, wait).await?;
+            hold.reenter(zk, path, wait).await?;
             return Ok(hold);
         }
         if !recipe.shared && other.strong_count() > 0 {
@@ -83,7 +83,7 @@ impl Handle {
                     .await?
                     .map_err(|error| ended(error, path))?;
                 // Only now is it certain that no other writer came in between.
-                writer.again(zk, path, wait).await?;
+                writer.reenter(zk, path, wait).await?;
                 // The new node's zxid is above those of the writers that wait behind it.
                 let fence = writer.fence;
                 NodeHold::of(FencedNode { node, fence }, Some(slot_kept))
@@ -209,7 +209,7 @@ impl NodeHold {
     ///
     /// [`LockError::Lost`] if it is not, or the session is in doubt: the owner must first release what it lost.
     /// [`LockError::Unavailable`].
-    async fn again(&self, zk: &ZkClient, name: &str, wait: Wait) -> Result<(), LockError> {
+    async fn reenter(&self, zk: &ZkClient, name: &str, wait: Wait) -> Result<(), LockError> {
         let path = self.node.path();
         let there = async {
             if self.sure_until.is_over() {

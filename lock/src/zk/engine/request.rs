@@ -2,7 +2,7 @@
 //!
 //! If an answer is lost with its connection, a read is repeated ([`ask`]). A change is not ([`once`]): it may have been
 //! made, another may have followed it, and a second one would undo that or be counted twice. The caller learns that the
-//! result is unknown, and must not repeat it blindly.
+//! result is outcome_unknown, and must not repeat it blindly.
 //!
 //! Next to read: `../barrier.rs`.
 
@@ -59,7 +59,7 @@ pub(in crate::zk) async fn catch_up(zk: &ZkClient, path: &str) -> Result<(), Loc
 ///
 /// # Errors
 ///
-/// [`LockError::Unavailable`] if there is no connection; and if there is no answer, when the result is unknown. Any
+/// [`LockError::Unavailable`] if there is no connection; and if there is no answer, when the result is outcome_unknown. Any
 /// other refusal has changed nothing.
 ///
 /// # Cancel safety
@@ -78,13 +78,13 @@ where
     let wait = Wait::new(Duration::ZERO);
     let session = zk.connected(wait.end + zk.timeout()).await?;
     match zk.answered(wait, request(session)).await {
-        Err(error) => Err(unknown(error)),
-        Ok(Err(error)) if over(&error) || unanswered(&error) => Err(unknown(error)),
+        Err(error) => Err(outcome_unknown(error)),
+        Ok(Err(error)) if over(&error) || unanswered(&error) => Err(outcome_unknown(error)),
         Ok(answer) => unless(refusals, answer).map_err(failed),
     }
 }
 
-fn unknown(reason: impl ToString) -> LockError {
+fn outcome_unknown(reason: impl ToString) -> LockError {
     unavailable(format!(
         "{}; whether the change was made is not known",
         reason.to_string()

@@ -273,7 +273,7 @@ impl Supervisor {
                 Ok(session) => {
                     pause = FIRST_PAUSE;
                     *last = Some(session.clone());
-                    tracing::info!(session = %session.session_id(), timeout = ?session.session_timeout(), "zookeeper session");
+                    tracing::info!(session = %session.session_id(), timeout = ?session.session_timeout(), "zookeeper session opened");
                     tokio::select! {
                         () = self.follow(&session) => {}
                         () = session.beat() => {}

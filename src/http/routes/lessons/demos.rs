@@ -131,7 +131,7 @@ async fn demo2(
 #[utoipa::path(get, path = "/demo3", tag = "course", params(DemoTerms),
     responses((status = 200, description = "The work is done",
         content((String = "text/plain", example = "demo3"), (LessonBody = "application/json"))),
-        (status = 409, description = "Another has the lock, and this request does not wait; or it was lost")))]
+        (status = 409, description = "The lock is taken and the request does not wait, or the lock was lost during the work")))]
 async fn demo3(
     State(app): State<AppState>,
     Extension(job): Extension<Arc<Job>>,
@@ -145,7 +145,7 @@ async fn demo3(
 #[utoipa::path(get, path = "/demo4", tag = "course", params(Demo4Terms),
     responses((status = 200, description = "The work is done",
         content((String = "text/plain", example = "demo4"), (LessonBody = "application/json"))),
-        (status = 409, description = "Another has the lock, and this request does not wait; or it was lost")))]
+        (status = 409, description = "The lock is taken and the request does not wait, or the lock was lost during the work")))]
 async fn demo4(
     State(app): State<AppState>,
     Extension(job): Extension<Arc<Job>>,

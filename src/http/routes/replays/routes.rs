@@ -341,7 +341,7 @@ pub(in crate::http) async fn step(
 ) -> Result<StatusCode, Error> {
     let replay = replays.find_own(&id, &visitor)?;
     check_permission(replay.is_exclusive, admin)?;
-    replay.step(NextMove::All);
+    replay.step(NextMove::Step);
     Ok(StatusCode::NO_CONTENT)
 }
 
