@@ -3,11 +3,22 @@
 //!
 //! Next to read: `table_lock.rs`.
 
+use super::pool::is_one_of;
+use crate::Owner;
 use sqlx::{Connection, Executor, MySqlConnection, mysql::MySqlConnectOptions};
 use std::{future::Future, io, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
 const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// MySQL cannot read the first while any statement on the server has a character of four bytes, an emoji for example.
+/// MariaDB can, and may not have the second.
+const CONNECTION_TABLES: [&str; 2] = [
+    "information_schema.PROCESSLIST",
+    "performance_schema.processlist",
+];
+/// MySQL's error for such a character.
+const CANNOT_CONVERT: u16 = 3854;
 
 /// A connection's number and its client's address: after a restart of the server the number may be another's.
 #[derive(Debug, Clone)]
@@ -34,20 +45,56 @@ impl ConnectionId {
         in_time(connection.close()).await
     }
 
+    /// Whether the server has a row of this name and of another owner, committed or not; one whose deletion is not
+    /// committed counts too.
+    pub(super) async fn row_of_another(
+        &self,
+        name: &str,
+        owner: Owner,
+    ) -> Result<bool, sqlx::Error> {
+        const COUNT: &str =
+            "SELECT COUNT(*) FROM tb_lock WHERE lock_name = ? AND NOT (owner <=> ?)";
+        let mut connection = self.connect().await?;
+        let mut rows = 0;
+        for level in ["READ UNCOMMITTED", "READ COMMITTED"] {
+            let set = format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}");
+            in_time(connection.execute(set.as_str())).await?;
+            let count = sqlx::query_scalar::<_, i64>(COUNT);
+            let count = count.bind(name).bind(owner.to_string());
+            rows += in_time(count.fetch_one(&mut connection)).await?;
+        }
+        in_time(connection.close()).await?;
+        Ok(rows > 0)
+    }
+
     async fn connect(&self) -> Result<MySqlConnection, sqlx::Error> {
         in_time(MySqlConnection::connect_with(&self.server)).await
     }
 
     async fn is_there(&self, connection: &mut MySqlConnection) -> Result<bool, sqlx::Error> {
-        const THERE: &str =
-            "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = ? AND HOST = ?";
-        let there: i64 = sqlx::query_scalar(THERE)
-            .bind(self.id)
-            .bind(&*self.host)
-            .fetch_one(connection)
-            .await?;
-        Ok(there > 0)
+        let there = number_and_host(connection, Some(self.id)).await?;
+        Ok(there.is_some_and(|(_, host)| *host == *self.host))
     }
+}
+
+/// The number of a connection and its client's address; `None`: of this one.
+pub(super) async fn number_and_host(
+    connection: &mut MySqlConnection,
+    id: Option<i64>,
+) -> Result<Option<(i64, String)>, sqlx::Error> {
+    let mut found = Ok(None);
+    for table in CONNECTION_TABLES {
+        let select = format!(
+            "SELECT CAST(ID AS SIGNED), HOST FROM {table} WHERE ID = COALESCE(?, CONNECTION_ID())"
+        );
+        let select = sqlx::query_as(&select).bind(id);
+        found = select.fetch_optional(&mut *connection).await;
+        match &found {
+            Err(sqlx::Error::Database(error)) if is_one_of(&**error, &[CANNOT_CONVERT]) => {}
+            _ => break,
+        }
+    }
+    found
 }
 
 /// Fails with a timeout if there is no answer in time.

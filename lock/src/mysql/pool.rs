@@ -7,7 +7,7 @@
 //!
 //! Next to read: `connection_id.rs`.
 
-use super::connection_id::ConnectionId;
+use super::connection_id::{ConnectionId, number_and_host};
 use crate::{LockError, Owner, Process, deadline, left, local::ByType, tasks::Tasks};
 use deadpool::managed::{self, Metrics, Object, Pool, PoolError, RecycleResult, Timeouts};
 use futures::future::BoxFuture;
@@ -242,9 +242,9 @@ impl Nodes {
     /// Opens a connection, with its id and its HOST: a restarted server gives the same ids again, and HOST has the client's
     /// port, so that both together name this connection.
     async fn link(&self, server: &Arc<MySqlConnectOptions>) -> Result<Link, sqlx::Error> {
-        const OWN_ID: &str = "SELECT CAST(ID AS SIGNED), HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
         let mut connection = MySqlConnection::connect_with(server).await?;
-        let (id, host): (i64, String) = sqlx::query_as(OWN_ID).fetch_one(&mut connection).await?;
+        let own = number_and_host(&mut connection, None).await?;
+        let (id, host) = own.ok_or(sqlx::Error::RowNotFound)?;
         if self.servers.len() > 1 {
             // A Galera node without its cluster refuses this, but still answers from its own tables.
             connection.execute("SELECT 1").await?;
@@ -632,7 +632,7 @@ pub fn is_cut_off(error: &sqlx::Error) -> bool {
         .is_some_and(|error| is_one_of(error, &CONNECTION_KILLED))
 }
 
-fn is_one_of(error: &dyn DatabaseError, numbers: &[u16]) -> bool {
+pub(super) fn is_one_of(error: &dyn DatabaseError, numbers: &[u16]) -> bool {
     error
         .try_downcast_ref::<MySqlDatabaseError>()
         .is_some_and(|error| numbers.contains(&error.number()))

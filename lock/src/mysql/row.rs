@@ -31,6 +31,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long an answer may take, beyond the caller's own wait.
 pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// How long an insert may wait for a row lock before it is asked whose row is in its way, and how often.
+const MAX_LOCK_WAIT: Duration = Duration::from_secs(1);
+/// How much longer than the caller's wait an answer may take before that is asked.
+const LOCK_CHECK_PAUSE: Duration = Duration::from_millis(100);
+
 /// The pauses between attempts to delete a row while the server does not answer.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
@@ -169,7 +174,7 @@ impl Contender {
                 conn => conn?,
             };
             let leased = Instant::now();
-            if let Some(row) = self.insert(conn, lease).await? {
+            if let Some(row) = self.insert(conn, lease, left()).await? {
                 return Ok((row, leased));
             }
             was_taken = true;
@@ -183,16 +188,21 @@ impl Contender {
         }
     }
 
-    /// Tries once; `None` if another's row is there.
+    /// Tries once; `None` if another's row is there, or a transaction's that has not ended after `wait`.
     ///
     /// The statement runs to its end in a task of its own: a caller that is dropped meanwhile drops the reply, and with
     /// it the row.
-    async fn insert(&self, conn: Conn, lease: Option<Lease>) -> Result<Option<Row>, LockError> {
+    async fn insert(
+        &self,
+        conn: Conn,
+        lease: Option<Lease>,
+        wait: Duration,
+    ) -> Result<Option<Row>, LockError> {
         let row = Row::gone(&self.pool, &self.name, self.pool.owner());
         let (reply, answer) = oneshot::channel();
         self.pool
             .tasks()
-            .spawn(row.insert(conn, self.caller.clone(), lease, reply));
+            .spawn(row.insert(conn, self.caller.clone(), lease, wait, reply));
         answer.await.unwrap_or_else(|_| Err(unanswered()))
     }
 
@@ -237,6 +247,7 @@ impl Row {
         mut conn: Conn,
         caller: Caller,
         lease: Option<Lease>,
+        wait: Duration,
         reply: oneshot::Sender<Result<Option<Self>, LockError>>,
     ) {
         let thread = std::thread::current().name().unwrap_or_default().to_owned();
@@ -250,7 +261,15 @@ impl Row {
             .bind(self.owner.to_string())
             .bind(lease.map(micros));
         let connection_id = conn.connection_id();
-        let answer = timeout(REPLY_TIMEOUT, insert.execute(&mut *conn)).await;
+        let answer = tokio::select! {
+            biased;
+            answer = timeout(REPLY_TIMEOUT, insert.execute(&mut *conn)) => answer,
+            () = self.waits_for_another(&connection_id, wait.min(MAX_LOCK_WAIT)) => {
+                drop(conn);
+                reply.send(Ok(None)).ok();
+                return self.undo_insert(connection_id).await;
+            }
+        };
         match self.pool.settle(conn, answer) {
             Ok(_) => {
                 self.gone.store(false, Ordering::Relaxed);
@@ -268,6 +287,21 @@ impl Row {
             Err(failure) => {
                 reply.send(Err(failure.into())).ok();
             }
+        }
+    }
+
+    /// Completes once the insert has waited so long and another's row of this name is there. Without one the server is
+    /// only slow.
+    async fn waits_for_another(&self, connection_id: &ConnectionId, wait: Duration) {
+        let mut pause = wait + LOCK_CHECK_PAUSE;
+        loop {
+            sleep(pause).await;
+            match connection_id.row_of_another(&self.name, self.owner).await {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(error) => tracing::debug!(%error, name = self.name, "a slow insert"),
+            }
+            pause = MAX_LOCK_WAIT;
         }
     }
 

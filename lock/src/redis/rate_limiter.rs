@@ -15,6 +15,9 @@ use crate::{FOR_EVER, LockError, deadline};
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
+/// The most admissions at once: each is an entry, and Redis does nothing else while it writes them.
+const MAX_AT_ONCE: u32 = 10_000;
+
 /// The answer of `rate_take.lua`.
 enum Reply {
     Admitted,
@@ -50,7 +53,8 @@ impl Reply {
 ///
 /// # Cost
 ///
-/// One entry per admission of the last interval. `acquire(1_000_000)` stops Redis for seconds. A token bucket or a fixed window
+/// One entry per admission of the last interval, and at most 10,000 at once: Redis stands still while it writes them, for about
+/// 3 ms per thousand. A token bucket or a fixed window
 /// is cheaper, but may admit twice the rate within one interval; a sliding window never does.
 ///
 /// # Format
@@ -129,18 +133,21 @@ impl RateLimiter {
         Ok(self.client.run(script.arg(rate.get()).arg(ms)).await?)
     }
 
-    /// Admits `n` at once (1 to the rate), waiting for it at most `wait`.
+    /// Admits `n` at once (1 to the rate, and to 10,000), waiting for it at most `wait`.
     ///
     /// # Errors
     ///
     /// [`LockError::Taken`] if they cannot be admitted within `wait`, as soon as that is certain.
-    /// [`LockError::Invalid`] if no rate is set, or `n` exceeds it. [`LockError::Unavailable`] if Redis is down or did
+    /// [`LockError::Invalid`] if no rate is set, or `n` exceeds it or 10,000. [`LockError::Unavailable`] if Redis is down or did
     /// not answer: they may be spent.
     ///
     /// # Cancel safety
     ///
     /// An admission may be spent; more than the rate is never admitted.
     pub async fn acquire(&self, n: NonZeroU32, wait: Duration) -> Result<(), LockError> {
+        if n.get() > MAX_AT_ONCE {
+            return Err(self.invalid("at most 10,000 at once"));
+        }
         let (started, until) = (Instant::now(), deadline(wait));
         let attempt = |head| self.clone().take(n, head, until);
         let admitted = self.object.wait(&self.client, (), wait, until, attempt);

@@ -53,11 +53,21 @@ async fn mysql_has_the_promised_settings_and_touches_no_files() {
     for (query, value) in [
         ("SELECT CAST(@@innodb_flush_log_at_trx_commit AS CHAR)", "1"),
         ("SELECT CAST(@@log_bin AS CHAR)", "OFF"),
-        ("SELECT @@tx_isolation", "REPEATABLE-READ"),
     ] {
         assert_eq!(query_text(url, query).await, value, "{query}");
     }
+    // `tx_isolation` on MariaDB, `transaction_isolation` on MySQL; MariaDB 11.1 and later have both.
+    let isolation =
+        "SHOW VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation')";
     let mut connection = MySqlConnection::connect(url).await.unwrap();
+    let levels: Vec<(String, String)> = sqlx::query_as(isolation)
+        .fetch_all(&mut connection)
+        .await
+        .unwrap();
+    assert!(!levels.is_empty());
+    for (variable, level) in levels {
+        assert_eq!(level, "REPEATABLE-READ", "{variable}");
+    }
     let target = std::env::temp_dir().join(format!("oversell-outfile-{}", std::process::id()));
     let query = format!("SELECT 1 INTO OUTFILE '{}'", target.display());
     let error = sqlx::query(&query)

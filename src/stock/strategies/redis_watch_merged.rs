@@ -6,6 +6,7 @@ use crate::{
     section::redis_key,
     stock::merged::{self, TakeMany, TakeOutcome},
 };
+use tokio::time::timeout;
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "1.8",
@@ -34,8 +35,16 @@ impl TakeMany for WatchAndSet {
         wait: Duration,
     ) -> Result<TakeOutcome, Error> {
         let key = redis_key::of(ctx, stock_id);
-        let mut conn = redis_key::watch_connection(ctx, wait).await?;
-        let before = watched(ctx, &mut *conn, &key, stock_id).await?;
+        let watched = async {
+            let mut conn = redis_key::watch_connection(ctx, wait).await?;
+            let before = watched(ctx, &mut *conn, &key, stock_id).await?;
+            Ok((conn, before))
+        };
+        // Together within the time of one answer: a server that stops answers neither.
+        let limit = wait + Duration::from_millis(ctx.config.redis.timeout_ms);
+        let watched = timeout(limit, watched).await;
+        let no_answer = |_| Err(Error::down(Server::Redis, "no answer in time"));
+        let (mut conn, before) = watched.unwrap_or_else(no_answer)?;
         let pieces = wanted.min(before);
         if pieces <= 0 {
             return Ok(TakeOutcome::SoldOut);

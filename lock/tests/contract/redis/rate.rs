@@ -101,3 +101,20 @@ async fn a_request_that_cannot_be_admitted_in_time_hears_it_at_once(redis: &Redi
     let after = limiter.acquire(ONE, FOR_EVER).await;
     after.context("after the interval")
 }
+
+/// Redis would stand still for as long as it writes an entry for each.
+#[apply(test!)]
+async fn more_than_redis_can_write_at_once_is_refused(redis: &Redis) -> Result {
+    let (most, above) = const {
+        (
+            NonZeroU32::new(10_000).unwrap(),
+            NonZeroU32::new(10_001).unwrap(),
+        )
+    };
+    let (name, process) = (name(), redis.client().await);
+    let limiter = process.rate_limiter(&name);
+    limiter.try_set_rate(NonZeroU32::MAX, SOON).await?;
+    invalid("one too many", limiter.acquire(above, SOON).await)?;
+    invalid("one too many", limiter.try_acquire(above).await)?;
+    Ok(limiter.acquire(most, SOON).await?)
+}

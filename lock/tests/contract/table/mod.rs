@@ -124,23 +124,73 @@ async fn a_name_that_is_too_long_is_refused_and_not_cut_off(table: &Table) -> Re
     pass(&pool.table_lock(&"锁".repeat(50))).await
 }
 
-/// Another transaction locks the row, so the insert waits in the server, and the contender is dropped. The server must
-/// end the insert before the transaction ends, or it would make a row that nobody deletes.
+/// A stranger's transaction has the row, so the insert waits in the server. The lock is not had when the wait is over,
+/// and the server ends the insert before the transaction ends, or it would make a row that nobody deletes.
 #[apply(test!)]
-async fn an_insert_that_is_not_answered_leaves_no_row(table: &Table) -> Result {
-    let (name, pool) = (name(), table.pool(&table.address(), 1));
+async fn a_strangers_transaction_is_waited_for_and_not_longer(table: &Table) -> Result {
+    let (name, pool) = (
+        pool::name_apart(table).await?,
+        table.pool(&table.address(), 1),
+    );
+    for lease in [None, Some(LEASE)] {
+        let acquire = async |wait| match lease {
+            None => pool.table_lock(&name).acquire(wait).await,
+            Some(lease) => {
+                pool.table_lease_lock(&name)
+                    .lease(lease)
+                    .acquire(wait)
+                    .await
+            }
+        };
+        let only = pool.conn(SOON).await?;
+        let inserts_on = only.id();
+        only.done();
+        let mut human = table.outsider().await;
+        let transaction = pool::holds_the_row(&mut human, &name).await?;
+        taken("while a transaction is open", acquire(SHORT).await)?;
+        pool::gone(table, inserts_on).await?;
+        transaction.rollback().await?;
+        acquire(SOON).await?.release().await?;
+    }
+    none_of(table.left(&name).await)
+}
+
+/// It waits longer than one insert may, and then has the lock. While a statement with an emoji runs, MySQL cannot read
+/// its older table of connections.
+#[apply(test!)]
+async fn a_waiter_outlasts_a_strangers_transaction(table: &Table) -> Result {
+    let (name, pool) = (pool::name_apart(table).await? + "🍌", table.client().await);
     let only = pool.conn(SOON).await?;
     let inserts_on = only.id();
     only.done();
     let mut human = table.outsider().await;
     let transaction = pool::holds_the_row(&mut human, &name).await?;
-    let tried = pool.table_lock(&name).acquire(SOON).await;
-    unavailable("while a transaction is open", tried)?;
+    let waiter = acquiring(pool.table_lock(&name));
     pool::gone(table, inserts_on).await?;
+    let another = table.client().await.conn(SOON).await;
+    another.context("another connection")?.done();
     transaction.rollback().await?;
-    pool.close().await;
-    let none = async || table.left(&name).await.is_empty();
-    until("no row is left", none).await
+    waiter.await??.release().await?;
+    none_of(table.left(&name).await)
+}
+
+/// What a stranger deletes, and has not committed, is still there.
+#[apply(test!)]
+async fn a_row_whose_deletion_is_not_committed_is_taken(table: &Table) -> Result {
+    let (name, pool) = (pool::name_apart(table).await?, table.client().await);
+    let mut stranger = table.outsider().await;
+    let held = take(&pool.table_lock(&name)).await?;
+    let mut transaction = stranger.begin().await?;
+    let delete = sqlx::query("DELETE FROM tb_lock WHERE lock_name = ?").bind(&name);
+    let deleted = delete.execute(&mut *transaction).await?;
+    is("rows", deleted.rows_affected(), 1_u64)?;
+    taken(
+        "its deletion is open",
+        pool.table_lock(&name).acquire(SHORT).await,
+    )?;
+    transaction.rollback().await?;
+    held.release().await?;
+    none_of(table.left(&name).await)
 }
 
 /// Names that a collation may treat as equal.

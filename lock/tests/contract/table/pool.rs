@@ -2,7 +2,9 @@
 
 use crate::support::*;
 use oversell_lock::mysql::{Conn, MySqlOptions, MySqlPool};
-use sqlx::{Connection, Executor, MySql, MySqlConnection, Transaction, query_scalar};
+use sqlx::{
+    Connection, Executor, MySql, MySqlConnection, Row, Transaction, mysql::MySqlRow, query_scalar,
+};
 use std::ops::DerefMut;
 
 /// Longer than the server needs to kill a connection.
@@ -19,11 +21,17 @@ async fn id(connection: &mut MySqlConnection) -> Result<i64> {
 async fn until_it_is(table: &Table, id: i64, doing: Option<&str>) -> Result {
     let mut outsider = table.outsider().await;
     let it_is = async {
-        // A statement that is only prepared is shown too.
-        let seen = "SELECT IF(COMMAND = 'Execute', INFO, NULL) FROM information_schema.PROCESSLIST WHERE ID = ?";
         loop {
-            let info = query_scalar::<_, Option<String>>(seen).bind(id);
-            let info = info.fetch_optional(&mut outsider).await?;
+            // MySQL's table of connections fails while any statement has an emoji.
+            let all = sqlx::raw_sql("SHOW FULL PROCESSLIST");
+            let all = all.fetch_all(&mut outsider).await?;
+            let one = |row: &&MySqlRow| row.get_unchecked::<i64, _>("Id") == id;
+            // A statement that is only prepared is shown too.
+            let info = all.iter().find(one).map(|row| {
+                let executes = row.get_unchecked::<String, _>("Command") == "Execute";
+                let info: Option<String> = row.get_unchecked("Info");
+                info.filter(|_| executes)
+            });
             match (doing, info) {
                 (None, None) => return Ok(()),
                 (Some(doing), Some(Some(info))) if info.starts_with(doing) => return Ok(()),
@@ -55,6 +63,16 @@ where
     Ok(id)
 }
 
+/// A name between two rows, so that no other test's gap lock or deadlock interferes.
+pub(crate) async fn name_apart(table: &Table) -> Result<String> {
+    let (name, mut human) = (name(), table.outsider().await);
+    for end in ["", "2"] {
+        let row = format!("{name}{end}");
+        sqlx::query(INSERT).bind(row).execute(&mut human).await?;
+    }
+    Ok(format!("{name}1"))
+}
+
 /// A person's open transaction that inserted this row.
 pub(crate) async fn holds_the_row<'c>(
     human: &'c mut MySqlConnection,
@@ -69,12 +87,7 @@ pub(crate) async fn holds_the_row<'c>(
 /// The twin only closes the connection: its statement continues and makes an orphan row.
 #[apply(test!)]
 async fn a_connection_that_is_only_closed_is_caught(table: &Table) -> Result {
-    let (name, mut human) = (name(), table.outsider().await);
-    // Between two rows of its own, so that no other test's gap lock or deadlock interferes.
-    let [before, name, after] = ["", "1", "2"].map(|end| format!("{name}{end}"));
-    for row in [&before, &after] {
-        sqlx::query(INSERT).bind(row).execute(&mut human).await?;
-    }
+    let (name, mut human) = (name_apart(table).await?, table.outsider().await);
     let transaction = holds_the_row(&mut human, &name).await?;
     let id = left_waiting(table, &name, Box::new(table.outsider().await)).await?;
     let gone = timeout(SHORT, gone(table, id)).await;
@@ -82,9 +95,7 @@ async fn a_connection_that_is_only_closed_is_caught(table: &Table) -> Result {
     transaction.rollback().await?;
     let there = async || table.left(&name).await.len() == 1;
     until("there is a row", there).await?;
-    for row in [before, name, after] {
-        table.delete(&row).await;
-    }
+    table.delete(&name).await;
     Ok(())
 }
 

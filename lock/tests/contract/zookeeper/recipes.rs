@@ -54,3 +54,25 @@ async fn a_writer_may_read_and_a_reader_may_not_write(zookeeper: &ZooKeeper) -> 
     waiter.await?.context("a waiter")?.release().await?;
     zookeeper.gone(&name).await
 }
+
+/// The first call's node comes before the other reader's, and its answer after. The owner's second call begins when the
+/// other reads already, and still has the token of the node that its owner has had all the time.
+#[apply(test!)]
+async fn a_reader_that_comes_in_again_has_its_nodes_token(zookeeper: &ZooKeeper) -> Result {
+    let (name, slow, reader) = (name(), zookeeper.client().await, zookeeper.client().await);
+    let owned = slow.client.rw_lock(&name).read().owner(slow.client.owner());
+    pass(&owned).await.context("the directory")?;
+    slow.way.set_condition(Condition::Slow(SHORT));
+    let first = zookeeper.queued(owned.clone()).await?;
+    let other = take(&reader.client.rw_lock(&name).read()).await?;
+    ensure!(!first.is_finished(), "the first call is answered too early");
+    let again = take(&owned).await?;
+    let first = first.await??;
+    is("the same node's", again.fence(), first.fence())?;
+    ensure!(again.fence() < other.fence(), "the other's node is older");
+    slow.way.set_condition(Condition::Open);
+    for reader in [first, again, other] {
+        reader.release().await?;
+    }
+    zookeeper.gone(&name).await
+}
