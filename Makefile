@@ -76,7 +76,7 @@ package: install ## the lock library as others get it: each feature alone, its .
 	scripts/packaged
 
 check: rust linters $(NODE_MODULES) ## formatting, clippy, documentation, scripts, JavaScript, and what the project stands on (cargo-deny)
-	shellcheck scripts/install scripts/packaged scripts/servers scripts/on-servers config/galera config/replicated .ci/run
+	shellcheck scripts/install scripts/install-packages scripts/packaged scripts/servers scripts/on-servers config/galera config/replicated .ci/run
 	node_modules/.bin/oxlint static/js tests/page
 	node_modules/.bin/tsc
 	node_modules/.bin/tsc -p tests/page

@@ -10,6 +10,7 @@ mod course;
 #[path = "../lock/tests/contract/harness.rs"]
 mod harness;
 mod http;
+mod installation;
 mod instance;
 mod jmeter;
 mod lab;
