@@ -127,6 +127,26 @@ describe('a run on the page', () => {
     }
   });
 
+  it('is watched by all if the class has guessed it', async () => {
+    const desk = await suite.openTab('#/1.3');
+    await desk.waitForLesson('1.3');
+    const student = await suite.openTab('#/2.3');
+    await student.waitForLesson('2.3');
+    await desk.press('#race-class');
+    await desk.waitForText('#race-class', /手机在猜/);
+    await desk.press('#race-run');
+    await student.waitForText('#race-idle', /^全班在看第 1\.3 课/);
+    await student.press('#race-idle a');
+    await student.waitForElement('#race-run.cancel');
+    // To leave cancels nothing.
+    await student.pressKey('Escape');
+    await student.waitForElement('#race-run:not(.cancel)[aria-disabled=false]');
+    await desk.waitForElement('#race-why:not(.later)');
+    assert.doesNotMatch(await desk.text('#race'), /没有跑成/);
+    desk.assertNoErrors();
+    student.assertNoErrors();
+  });
+
   it('reaches its verdict while other visitors wait for their turn', async () => {
     const { http } = suite.at;
     const tab = await suite.openTab('#/select-for-update?threads=10&loops=10&hold_ms=150');

@@ -36,7 +36,7 @@ import * as classGuesses from './class-guesses.js';
  *   cannot: Title | null, alone: boolean, actors: string[], cured_actors: string[], lasts_ms: number, cured_lasts_ms: number,
  *   scheduled: ScheduleOptions | null, cured_scheduled: ScheduleOptions | null, timed: boolean}} Race
  */
-/** A replay as the service reports it. @typedef {{id: string, lesson: string, cured: boolean, pace: string, state: string, events: string, own: boolean}} ActiveReplay */
+/** A replay as the service reports it; `shared`: all visitors may watch it. @typedef {{id: string, lesson: string, cured: boolean, pace: string, state: string, events: string, own: boolean, shared: boolean}} ActiveReplay */
 /** @typedef {import('../timeline/player.js').Recording} Recording */
 /** @typedef {import('../timeline/model.js').Model} Model */
 /** The flaw or the cure. @typedef {{name: 'flaw' | 'cure', cured: boolean, picture: Picture, model: Model, modelled: string}} Half */
@@ -65,8 +65,10 @@ let races = [];
 let disabledReason = '';
 /** @type {Race | null} */
 let shownRace = null;
-/** Active replays of one lesson, by lesson and cured. @type {Map<string, {id: string, lesson: string, cured: boolean, close: () => void}>} */
+/** Active replays of one lesson, by lesson and cured. @type {Map<string, {id: string, lesson: string, cured: boolean, own: boolean, close: () => void}>} */
 const activeReplays = new Map();
+/** Replays of others that all may watch. @type {ActiveReplay[]} */
+let sharedReplays = [];
 /** By lesson and cured. @type {Map<string, Recording>} */
 const recordings = new Map();
 /** The cure starts when the flaw is over. */
@@ -99,12 +101,14 @@ const keyOf = (/** @type {string} */ lesson, /** @type {boolean} */ cured) => `$
 const recordingOf = (/** @type {boolean} */ cured) => (shownRace ? recordings.get(keyOf(shownRace.lesson, cured)) : undefined);
 const isPlayingShown = () => [...activeReplays.values()].some((one) => one.lesson === shownRace?.lesson);
 
+const isOwn = (/** @type {ActiveReplay} */ replay) => replay.own;
+
 export async function loadRaces() {
   try {
     const list = await api.replays();
     disabledReason = list.enabled ? '' : 'replayOff';
     races = list.replays;
-    list.playing.forEach(join);
+    list.playing.filter(isOwn).forEach(join);
   } catch {
     disabledReason = 'replayOff';
   }
@@ -115,12 +119,20 @@ export async function joinRunning() {
   if (!races.length) await loadRaces();
   if (activeReplays.size || disabledReason || !isShown()) return;
   const { playing } = await api.replays();
-  playing.forEach(join);
+  playing.filter(isOwn).forEach(join);
+  sharedReplays = playing.filter((/** @type {ActiveReplay} */ replay) => replay.shared && !replay.own);
+  draw();
+}
+
+/** Watches what the class watches. */
+function watchShared() {
+  sharedReplays.forEach(join);
+  draw();
 }
 
 /** Joins one, unless scheduler.js plays it. @param {ActiveReplay} playing */
 function join(playing) {
-  if (!playing.own || activeReplays.has(keyOf(playing.lesson, playing.cured)) || ['fast', 'scheduler'].includes(playing.pace)) return;
+  if (activeReplays.has(keyOf(playing.lesson, playing.cured)) || ['fast', 'scheduler'].includes(playing.pace)) return;
   const recording = newRecording(playing.lesson, playing.cured);
   followEvents(playing, recording);
   if (shownRace?.lesson === playing.lesson) loadPlayer();
@@ -202,10 +214,12 @@ async function start(lesson, cured, times) {
   const recording = newRecording(lesson, cured);
   recording.timed = times != null;
   const at = keyOf(lesson, cured);
-  activeReplays.set(at, { id: '', lesson, cured, close: () => {} });
+  activeReplays.set(at, { id: '', lesson, cured, own: true, close: () => {} });
   loadPlayer();
   try {
-    followEvents(await api.startReplay(lesson, cured, times ? 'timed' : 'slow', times), recording);
+    // What the class has guessed, it watches.
+    const shared = classGuesses.isAsked(lesson) ? { shared: 'true' } : {};
+    followEvents(await api.startReplay(lesson, cured, times ? 'timed' : 'slow', { ...times, ...shared }), recording);
     draw();
   } catch (error) {
     isCureNext = false;
@@ -224,7 +238,7 @@ function newRecording(lesson, cured) {
 }
 
 /** @param {ActiveReplay} playing @param {Recording} recording */
-function followEvents({ id, lesson, cured, pace, events }, recording) {
+function followEvents({ id, lesson, cured, pace, events, own }, recording) {
   const at = keyOf(lesson, cured);
   recording.stepped = pace === 'step';
   recording.timed = pace === 'timed';
@@ -242,7 +256,7 @@ function followEvents({ id, lesson, cured, pace, events }, recording) {
     },
     over: (name, ending) => finish(at, recording, name === 'done' ? ending : null, ending.detail ?? t('vanished')),
   });
-  activeReplays.set(at, { id, lesson, cured, close });
+  activeReplays.set(at, { id, lesson, cured, own, close });
 }
 
 /** @param {string} at @param {Recording} recording @param {import('../timeline/events.js').Ending | null} ending @param {string} why */
@@ -256,7 +270,7 @@ function finish(at, recording, ending, why) {
   if (ending) revealInSteps(cured ? 'cure' : 'flaw');
   if (isCureNext && !cured && ending) {
     isCureNext = false;
-    activeReplays.set(keyOf(lesson, true), { id: '', lesson, cured: true, close: () => {} });
+    activeReplays.set(keyOf(lesson, true), { id: '', lesson, cured: true, own: true, close: () => {} });
     cureTimer = setTimeout(() => start(lesson, true), BEFORE_CURE_MS);
     if (shownRace?.lesson === lesson) update();
     return;
@@ -290,7 +304,15 @@ function update(event) {
 export function cancel() {
   isCureNext = false;
   clearTimeout(cureTimer);
-  for (const [at, { id, cured }] of activeReplays) if (!id && cured && shownRace?.alone) activeReplays.delete(at);
+  for (const [at, { id, cured, own, close }] of activeReplays) {
+    if (!id && cured && shownRace?.alone) activeReplays.delete(at);
+    // Another's goes on without this one.
+    if (!own) {
+      close();
+      activeReplays.delete(at);
+      recordings.delete(at);
+    }
+  }
   redrawAll();
   for (const { id } of activeReplays.values()) if (id) api.cancelReplay(id).catch((error) => admin.askForToken(error, $('race-admin'), cancel));
 }
@@ -414,7 +436,7 @@ const isProjected = () => document.documentElement.hasAttribute('data-projector'
 /** Draws title, buttons and verdicts. @param {Race} its */
 function frame(its) {
   const both = halves.map(({ cured }) => recordingOf(cured));
-  const now = JSON.stringify([currentLanguage(), its.lesson, disabledReason, scheduler.isOpen(), ownTimes.isOpen(), outcomeGuess.currentGuess(), classGuesses.isAsked(its.lesson), [...activeReplays.values()].map(({ id, lesson }) => [id, lesson]), both.map((one) => one && [one.live, one.ending, one.failed, one.events.length]), player.slowdown]);
+  const now = JSON.stringify([currentLanguage(), its.lesson, disabledReason, scheduler.isOpen(), ownTimes.isOpen(), outcomeGuess.currentGuess(), classGuesses.isAsked(its.lesson), [...activeReplays.values()].map(({ id, lesson }) => [id, lesson]), sharedReplays.map(({ id }) => id), both.map((one) => one && [one.live, one.ending, one.failed, one.events.length]), player.slowdown]);
   if (now === lastFrame) return;
   lastFrame = now;
   const lang = currentLanguage();
@@ -453,6 +475,12 @@ function idleNote(its, both) {
   if (its.cannot) return [t('replayCannot', its.cannot[currentLanguage()])];
   const [other] = activeReplays.values();
   if (other && !isPlayingShown()) return [t('replayOther', other.lesson, t(other.cured ? 'cured' : 'flaw')), ' ', el('a', { href: `#/${other.lesson}` }, t('watch'))];
+  const [shared] = sharedReplays;
+  if (shared && !other) {
+    const link = el('a', { href: `#/${shared.lesson}` }, t('watch'));
+    link.addEventListener('click', watchShared);
+    return [t('sharedReplay', shared.lesson), ' ', link];
+  }
   const lasts = its.alone ? its.lasts_ms + its.cured_lasts_ms : Math.max(its.lasts_ms, its.cured_lasts_ms);
   return both.some(Boolean) || !lasts ? [] : [t('raceIdle', Math.ceil(lasts / 1000))];
 }
