@@ -8,7 +8,7 @@ use super::tools::own_key;
 use crate::{
     claims::{Line, Words},
     fault::Action,
-    programs::{self, run_in_shell},
+    programs::{self, ShellOutput, run_in_shell},
     trials::{Cluster, NoVerdict, Observation},
 };
 use clap::ValueEnum;
@@ -43,6 +43,10 @@ pub(super) async fn typed(on: &Cluster, lines: &[Line]) -> Result<Observation, N
 
 /// Runs a line in bash, with the servers' own clients; returns what it prints.
 pub(super) async fn carry_out(line: String) -> Result<String, NoVerdict> {
+    Ok(run_line(&line).await?.stdout.trim_end().to_owned())
+}
+
+async fn run_line(line: &str) -> Result<ShellOutput, NoVerdict> {
     let program = line.split(' ').next().unwrap_or_default();
     if program != "oversell" && programs::find(program).is_none() {
         return Err(NoVerdict::unavailable(
@@ -51,9 +55,8 @@ pub(super) async fn carry_out(line: String) -> Result<String, NoVerdict> {
         ));
     }
     let path = programs::shell_path();
-    let ran = run_in_shell(&line, &path, MAX_OUTPUT_BYTES, sleep(LINE_TIMEOUT)).await;
-    let printed = ran.map_err(NoVerdict::failed)?.stdout;
-    Ok(printed.trim_end().to_owned())
+    let ran = run_in_shell(line, &path, MAX_OUTPUT_BYTES, sleep(LINE_TIMEOUT)).await;
+    ran.map_err(NoVerdict::failed)
 }
 
 /// The same for a line that may order a fault, which is mended after the experiment.
@@ -68,14 +71,12 @@ async fn carry_out_on(on: &Cluster, line: &str) -> Result<String, NoVerdict> {
     let mut lab = NamedTempFile::new().map_err(NoVerdict::failed)?;
     serde_json::to_writer(&mut lab, on.servers()?).map_err(NoVerdict::failed)?;
     faults.note_undo(action, member);
-    let printed = carry_out(format!("{line} --lab-json {}", lab.path().display())).await?;
-    if printed.is_empty() {
-        return Err(NoVerdict::failed(format!(
-            "the lab has not done it: {line}"
-        )));
+    let ran = run_line(&format!("{line} --lab-json {}", lab.path().display())).await?;
+    if ran.stdout.is_empty() {
+        return Err(NoVerdict::failed(ran.stderr));
     }
     faults.note_done(action, member);
-    Ok(printed)
+    Ok(ran.stdout.trim_end().to_owned())
 }
 
 /// Runs the lines in order; returns what each printed. A line that ends in ` &` runs beside the next ones until its terminal

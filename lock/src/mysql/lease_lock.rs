@@ -47,8 +47,8 @@ const DEFAULT_LEASE: Lease = Lease::Watchdog(Duration::from_secs(30));
 /// - a clock of the database that jumps;
 /// - an owner that is shared by tasks which should exclude each other.
 ///
-/// `expires_at` is a `TIMESTAMP`: a lease that ends after 19 January 2038 is [`LockError::Refused`], except by MariaDB 11.5 and
-/// later, which go on to 2106.
+/// `expires_at` is a `TIMESTAMP`, which ends on 19 January 2038, or in 2106 by MariaDB 11.5 and later. A lease that ends later is
+/// [`LockError::Refused`] in strict mode, the default. Without it the lease counts as over at once, and two may hold the lock.
 ///
 /// # Cost
 ///

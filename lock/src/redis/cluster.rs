@@ -194,17 +194,13 @@ impl Cluster {
             if Instant::now() >= ends {
                 return Err(no_owner());
             }
-            match (refusal, &node) {
-                (Refusal::Moved(slot, address), Some(node)) => {
-                    redirect = Some((self.moved(slot, address, node)?, false));
-                }
-                (Refusal::Ask(address), Some(node)) => {
-                    redirect = Some((self.node_at(&self.full(address, node))?, true));
-                }
-                _ => {
-                    self.is_stale.store(true, Ordering::Release);
-                    hops += MAX_HOPS;
-                }
+            redirect = match &node {
+                Some(node) => self.follow(refusal, node)?,
+                None => None,
+            };
+            if redirect.is_none() {
+                self.is_stale.store(true, Ordering::Release);
+                hops += MAX_HOPS;
             }
             if hops > MAX_HOPS {
                 sleep(pause).await;
@@ -221,10 +217,19 @@ impl Cluster {
     ) -> RedisResult<Option<(Arc<RedisNode>, bool)>> {
         let errors = error.clone().into_server_errors();
         let refusal = errors.and_then(|errors| Refusal::of(&errors.first()?.1));
+        refusal.map_or(Ok(None), |refusal| self.follow(refusal, from))
+    }
+
+    /// Where a refusal of the node at `from` leads, and whether that must be asked; `None` if nowhere.
+    fn follow(
+        &self,
+        refusal: Refusal,
+        from: &Arc<RedisNode>,
+    ) -> RedisResult<Option<(Arc<RedisNode>, bool)>> {
         Ok(match refusal {
-            Some(Refusal::Moved(slot, address)) => Some((self.moved(slot, address, from)?, false)),
-            Some(Refusal::Ask(address)) => Some((self.node_at(&self.full(address, from))?, true)),
-            Some(Refusal::Later) | None => None,
+            Refusal::Moved(slot, address) => Some((self.moved(slot, address, from)?, false)),
+            Refusal::Ask(address) => Some((self.node_at(&self.full(address, from))?, true)),
+            Refusal::Later => None,
         })
     }
 

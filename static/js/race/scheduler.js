@@ -215,8 +215,8 @@ let shownReplay = null;
 const programs = new Map();
 /** A schedule that was tried; `presses`: after how many it had gone wrong, or all. @typedef {{schedule: string[], wrong: boolean, presses: number}} TriedSchedule */
 /**
- * The search of a half: schedules tried, how many went wrong, whether all were tried, and the replay that was on show at its end.
- * @typedef {{tried: number, wrong: number, done: boolean, list: TriedSchedule[], shown: ScheduledReplay | null}} Search
+ * The search of a half: the schedules tried, whether those are all, and the replay that was on show at its end.
+ * @typedef {{done: boolean, list: TriedSchedule[], shown: ScheduledReplay | null}} Search
  */
 /** By half. @type {Map<string, Search>} */
 const searches = new Map();
@@ -384,7 +384,7 @@ async function searchAll() {
   // An instance plays one pair of transactions at a time, and there is one main Redis.
   const atOnce = options.goal === 'deadlock' || options.fails_over ? 1 : PARALLEL_REPLAYS;
   /** @type {Search} */
-  const seen = { tried: 0, wrong: 0, done: false, list: [], shown: null };
+  const seen = { done: false, list: [], shown: null };
   searches.set(name, seen);
   /** The prefixes of schedules that are still to be tried. @type {string[][]} */
   const left = [[]];
@@ -407,9 +407,7 @@ async function searchAll() {
         if (!replay.isOver) replay.stop();
       }
       if (mine !== generation) return;
-      seen.tried += 1;
       const wrong = replay.hasReachedGoal(options);
-      if (wrong) seen.wrong += 1;
       const presses = replay.wrongAfter ?? replay.schedule.length;
       seen.list.push({ schedule: replay.schedule, wrong, presses });
       if (wrong) fewestSteps.set(name, Math.min(fewestSteps.get(name) ?? Infinity, presses));
@@ -461,7 +459,7 @@ export function redraw(race) {
   const shown = shownReplay;
   const isSearching = search != null && !search.done && !shown.error;
   const able = isSearching ? [] : shown.runnable(options);
-  const now = JSON.stringify([currentLanguage(), keyOf(race), shown.recording.events.length, shown.schedule, shown.isOver, shown.isStuck, shown.error, able, search, generation, programs.has(keyOf(race))]);
+  const now = JSON.stringify([currentLanguage(), keyOf(race), shown.recording.events.length, shown.schedule, shown.isOver, shown.isStuck, shown.error, able, search?.list.length, search?.done, generation, programs.has(keyOf(race))]);
   if (now === lastDrawn) return;
   lastDrawn = now;
   const hasGoneWrong = !isSearching && search?.shown !== shown && shown.hasReachedGoal(options);
@@ -482,6 +480,9 @@ export function redraw(race) {
   sentCommands.draw($('schedule-lines'), shown.recording.events, model.end, hasGoneWrong ? shown.staleWrite() : null);
   drawTried(race, search);
 }
+
+/** How many went wrong. @param {Search} search */
+const wrongOf = ({ list }) => list.filter(({ wrong }) => wrong).length;
 
 /** All schedules that were tried, those that went wrong first; each can be replayed. @param {Race} race @param {Search | undefined} search */
 function drawTried(race, search) {
@@ -547,9 +548,9 @@ function statusText(race, replay, search, isSearching) {
   if (replay.error) return t('failed', replay.error);
   const waits = replay.placeInQueue;
   if (waits) return waits[currentLanguage()];
-  if (isSearching && search) return t('scheduleTrying', search.tried, search.wrong, options.goal);
+  if (isSearching && search) return t('scheduleTrying', search.list.length, wrongOf(search), options.goal);
   // The list of all schedules says more than the one that was tried last.
-  if (search?.done && search.shown === replay) return t('scheduleTried', search.tried, search.wrong, options.goal, fewestSteps.get(keyOf(race)) ?? 0);
+  if (search?.done && search.shown === replay) return t('scheduleTried', search.list.length, wrongOf(search), options.goal, fewestSteps.get(keyOf(race)) ?? 0);
   const reached = replay.hasReachedGoal(options);
   if (!replay.isStuck && !replay.ending && !reached) return '';
   const stale = replay.staleWrite();

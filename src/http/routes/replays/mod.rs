@@ -257,8 +257,10 @@ impl Replays {
 
     fn end_those_that_wait_for_people(&self, replay: &ActiveReplay) {
         for other in self.running() {
-            let excludes = replay.is_exclusive || other.is_exclusive;
-            if excludes && other.asked < replay.asked && other.pace.waits_for_people() {
+            if replay.excludes(&other)
+                && other.asked < replay.asked
+                && other.pace.waits_for_people()
+            {
                 other.log.add(ReplayEvent::caption(
                     format!("第 {} 课等了很久，现在轮到它：请过后再来", replay.lesson),
                     format!(
@@ -330,9 +332,7 @@ fn place_in(latest: &[Arc<ActiveReplay>], replay: &ActiveReplay) -> Option<Place
         .iter()
         .take_while(|other| other.id != replay.id)
         .filter(|other| other.is_running());
-    let blocking: Vec<_> = before
-        .filter(|other| replay.is_exclusive || other.is_exclusive)
-        .collect();
+    let blocking: Vec<_> = before.filter(|other| replay.excludes(other)).collect();
     let left = |other: &&Arc<ActiveReplay>| other.left();
     let alone = blocking.iter().filter(|other| other.is_exclusive);
     let side_by_side = blocking.iter().filter(|other| !other.is_exclusive);
@@ -345,6 +345,11 @@ fn place_in(latest: &[Arc<ActiveReplay>], replay: &ActiveReplay) -> Option<Place
 }
 
 impl ActiveReplay {
+    /// Whether only one of the two may run.
+    fn excludes(&self, other: &Self) -> bool {
+        self.is_exclusive || other.is_exclusive
+    }
+
     fn step(&self, to: NextMove) {
         *self.last_sign.lock() = tokio::time::Instant::now();
         self.steps.request(to);
@@ -360,7 +365,10 @@ impl ActiveReplay {
 
     /// Waits until its visitor has left; for ever if it does not wait for people.
     async fn until_abandoned(&self) {
-        while !self.pace.waits_for_people() || !self.is_abandoned() {
+        if !self.pace.waits_for_people() {
+            return std::future::pending().await;
+        }
+        while !self.is_abandoned() {
             sleep(POLL_INTERVAL).await;
         }
     }
