@@ -50,8 +50,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // An operator takes the lock away. The other candidate is woken, and the old leader learns of it at its next renewal.
     operator.fenced_lock("leader").force_unlock().await?;
-    let second = reader.wait_for(|plan| plan.term > first).await?.term;
-    println!("the second term is {second:?}");
+    let next = reader.wait_for(|plan| plan.term > first).await?.leader;
+    println!("the plan is now written by {next}");
 
     let mut is_written = false;
     plan.send_modify(|plan| is_written = plan.write(first, "of the first term"));
