@@ -160,7 +160,9 @@ impl Guard {
     /// takes it away in the middle of its lease: a key that is deleted or evicted, a server that restarts without it, a
     /// fail-over to a replica that lacks it, a server's clock that jumps ahead. Those are reported at the next renewal,
     /// at the latest after a third of the lease; so is a suspension of the machine, though [`is_lost`](Self::is_lost)
-    /// knows that at once on Linux. If it matters, let the resource check the [`fence`](Guard::fence).
+    /// knows that at once on Linux. A virtual machine that its host pauses, or restores from a snapshot, sees no time pass
+    /// by any clock: its holder learns of a loss at its next renewal too, and may write before. If it matters, let the
+    /// resource check the [`fence`](Guard::fence).
     ///
     /// # Cancel safety
     ///
@@ -178,7 +180,8 @@ impl Guard {
         .await;
     }
 
-    /// Returns whether the lock is lost, by the clock too, before anything has reported it.
+    /// Returns whether the lock is lost, by the clock too, before anything has reported it; also while the client's
+    /// runtime does not run. A pause of a virtual machine is not on the clock: see [`lost`](Self::lost).
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.lost.is_cancelled()
@@ -190,7 +193,7 @@ impl Guard {
 
     /// Returns how long the lock is surely held if the server is not heard from again: less than a lease or a session,
     /// zero once it is lost, and `None` if it has neither, as a [`TableLock`](crate::mysql::TableLock). A renewal
-    /// extends it.
+    /// extends it. A virtual machine that its host pauses has less left than it says.
     ///
     /// ```no_run
     /// # fn example(guard: &oversell_lock::Guard) {

@@ -42,24 +42,53 @@
 //! Redis, is faster and cannot be lost. Then ask what happens if two hold the lock for a moment because a holder was
 //! paused: if that only costs work, take the fastest; if it must not happen, let the resource check a [`Fence`].
 //!
-//! | you want | take | waits by | a dead holder blocks the others | what breaks it |
-//! |---|---|---|---|---|
-//! | the fastest | [`redis::RedisLock`] | pub/sub and a timed re-check | until its lease ends | a holder that is paused beyond its lease; a primary that fails before its replica has the key, unless [`wait_replicas`](redis::RedisOptions::wait_replicas) is set |
-//! | first come, first served over all processes | [`redis::RedisFairLock`] | pub/sub, a queue in Redis | until its lease ends | as above; a dead waiter holds up the others for a while |
-//! | readers together, writers alone | [`redis::RedisRwLock`] | pub/sub | until its lease ends | as above; readers of other processes can starve a writer |
-//! | to go on with two of five servers dead | [`redis::Redlock`] | asking again | until its lease ends | a pause beyond the lease; a node that comes back without its data too early; a clock that jumps |
-//! | never two writers, whatever happens | [`redis::RedisFencedLock`], and a resource that checks | pub/sub | until its lease ends | a resource that does not check |
-//! | a queue that is fair, and a server that keeps its word when its leader dies | [`zk::ZkLock`] | a watch on its predecessor | until its session ends | a holder that is paused beyond its session (its [`Fence`] is the zxid) |
-//! | readers together, with no starving writer | [`zk::ZkRwLock`] | a watch | until its session ends | as above |
-//! | a lock that is not re-entrant, beside Curator's | [`zk::ZkSemaphoreMutex`] | a watch | until its session ends | as above |
-//! | several locks as one, all or none | [`MultiLock`] | as its parts | as its parts | what breaks any of its parts |
-//! | no other server than the database | [`mysql::TableLeaseLock`] | polling | until its lease ends | a pause beyond the lease; a clock of the database that jumps |
+//! | you want | take | it survives | what breaks it | a dead holder blocks the others | requests to take and to release | a waiter asks |
+//! |---|---|---|---|---|---|---|
+//! | the fastest | [`redis::RedisLock`] | lost messages, unanswered commands | a holder that is paused beyond its lease; a primary that fails before its replica has the key, unless [`wait_replicas`](redis::RedisOptions::wait_replicas) is set | until its lease ends | 1 and 1; 1 for both from waiter to waiter of one process | when it is woken, and twice a second; of each process only the first |
+//! | first come, first served over all processes | [`redis::RedisFairLock`] | as above; waiters that die | as above; a dead waiter holds up the others for a while | until its lease ends | 1 and 1 | when it is woken, and twice a second |
+//! | readers together, writers alone | [`redis::RedisRwLock`] | as the first; each reader has a lease of its own | as the first; readers of other processes can starve a writer | until its lease ends | 1 and 1 | as the first |
+//! | to go on with two of five servers dead | [`redis::Redlock`] | fewer than half of the servers dead or silent | a pause beyond the lease; a node that comes back without its data too early; a clock that jumps | until its lease ends | 1 and 1, to all servers at once | at random, within 50 ms |
+//! | never two writers, whatever happens | [`redis::RedisFencedLock`], and a resource that checks | a holder that is paused beyond its lease | a resource that does not check | until its lease ends | as the first | as the first |
+//! | a queue that is fair, and servers that agree before they answer | [`zk::ZkLock`] | the death of a minority of the servers, their leader too; a lost connection | a holder that is paused beyond its session (its [`Fence`] is the zxid) | until its session ends | 2 and 1; up to 2 more behind another process; 1 and 1 from waiter to waiter of one process | when the one before it goes |
+//! | readers together, with no starving writer | [`zk::ZkRwLock`] | as above | as above | until its session ends | as above; a writer that waited lists once more | as above |
+//! | a lock that is not re-entrant, beside Curator's | [`zk::ZkSemaphoreMutex`] | as above | as above | until its session ends | 5 and 1 | as above |
+//! | several locks as one, all or none | [`MultiLock`] | the loss of any part, which is the loss of all | what breaks any of its parts | as its parts | the sum of its parts, one after the other | as its parts |
+//! | no other server than the database | [`mysql::TableLeaseLock`] | a holder that dies, unanswered statements | a pause beyond the lease; a clock of the database that jumps | until its lease ends | 1 and 1 | twenty times a second |
+//! | the same, where only people end a hold | [`mysql::TableLock`] | unanswered statements; it has no lease to lose | a holder that dies | until somebody deletes its row | 1 and 1 | twenty times a second |
+//!
+//! Requests are counted one after the other, each a round trip, without what a connection costs at its first use. A lease
+//! that is renewed costs one request every third of it, `wait_replicas` two or three for each acquire. ZooKeeper's session
+//! has its heartbeats, however many locks there are. A request to ZooKeeper that writes waits for the disks of a majority.
 //!
 //! A lease cannot stop a holder that is paused: only the resource can, by refusing an old [`Fence`].
 //!
-//! Not locks, but related: [`redis::RedisSemaphore`] (its permits have no lease: a holder that crashes keeps them),
-//! [`zk::ZkSemaphore`] (its leases come back with the session), [`redis::RedisLatch`], [`redis::RateLimiter`],
-//! [`zk::ZkBarrier`], [`zk::ZkDoubleBarrier`], [`zk::ZkSharedCount`], [`zk::ZkAtomicLong`].
+//! Not locks, but related:
+//!
+//! | you want | take | a holder that dies | requests |
+//! |---|---|---|---|
+//! | at most so many at once | [`redis::RedisSemaphore`] | **keeps its permits for ever** | 1 to take, 1 to release |
+//! | the same, and permits that come back | [`zk::ZkSemaphore`] | gives them back with its session | 4 and one for each lease to take, 1 for each to release |
+//! | at most so many in any interval | [`redis::RateLimiter`] | has spent its admissions | 1 |
+//! | to wait until so many have finished | [`redis::RedisLatch`] | is waited for | 1 to count down; one task of a process looks for all waiters |
+//! | to wait until somebody opens | [`zk::ZkBarrier`] | changes nothing | 1 to open, 2 at once for each look |
+//! | to begin and to end together | [`zk::ZkDoubleBarrier`] | is not waited for once its session ends | a few for each member; all are let in by one transaction |
+//! | a number that all see | [`zk::ZkSharedCount`], [`zk::ZkAtomicLong`] | changes nothing | 1 or 2 to read, 1 or 2 to change |
+//!
+//! `examples/` has a program for each family, and for three tasks: `cron` runs a nightly job once on many machines, `leader`
+//! elects a leader, `layer` puts a lock around a route of axum. The `guides` translate the calls of Redisson, rslock and
+//! redis-py.
+//!
+//! # Limits
+//!
+//! | limit | what happens beyond it |
+//! |---|---|
+//! | a wait or a lease of ten years | a longer wait ends then; a longer lease is [`LockError::Invalid`], as is one below 1 ms |
+//! | a path of 64 KiB in ZooKeeper; as much of [`data`](zk::ZkOptions::data); so many members of a [`zk::ZkDoubleBarrier`] that their paths have 512 KiB | `Invalid`: the server closes the connection over a request of more than 1 MiB (`jute.maxbuffer`) |
+//! | a name of 50 characters in the database | `Invalid` |
+//! | [`redis::MAX_ADMISSIONS`] at once from a rate limiter | `Invalid`: one script would stop Redis for seconds |
+//! | 19 January 2038 in `tb_lock` | see [`mysql::TableLeaseLock`] |
+//! | a runtime that does not run | nothing is taken, renewed or released; see below |
+//! | a virtual machine that is paused | its holder cannot know; see below |
 //!
 //! # Owners, leases, losses
 //!
@@ -72,7 +101,8 @@
 //!   evicted, a fail-over, a clock that jumps, a suspended machine) is noticed at the next renewal. A virtual machine
 //!   that its host pauses or restores sees no time pass at all, and so does its holder. Against that there is the fence.
 //! - **A client's runtime must run.** While it does not (a `current_thread` runtime outside `block_on`), nothing is
-//!   taken, renewed or released, and a wait does not end, whatever its limit.
+//!   taken, renewed or released, and a wait does not end, whatever its limit. A holder then learns of its loss by the
+//!   clock ([`Guard::is_lost`]), when it looks.
 //! - **Nothing is left behind.** Any future may be dropped at any point. A command whose answer never came is undone by
 //!   an identity that was made for it alone, so a late undo affects no other hold.
 //! - **`Duration::MAX` waits for ever**, that is, for ten years; no lease is longer either.
@@ -123,6 +153,8 @@ mod sure_until;
 #[cfg(any(feature = "mysql", feature = "redis", feature = "zookeeper"))]
 mod tasks;
 
+#[cfg(all(doc, feature = "redis"))]
+pub mod guides;
 pub mod local;
 #[cfg(feature = "mysql")]
 pub mod mysql;

@@ -38,6 +38,10 @@ const MAX_PAUSE: Duration = Duration::from_millis(100);
 /// What breaks any of its parts. It is not fair: a contender that starts over goes to the end of each line. Taking the same lock
 /// twice blocks itself, unless its owner may hold it twice.
 ///
+/// # Cost
+///
+/// What its parts cost, one after the other.
+///
 /// # Example
 ///
 /// ```no_run

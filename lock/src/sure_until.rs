@@ -10,7 +10,8 @@
 //! forward by the time the machine was suspended, which Linux reports (`CLOCK_BOOTTIME`).
 //!
 //! **What breaks it**: a machine that is suspended between the command that begins a lease and its answer; a suspension
-//! on another system than Linux, which holders learn of at the next renewal.
+//! on another system than Linux, which holders learn of at the next renewal; a virtual machine that its host pauses or
+//! restores, which no clock in it shows.
 
 use std::{sync::Arc, time::Duration};
 use tokio::{

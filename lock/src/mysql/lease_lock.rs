@@ -43,16 +43,19 @@ const DEFAULT_LEASE: Lease = Lease::Watchdog(Duration::from_secs(30));
 ///
 /// # What breaks it
 ///
-/// - a holder that is paused beyond its lease and then writes;
+/// - a holder that is paused beyond its lease and then writes, above all in a virtual machine that its host pauses;
 /// - a clock of the database that jumps;
-/// - an owner that is shared by tasks which should exclude each other.
-///
-/// `expires_at` is a `TIMESTAMP`, which ends on 19 January 2038, or in 2106 by MariaDB 11.5 and later. A lease that ends later is
-/// [`LockError::Refused`] in strict mode, the default. Without it the lease counts as over at once, and two may hold the lock.
+/// - an owner that is shared by tasks which should exclude each other;
+/// - **a lease that ends after 19 January 2038 on a server without strict mode.** `expires_at` is a `TIMESTAMP`. With
+///   `STRICT_TRANS_TABLES` in `sql_mode`, the default, such a lease is [`LockError::Refused`]; without it the server stores
+///   a zero date, and the next contender gets in at once. MariaDB 11.5 and later go on to 2106. Until then only leases of
+///   years end so late. `ALTER TABLE tb_lock MODIFY expires_at DATETIME(3) NULL` lifts the limit, while nobody holds a lock
+///   and if all contenders have the same `time_zone` (theirs is UTC unless it is set).
 ///
 /// # Cost
 ///
-/// As [`TableLock`](super::TableLock): each waiter asks twenty times a second.
+/// One statement to acquire, one to release, and one for each renewal. As of a [`TableLock`](super::TableLock), each waiter
+/// asks twenty times a second, here with two statements.
 ///
 /// # Example
 ///

@@ -278,6 +278,14 @@ async fn ask_for_writes(connection: &mut MySqlConnection) -> Result<(), sqlx::Er
 
 /// A pool of MySQL or MariaDB connections. Cloning it is cheap.
 ///
+/// # What breaks it
+///
+/// A tokio runtime that does not run, as a `current_thread` one outside `block_on`: its connections and tasks are in the
+/// runtime in which it was made. Nothing is taken, renewed or released meanwhile, and a wait does not end, whatever its
+/// limit.
+///
+/// # Example
+///
 /// ```no_run
 /// # use oversell_lock::{LockError, mysql::MySqlPool};
 /// # use std::time::Duration;

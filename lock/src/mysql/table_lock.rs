@@ -26,7 +26,8 @@ use std::time::Duration;
 ///
 /// # Cost
 ///
-/// Each waiter asks the server twenty times a second: a thousand waiters leave it, and the pool, little time for the holder.
+/// One statement to acquire and one to release. Each waiter asks the server twenty times a second: a thousand waiters
+/// leave it, and the pool, little time for the holder.
 ///
 /// # Example
 ///

@@ -31,6 +31,14 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// One process's client for all locks in one Redis: a single server, the primary that Sentinels name
 /// ([`RedisOptions::sentinels`]), or a Redis Cluster ([`RedisOptions::cluster`]). Cloning it is cheap.
 ///
+/// # What breaks it
+///
+/// A tokio runtime that does not run, as a `current_thread` one outside `block_on`: its connections and tasks are in the
+/// runtime in which the client was made. Nothing is taken, renewed or released meanwhile, and a wait does not end,
+/// whatever its limit.
+///
+/// # Example
+///
 /// ```no_run
 /// # use oversell_lock::{LockError, redis::RedisClient};
 /// # use std::time::Duration;

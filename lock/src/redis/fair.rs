@@ -57,7 +57,8 @@ const MAX_WAIT_LIMIT: Duration = Duration::from_secs(5 * 60);
 ///
 /// # Cost
 ///
-/// A grant takes a step per waiter: with 3,000 waiters about 4 ms of Redis, against 0.05 ms for a `RedisLock`.
+/// One script to acquire and one to release; each waiter runs one when it is woken, and twice a second. A grant takes a step
+/// per waiter: with 3,000 waiters about 4 ms of Redis, against 0.05 ms for a `RedisLock`.
 ///
 /// # Format
 ///

@@ -46,6 +46,10 @@ use tokio::{
 /// - a Java process that counts the last one down records no opening: a waiter that misses its message and finds the latch set
 ///   again waits for the next opening, as in Redisson.
 ///
+/// # Cost
+///
+/// One script to count down. One task of a process looks for all of its waiters, at each message and twice a second.
+///
 /// # Format
 ///
 /// Redisson's `RCountDownLatch`, 3.x and 4.x: STRING `n`, channel `redisson_countdownlatch__channel__{n}`; ours alone: STRING

@@ -53,7 +53,8 @@ pub const YIELD_TIME: Duration = Duration::from_millis(2);
 ///
 /// # What breaks it
 ///
-/// - a holder that is paused beyond its lease and then writes: use a [`RedisFencedLock`];
+/// - a holder that is paused beyond its lease and then writes, above all in a virtual machine that its host pauses, whose
+///   clock does not see it: use a [`RedisFencedLock`];
 /// - a primary that fails before its replica has the key, unless
 ///   [`wait_replicas`](super::RedisOptions::wait_replicas) is set;
 /// - a key that is deleted or evicted (any `maxmemory-policy` but `noeviction` may evict it);
@@ -100,6 +101,10 @@ pub struct RedisLock(Handle);
 /// A resource that does not check the token. A Redis that loses the counter hands out tokens that the resource refuses,
 /// until [`lift`](Self::lift) raises it above what the resource has seen. Nothing removes the counter but
 /// [`forget`](Self::forget): if it expired, tokens would start again from a lower number.
+///
+/// # Cost
+///
+/// What a [`RedisLock`] costs: the token comes with the same script.
 ///
 /// # Format
 ///

@@ -15,8 +15,9 @@ use crate::{FOR_EVER, LockError, deadline};
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// The most admissions at once: each is an entry, and Redis does nothing else while it writes them.
-const MAX_AT_ONCE: u32 = 10_000;
+/// The most admissions at once: each is an entry, and Redis does nothing else while one script writes them, about 30 ms
+/// for this many.
+pub const MAX_ADMISSIONS: NonZeroU32 = NonZeroU32::new(10_000).unwrap();
 
 /// The answer of `rate_take.lua`.
 enum Reply {
@@ -53,9 +54,10 @@ impl Reply {
 ///
 /// # Cost
 ///
-/// One entry per admission of the last interval, and at most 10,000 at once: Redis stands still while it writes them, for about
-/// 3 ms per thousand. A token bucket or a fixed window
-/// is cheaper, but may admit twice the rate within one interval; a sliding window never does.
+/// One script for each try, and one entry for each admission of the last interval: a rate of a million fills a set with a
+/// million entries, and the script that drops them stops Redis for a second or more. One call admits at most
+/// [`MAX_ADMISSIONS`]. A token bucket or a fixed window is cheaper, but may admit twice the rate within one interval; a
+/// sliding window never does.
 ///
 /// # Format
 ///
@@ -133,20 +135,22 @@ impl RateLimiter {
         Ok(self.client.run(script.arg(rate.get()).arg(ms)).await?)
     }
 
-    /// Admits `n` at once (1 to the rate, and to 10,000), waiting for it at most `wait`.
+    /// Admits `n` at once (1 to the rate, and at most [`MAX_ADMISSIONS`]), waiting for it at most `wait`.
     ///
     /// # Errors
     ///
     /// [`LockError::Taken`] if they cannot be admitted within `wait`, as soon as that is certain.
-    /// [`LockError::Invalid`] if no rate is set, or `n` exceeds it or 10,000. [`LockError::Unavailable`] if Redis is down or did
-    /// not answer: they may be spent.
+    /// [`LockError::Invalid`] if no rate is set, or `n` exceeds it or [`MAX_ADMISSIONS`]. [`LockError::Unavailable`] if
+    /// Redis is down or did not answer: they may be spent.
     ///
     /// # Cancel safety
     ///
     /// An admission may be spent; more than the rate is never admitted.
     pub async fn acquire(&self, n: NonZeroU32, wait: Duration) -> Result<(), LockError> {
-        if n.get() > MAX_AT_ONCE {
-            return Err(self.invalid("at most 10,000 at once"));
+        if n > MAX_ADMISSIONS {
+            return Err(
+                self.invalid("permits: at most 10,000 at once, or Redis stops for too long")
+            );
         }
         let (started, until) = (Instant::now(), deadline(wait));
         let attempt = |head| self.clone().take(n, head, until);
@@ -206,5 +210,29 @@ impl RateLimiter {
 
     fn invalid(&self, rule: &'static str) -> LockError {
         LockError::invalid(&self.name, rule)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::redis::RedisOptions;
+
+    /// Nothing listens there: what is refused has not been sent.
+    #[tokio::test]
+    async fn too_many_admissions_at_once_are_refused() {
+        let redis = RedisClient::new(RedisOptions::new("redis://127.0.0.1:1")).expect("options");
+        let limiter = redis.rate_limiter("limited");
+        let too_many = MAX_ADMISSIONS.saturating_add(1);
+        let refused = limiter.try_acquire(too_many).await;
+        assert!(
+            matches!(refused, Err(LockError::Invalid { .. })),
+            "{refused:?}"
+        );
+        let sent = limiter.try_acquire(MAX_ADMISSIONS).await;
+        assert!(
+            matches!(sent, Err(LockError::Unavailable { .. })),
+            "{sent:?}"
+        );
     }
 }

@@ -37,6 +37,11 @@ use tokio::time::Instant;
 /// - a Java reader's watchdog sets the lease of *every* reader to its own. A renewed lease of ours is therefore at most
 ///   [`RedisOptions::java_watchdog`](super::RedisOptions::java_watchdog), which must be right; a longer fixed lease ends early.
 ///
+/// # Cost
+///
+/// One script to acquire, one to release, and one for each renewal of each hold. Of the waiters of a process only the first
+/// asks, and the readers behind it once it is in.
+///
 /// # Format
 ///
 /// Redisson's `RReadWriteLock`, 3.x and 4.x: HASH `n` (`mode`, `<owner>`, `<owner>:write`), a string per read hold

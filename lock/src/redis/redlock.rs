@@ -47,7 +47,7 @@ const EXPIRY_MARGIN: Duration = Duration::from_millis(2);
 ///
 /// # What breaks it
 ///
-/// - a holder that is paused beyond its lease;
+/// - a holder that is paused beyond its lease, above all in a virtual machine that its host pauses;
 /// - a node that comes back without its data before the longest lease has ended: start it later than that;
 /// - a clock that jumps on a node, so that its keys end early.
 ///

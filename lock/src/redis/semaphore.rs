@@ -37,6 +37,10 @@ type SharedSemaphore = SharedObject<(), u32>;
 /// what was lost, and only deleting the semaphore brings it back. If a holder may crash, use `zk::ZkSemaphore`, whose permits
 /// come back with the session. A Java process writes no claims, so a permit that it releases twice counts twice.
 ///
+/// # Cost
+///
+/// One script to acquire and one to release. Of the waiters of a process only the first asks.
+///
 /// # Format
 ///
 /// Redisson's `RSemaphore`, 3.x and 4.x: STRING `n`, channel `redisson_sc:{n}`; ours alone: HASH `{n}:claims`.

@@ -27,6 +27,14 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// It connects in the background, for as long as that takes, survives a restart of the server if the session does, and
 /// begins a new session if not.
 ///
+/// # What breaks it
+///
+/// A tokio runtime that does not run, as a `current_thread` one outside `block_on`: its session and its tasks are in the
+/// runtime in which the client was made. Nothing is taken, renewed or released meanwhile, and a wait does not end,
+/// whatever its limit.
+///
+/// # Example
+///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};
 /// # use std::time::Duration;

@@ -29,6 +29,12 @@ use zookeeper_client::{CreateMode, Error, OneshotWatcher, Stat};
 
 const READY: &str = "ready";
 
+/// What the paths of all members may take of the one request that marks them: half of the server's bound
+/// (`jute.maxbuffer`), because more members than asked for may come, and there may be a chroot.
+const MAX_MARKS_LENGTH: usize = 512 * 1024;
+/// A member's part of that request without the path of the directory: its uuid, its version, the lengths, a header.
+const MARK_LENGTH: usize = 64;
+
 /// A double barrier in ZooKeeper; see [`ZkClient::double_barrier`]. Source: Curator's `DistributedDoubleBarrier`, and
 /// "Double Barriers" in ZooKeeper's "Recipes and Solutions".
 ///
@@ -71,7 +77,8 @@ pub struct ZkDoubleBarrier {
 
 impl ZkClient {
     /// Makes a handle on the double barrier at `path`, as `/curator/double-barrier`, for `members` members: a few
-    /// thousand at most, because all are marked in one transaction. Missing parents are created.
+    /// thousand at most, because one transaction marks them all. [`enter`](ZkDoubleBarrier::enter) refuses more. Missing
+    /// parents are created.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -129,13 +136,18 @@ impl ZkDoubleBarrier {
     ///
     /// [`LockError::Taken`] if not enough came: nobody was let in on its account. [`LockError::Unavailable`] if there
     /// was no connection for as long as the session was sure, or no answer: it may have been counted. The member is
-    /// then removed in the background.
+    /// then removed in the background. [`LockError::Invalid`] if the paths of so many members have more than 512 KiB.
     ///
     /// # Cancel safety
     ///
     /// Safe: the member is removed in the background.
     pub async fn enter(&self, wait: Duration) -> Result<String, LockError> {
         valid(&self.path)?;
+        let marks = self.members.saturating_mul(self.path.len() + MARK_LENGTH);
+        if marks > MAX_MARKS_LENGTH {
+            let rule = "members: the paths of all have at most 512 KiB, or the server refuses to mark them";
+            return Err(LockError::invalid(&self.path, rule));
+        }
         let wait = Wait::new(wait);
         loop {
             let session = self
@@ -359,5 +371,34 @@ impl ZkDoubleBarrier {
 
     fn node(&self, name: &str) -> String {
         format!("{}/{name}", self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zk::ZkOptions;
+
+    /// Nothing listens there: what is refused has not been sent.
+    #[tokio::test]
+    async fn more_members_than_one_request_marks_are_refused() {
+        let options = ZkOptions::new("127.0.0.1:1").timeout(Duration::from_millis(1));
+        let zk = ZkClient::new(options).expect("options");
+        let enter = async |members| {
+            let members = NonZeroU32::new(members).expect("members");
+            zk.double_barrier("/barrier", members)
+                .enter(Duration::ZERO)
+                .await
+        };
+        let refused = enter(10_000).await;
+        assert!(
+            matches!(refused, Err(LockError::Invalid { .. })),
+            "{refused:?}"
+        );
+        let sent = enter(5_000).await;
+        assert!(
+            matches!(sent, Err(LockError::Unavailable { .. })),
+            "{sent:?}"
+        );
     }
 }

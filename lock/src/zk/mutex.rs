@@ -21,7 +21,8 @@ pub(super) const MUTEX: Recipe = Recipe {
 };
 
 impl ZkClient {
-    /// Makes a contender for the lock at `path`, as `/curator/lock`. Missing parents are created.
+    /// Makes a contender for the lock at `path`, as `/curator/lock`: 64 KiB at most, or an acquire is
+    /// [`Invalid`](crate::LockError::Invalid). Missing parents are created.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -50,13 +51,15 @@ impl ZkClient {
 ///
 /// # What breaks it
 ///
-/// - a holder that is paused beyond its session and then writes: let the resource check the [`fence`](crate::Guard::fence);
+/// - a holder that is paused beyond its session and then writes, above all in a virtual machine that its host pauses, whose
+///   clock does not see it: let the resource check the [`fence`](crate::Guard::fence);
 /// - a node that somebody deletes by hand: waiters of other processes come in beside the holder, which learns of it only when
 ///   it re-enters or releases.
 ///
 /// # Cost
 ///
-/// Two requests per section if the previous holder was of this process, four if not, however many wait.
+/// Two requests per section if the previous holder was of this process, three or four if not, however many wait. Of each
+/// section two write, and wait for the disks of a majority of the servers.
 ///
 /// # Example
 ///

@@ -2,7 +2,7 @@
 //!
 //! Next to read: `read_write.rs`.
 
-use super::engine::valid;
+use super::engine::{MAX_PATH_LENGTH, valid};
 use crate::LockError;
 use std::{fmt, num::NonZeroU16, time::Duration};
 use zookeeper_client::{Acls, Client, Connector};
@@ -142,8 +142,8 @@ impl ZkOptions {
     }
 
     /// Sets the data of the locks' nodes, which the [holder](super::ZkLock::holder) shows: the name of a host or an
-    /// instance, for example (Curator writes its host's address). Empty by default; at most a few hundred bytes,
-    /// because every waiter's node has them.
+    /// instance, for example (Curator writes its host's address). Empty by default, and 64 KiB at most; a few hundred
+    /// bytes are enough, and every waiter's node has them.
     #[must_use]
     pub fn data(self, data: impl Into<String>) -> Self {
         Self {
@@ -184,6 +184,7 @@ impl ZkOptions {
                 self.chroot.is_empty() || valid(&self.chroot).is_ok(),
                 "chroot: empty, or an absolute path",
             ),
+            (self.data.len() <= MAX_PATH_LENGTH, "data: at most 64 KiB"),
             (
                 (Duration::from_millis(100)..=HOUR).contains(&self.session),
                 "session: from 100 ms to an hour",
@@ -210,4 +211,20 @@ fn is_address(address: &str) -> bool {
         let port = port.parse::<NonZeroU16>();
         port.is_ok() && !host.is_empty() && !host.contains('/')
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_above_64_kib_is_refused() {
+        let with = |bytes| ZkOptions::new("127.0.0.1:2181").data("a".repeat(bytes));
+        assert!(with(MAX_PATH_LENGTH).check().is_ok());
+        let refused = with(MAX_PATH_LENGTH + 1).check();
+        assert!(
+            matches!(refused, Err(LockError::Invalid { .. })),
+            "{refused:?}"
+        );
+    }
 }

@@ -44,6 +44,10 @@ fn writes(name: &str) -> bool {
 ///
 /// What breaks a [`ZkLock`](super::ZkLock).
 ///
+/// # Cost
+///
+/// What a [`ZkLock`](super::ZkLock) costs; a writer that waited lists the directory once more.
+///
 /// # Example
 ///
 /// ```no_run

@@ -42,6 +42,10 @@ const LEASE_COUNT_RULE: &str = "at least 1 lease, and no more than the semaphore
 ///
 /// A waiter for several leases holds up the waiters for one behind it.
 ///
+/// # Cost
+///
+/// Four requests and one for each lease to acquire, one for each lease to release. Only one waiter is woken by a release.
+///
 /// # Example
 ///
 /// ```no_run
@@ -78,6 +82,10 @@ pub struct ZkSemaphore {
 ///
 /// A holder that is paused beyond its session and then writes: let the resource check the [`fence`](crate::Guard::fence). A
 /// process that uses the same path as a semaphore with more leases.
+///
+/// # Cost
+///
+/// Five requests to acquire, one to release: a [`ZkLock`](super::ZkLock) is cheaper.
 ///
 /// # Example
 ///

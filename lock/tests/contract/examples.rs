@@ -17,8 +17,10 @@ macro_rules! examples {
 }
 
 examples! {
+    cron_runs: "cron", [redis];
     fenced_runs: "fenced", [redis];
     layer_runs: "layer", [redis];
+    leader_runs: "leader", [redis];
     lock_runs: "lock", [redis];
     semaphore_runs: "semaphore", [redis];
     several_runs: "several", [zookeeper, mysql];

@@ -21,9 +21,9 @@ use zookeeper_client::Error;
 
 const SERVER: &str = "zookeeper";
 
-/// A request may name several nodes, and the server closes the connection over a request of more than a MiB
-/// (`jute.maxbuffer`).
-const MAX_PATH_LENGTH: usize = 64 * 1024;
+/// The server closes the connection over a request of more than a MiB (`jute.maxbuffer`), and a request may name several
+/// nodes.
+pub(super) const MAX_PATH_LENGTH: usize = 64 * 1024;
 
 pub(super) fn unavailable(reason: impl Into<Cause>) -> LockError {
     LockError::unavailable(SERVER, reason)
