@@ -10,6 +10,7 @@ import * as firstViewWords from './first-view.js';
 import * as lessonWords from './lesson.js';
 import * as faultWords from './faults.js';
 import * as raceWords from './race.js';
+import { isCancelled, reasonText } from './reasons.js';
 
 /** A caption has both languages. @param {string} value @param {'zh' | 'en'} lang @returns {string} */
 function stepIn(value, lang) {
@@ -53,7 +54,7 @@ const zh = {
   oversold: (n) => `对不上：有 ${n} 件卖给了人，却没有离开货架。`,
   failing: (n) => `有 ${n} 次出错，这一场不能算数。`,
   cancelled: (done, all) => `取消了，停在 ${done} / ${all}。`,
-  failed: (why) => `没有跑成：${why}`,
+  reason: (why) => reasonText('zh', why), failed: (why) => (isCancelled(why) ? '已取消。' : `没有跑成：${reasonText('zh', why)}`),
   vanished: '服务重启过，这一场没有了。',
   busy: (who, done, all, left) => `另一场正在跑：${who}，${done} / ${all}${left ? `，约还要 ${left} 秒` : ''}。`,
   watch: '去看',
@@ -93,6 +94,7 @@ const zh = {
     server: '同样只限并发连接数，所有 IP 合起来 100 个。',
   }, id),
 
+  glossaryTitle: '术语', glossaryClaim: '第 5 章的锁分类：每一种一句话，和看得到它的那一课。原文的定义有错的，写在下面。', glossaryLesson: (id) => `第 ${id} 课 →`,
   cacheTitle: '浏览器缓存', cacheAgain: '再来一次',
   cacheClaim: '先看过期没有，再比 ETag，再比 Last-Modified。',
   cacheNote: (id) => choose({
@@ -165,7 +167,7 @@ const en = {
   oversold: (n) => `They disagree: ${n} ${n === '1' ? 'was' : 'were'} sold and never left the shelf.`,
   failing: (n) => `${n} requests failed; this run proves nothing.`,
   cancelled: (done, all) => `Cancelled at ${done} / ${all}.`,
-  failed: (why) => `The run did not work: ${why}`,
+  reason: (why) => why, failed: (why) => (isCancelled(why) ? 'Cancelled.' : `The run did not work: ${why}`),
   vanished: 'the service was restarted, and the run went with it.',
   busy: (who, done, all, left) => `Another run is in progress: ${who}, ${done} / ${all}${left ? `, about ${left} s left` : ''}.`,
   watch: 'Watch it',
@@ -207,6 +209,7 @@ const en = {
     server: 'Again only who is inside at once: 100 of all addresses together.',
   }, id),
 
+  glossaryTitle: 'Glossary', glossaryClaim: 'The kinds of locks in chapter 5: a sentence for each, and the lesson that shows it. Where the text defines one wrongly, it says so.', glossaryLesson: (id) => `Lesson ${id} →`,
   cacheTitle: 'The browser’s cache', cacheAgain: 'Once more',
   cacheClaim: 'First whether it has expired, then the ETag, then Last-Modified.',
   cacheNote: (id) => choose({
