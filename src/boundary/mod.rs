@@ -6,8 +6,9 @@
 //!    (`pub use`) its children does not need them; one that uses an item of a child does. Tests may name anything.
 //! 3. What only one strategy does stands in that strategy's file.
 //!
-//! `glossary.rs` checks the words of both crates, `lock_pages.rs` the documentation of the library's locks.
+//! `glossary.rs` checks the words of both crates, `chinese.rs` the Chinese ones, `lock_pages.rs` the documentation of the library's locks.
 
+mod chinese;
 mod glossary;
 mod imports;
 mod lock_pages;

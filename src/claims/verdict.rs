@@ -46,9 +46,9 @@ impl ClaimVerdict {
     #[must_use]
     pub const fn words(self) -> Bilingual {
         match self {
-            Self::Reproduced => Bilingual::of("重现了", "reproduced"),
-            Self::NotReproduced => Bilingual::of("没有重现", "not reproduced"),
-            Self::Noise => Bilingual::of("在误差之内", "noise"),
+            Self::Reproduced => Bilingual::of("已复现", "reproduced"),
+            Self::NotReproduced => Bilingual::of("未复现", "not reproduced"),
+            Self::Noise => Bilingual::of("误差范围内", "noise"),
             Self::Unavailable => Bilingual::of("未验证", "unavailable"),
         }
     }

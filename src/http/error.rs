@@ -149,7 +149,7 @@ impl From<&Error> for Problem {
             Error::NoRoute => P::missing("no-route", "没有这个地址"),
             Error::NoMethod => P::refused(S::METHOD_NOT_ALLOWED, "no-method", "不支持这个方法"),
             Error::OnlyAtNginx(_) => P::missing("only-at-nginx", "这个限流只在 nginx 那里"),
-            Error::Unauthorized => P::refused(S::UNAUTHORIZED, "unauthorized", "需要管理令牌"),
+            Error::Unauthorized => P::refused(S::UNAUTHORIZED, "unauthorized", "需要管理口令"),
             Error::Forbidden { .. } => {
                 P::refused(S::FORBIDDEN, "forbidden", "不允许来自别的网站的请求")
             }

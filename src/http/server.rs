@@ -250,7 +250,7 @@ fn configuration(args: &Args) -> Result<Config, Failure> {
     if let Some((key, _)) = args.set.iter().find(|(key, value)| is_secret(key, value)) {
         let variable = key.to_uppercase().replace('.', "__");
         return Err(unusable_told!(
-            "--set {key}：命令行谁都看得到（ps），密码和令牌不能写在那里；请用环境变量 OVERSELL__{variable}，或者写进 --config 的文件",
+            "--set {key}：命令行谁都看得到（ps），密码和口令不能写在那里；请用环境变量 OVERSELL__{variable}，或者写进 --config 的文件",
             "--set {key}: anybody can read a command line (ps), and this is a password or token; set OVERSELL__{variable} in the \
              environment, or put it in a file for --config"
         ));

@@ -180,7 +180,7 @@ impl Printer {
                 let missing = missing.swap(0, Ordering::Relaxed);
                 if missing > 0 {
                     print(told!(
-                        "……这里少了 {missing} 行：当时没有人读标准输出",
+                        "……这里缺 {missing} 行：当时没有人读标准输出",
                         "… {missing} lines are missing here: nobody read stdout"
                     ));
                 }
@@ -407,7 +407,7 @@ fn class_lines(at: &Addresses) -> Vec<String> {
         .as_ref()
         .map(|Token(token)| format!("#token={token}"));
     let desk = told!(
-        "{} {}/class.html{}  （只给老师：浏览器打开它就有令牌）",
+        "{} {}/class.html{}  （只给老师：浏览器打开它就有口令）",
         "{} {}/class.html{}  (the teacher's alone: a browser that opens it has the token)",
         padded(&told!("老师", "the desk"), LABEL_WIDTH),
         at.http,

@@ -366,7 +366,11 @@ impl Row {
             unknown,
         } = self.counts;
         let seen = match &self.orders {
-            None => told!("卖出 {sold}，少了 {}", "sold {sold}, {} gone", self.gone()),
+            None => told!(
+                "卖出 {sold}，库存减少 {}",
+                "sold {sold}, {} gone",
+                self.gone()
+            ),
             Some(OrderFigures {
                 orders,
                 pieces,

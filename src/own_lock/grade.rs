@@ -409,7 +409,7 @@ async fn exclusion(trial: &Trial) -> TrialResult {
                     *trial.met.lock() = vec![first, second];
                 }
                 return Err(TrialError::Broken(Bilingual::of(
-                    "两个同时在里面。",
+                    "两个同时在临界区。",
                     "Two were inside at once.",
                 )));
             }

@@ -93,7 +93,7 @@ impl Need {
             Self::Replica => (
                 has("replica"),
                 Bilingual::of(
-                    "要有从节点和哨兵：用 oversell lab --replica 启动",
+                    "要有从节点和 Sentinel：用 oversell lab --replica 启动",
                     "this race needs a replica and a Sentinel: start the lab with --replica",
                 ),
             ),

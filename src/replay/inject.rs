@@ -128,7 +128,7 @@ impl Play {
         self.inject(Action::Resume, SENTINEL).await?;
         self.inject(Action::Promote, "replica").await?;
         self.wait_until_all_reach_redis().await?;
-        let words = serde_json::json!({ "zh": "哨兵把从节点升为主节点", "en": "the Sentinel promotes the replica" });
+        let words = serde_json::json!({ "zh": "Sentinel 把从节点升为主节点", "en": "the Sentinel promotes the replica" });
         self.log().add(ReplayEvent {
             value: Some(words),
             ..ReplayEvent::of("step", "promoted")

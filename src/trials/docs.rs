@@ -63,7 +63,7 @@ const DOCUMENTS: [(&str, &str); 5] = [
     ("004", " 基于Redis实现分布式锁"),
 ];
 
-const HEAD: Bilingual = Bilingual::of("# 每一条说法，和在这里看到的
+const HEAD: Bilingual = Bilingual::of("# 每一条论断，和在这里看到的
 
 [English](course.md)
 
@@ -79,7 +79,7 @@ may differ.
 ");
 
 const COLUMNS: Bilingual = Bilingual::of(
-    "| 课 | 说法 | 看到 | 结论 |\n|---|---|---|---|",
+    "| 课 | 论断 | 看到 | 结论 |\n|---|---|---|---|",
     "| lesson | claim | seen | verdict |\n|---|---|---|---|",
 );
 
@@ -128,7 +128,7 @@ fn totals(lang: Lang) -> String {
         ClaimVerdict::Noise,
         ClaimVerdict::Unavailable,
     ];
-    let claims = lang.of(Bilingual::of(" 条说法：", " claims: "));
+    let claims = lang.of(Bilingual::of(" 条论断：", " claims: "));
     format!("{}{claims}{}", all.len(), each.map(of).join(" · "))
 }
 
@@ -231,7 +231,7 @@ fn pages() -> [(&'static str, String); 8] {
             readme(
                 Lang::Zh,
                 zh,
-                "| [course](docs/course.zh-CN.md) | 每一条说法，和上一次完整运行看到的：",
+                "| [course](docs/course.zh-CN.md) | 每一条论断，和上一次完整运行看到的：",
             ),
         ),
         ("docs/course.md", course_md(Lang::En)),

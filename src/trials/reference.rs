@@ -539,7 +539,7 @@ mod tests {
             "Redisson 3.11.2 reproduced (B try lock key 500 → false, 501 ms (490–1500)); \
              4.7.0 not reproduced (B try lock key 500 → true, 501 ms (490–1500)). Ours noise: seen"
         );
-        assert!(said.zh.ends_with("。本项目在误差之内：看到"), "{}", said.zh);
+        assert!(said.zh.ends_with("。本项目误差范围内：看到"), "{}", said.zh);
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub(super) async fn flaw_and_cure(
         } else {
             (format!("，{}", said.zh), format!(", {}", said.en))
         };
-        let zh = format!("卖出 {sold} 件、少了 {gone} 件、同时在里面的最多 {inside} 个{zh}");
+        let zh = format!("卖出 {sold} 件、库存减少 {gone} 件、临界区内最多 {inside} 个{zh}");
         let en = format!("{sold} sold, {gone} gone, at most {inside} inside at once{en}");
         (zh, en)
     };
@@ -70,7 +70,7 @@ pub(super) async fn flaw_and_cure(
         None => ("", ""),
     };
     let words = words!(
-        "重演{how_zh}：{flaw_zh}；换成解法：{cure_zh}。",
+        "重演{how_zh}：{flaw_zh}；采用解法后：{cure_zh}。",
         "Replayed{how_en}: {flaw_en}; with its cure: {cure_en}."
     );
     Ok(Observation::holds(flaw.ends.as_meant && cure.ends.as_meant, words).plays([flaw, cure]))

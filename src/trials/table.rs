@@ -128,7 +128,7 @@ pub(super) fn summary(found: &CourseResults, lang: Lang) -> String {
     match lang {
         Lang::Zh => {
             format!(
-                "{sign} {all} 条说法：{so} 条重现了，{otherwise} 条没有重现，{noise} 条在误差之内，{unavailable} 条未验证"
+                "{sign} {all} 条论断：{so} 条已复现，{otherwise} 条未复现，{noise} 条误差范围内，{unavailable} 条未验证"
             )
         }
         Lang::En => format!(

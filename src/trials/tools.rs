@@ -84,7 +84,7 @@ pub(super) async fn wait_for_children(
         .unwrap_or_else(|_| Err(late()))
 }
 
-/// `mutex 三个实例：卖出 5000 件，少了 4321 件，超卖 679 件。`
+/// `mutex 三个实例：卖出 5000 件，库存减少 4321 件，超卖 679 件。`
 pub(super) fn sale(row: &Row) -> Words {
     let (sold, gone, over) = (row.counts.sold, row.gone(), row.oversold);
     let Bilingual { zh, en } = if row.target == target_name(Target::One) {
@@ -100,7 +100,7 @@ pub(super) fn sale(row: &Row) -> Words {
         more_en += &format!(", {errors} requests failed");
     }
     words!(
-        "{}，{zh}：卖出 {sold} 件，少了 {gone} 件，{more_zh}。",
+        "{}，{zh}：卖出 {sold} 件，库存减少 {gone} 件，{more_zh}。",
         "{} on {en}: {sold} sold, {gone} gone, {more_en}.",
         row.strategy
     )

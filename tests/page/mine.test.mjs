@@ -48,7 +48,7 @@ describe("the page of one's own lock", () => {
     await fillStage(tab, '2.5');
     await tab.press('#save');
     await tab.waitForText('#said', /保存了/);
-    for (const [name, script, rule] of /** @type {const} */ ([['release', 'while true do end', /while is not allowed/], ['renew', 'return (', /redis does not understand it/], ['acquire', ' ', /must not be empty/]])) {
+    for (const [name, script, rule] of /** @type {const} */ ([['release', 'while true do end', /^不能用 while/], ['renew', 'return (', /^Redis 看不懂/], ['acquire', ' ', /^不能为空$/]])) {
       await fillStage(tab, '2.7');
       await tab.fill(`[name=${name}]`, script);
       await tab.press('#grade');

@@ -54,11 +54,11 @@ describe('a schedule of one’s own', () => {
 
   // The outcome of the right schedule, and of no schedule on the cure. All schedules of all races with `OVERSELL_SOAK=1`.
   for (const { lesson, presses, says, seen } of [
-    { lesson: '2.2', presses: ['A', 'death', 'B'], says: /^谁也走不动了：锁在 A 手里，没有人会还。按了 3 次，做到了。/, seen: '卡死' },
-    { lesson: '2.6', presses: ['A'], says: /^谁也走不动了：锁在 A 手里.*按了 1 次，做到了。/, seen: '卡死' },
+    { lesson: '2.2', presses: ['A', 'death', 'B'], says: /^谁也无法继续：锁在 A 手里，没有人会还。按了 3 次，做到了。/, seen: '卡死' },
+    { lesson: '2.6', presses: ['A'], says: /^谁也无法继续：锁在 A 手里.*按了 1 次，做到了。/, seen: '卡死' },
     { lesson: '3.4.2', presses: ['A', 'B', 'A', 'C', 'C', 'B', 'B'], says: /^进去的顺序：A C B。按了 7 次，做到了。/, seen: '插队' },
     { lesson: '2.10.2', presses: ['A', 'B', 'A', 'C', 'C', 'B', 'B'], says: /^进去的顺序：A C B。按了 7 次，做到了。/, seen: '插队' },
-    { lesson: '4.2', presses: ['A', 'death', 'B'], says: /^谁也走不动了：锁在 A 手里.*按了 3 次，做到了。/, seen: '卡死' },
+    { lesson: '4.2', presses: ['A', 'death', 'B'], says: /^谁也无法继续：锁在 A 手里.*按了 3 次，做到了。/, seen: '卡死' },
     { lesson: '003.deadlock.opposite-order', presses: ['A', 'B', 'A', 'B'], says: /^错误 1213，1 个提交。/, seen: '报错' },
     { lesson: '003.deadlock.shared-to-exclusive', presses: ['A', 'B', 'A', 'B'], says: /^错误 1213，1 个提交。/, seen: '报错' },
     { lesson: '003.deadlock.full-scan', presses: ['A', 'B', 'A', 'B'], says: /^错误 1213，1 个提交。/, seen: '报错' },
@@ -109,7 +109,7 @@ describe('a schedule of one’s own', () => {
     await tab.press('#race-schedule');
     await tab.press('#schedule-buttons [data-key=A][aria-disabled=false]');
     await tab.waitFor(() => document.getElementById('schedule-say').textContent);
-    assert.match((await tab.text('#schedule-say')) ?? '', /^谁也走不动了：锁在 A 手里/);
+    assert.match((await tab.text('#schedule-say')) ?? '', /^谁也无法继续：锁在 A 手里/);
     tab.assertNoErrors();
   });
 

@@ -48,7 +48,7 @@ pub(super) const RACE: Race = Race {
         steps: &[
             A.finishes_with_lock_kept(),
             say(
-                "删的是 B 的锁：C 进来了，和 B 同时在里面",
+                "删的是 B 的锁：C 进来了，和 B 同时在临界区",
                 "it was B's: C gets in beside B",
             ),
             C.finishes(),

@@ -70,7 +70,7 @@ pub(super) const RACE: Race = Race {
                 "B's lease is A's from now on, and soon ends",
             ),
             LeaseEnds,
-            say("C 进来了，和 B 同时在里面", "C gets in beside B"),
+            say("C 进来了，和 B 同时在临界区", "C gets in beside B"),
             C.finishes(),
             say("B 写完：把 C 卖的盖掉了", "B writes over what C has sold"),
             B.finishes(),

@@ -31,7 +31,7 @@ pub(super) const RACE: Race = Race {
             A.lease(3000).stops_at(Point::Read),
             say("没人续期：租约到期", "nobody renews: the lease ends"),
             LeaseEnds,
-            say("B 进来了，和 A 同时在里面", "B gets in beside A"),
+            say("B 进来了，和 A 同时在临界区", "B gets in beside A"),
             B.stops_at(Point::Read),
             say(
                 "A 写完才发现：锁早已不是它的",
@@ -51,7 +51,7 @@ pub(super) const RACE: Race = Race {
             say("B 在等", "B waits"),
             B.stops_at(Point::Refused),
             say(
-                "定时器每过三分之一就把租约续满",
+                "定时器每过三分之一，就把租约重置为完整的时长",
                 "a timer renews the lease every third of it",
             ),
             // At a slow pace, this many renewals take longer than one lease.

@@ -42,7 +42,7 @@ pub(super) const RACE: Race = Race {
         act: Act::custom("come-in", NAMES, |_, job| Box::pin(come_in(job))),
         steps: &[
             C.stops_at(Point::Locked),
-            say("三个人同时在里面", "three are inside at once"),
+            say("三个人同时进去了", "three are inside at once"),
             A.finishes(),
             B.finishes(),
             C.finishes(),

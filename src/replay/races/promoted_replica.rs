@@ -49,7 +49,7 @@ pub(super) const RACE: Race = Race {
         ),
         A.stops_at(Point::Read),
         say(
-            "哨兵把从节点升为主节点",
+            "Sentinel 把从节点升为主节点",
             "the Sentinel promotes the replica",
         ),
         Custom(|play| Box::pin(main_forgets(play))),

@@ -42,7 +42,7 @@ pub(super) const RACE: Race = Race {
             ),
             A.finishes(),
             say(
-                "B 重试，买到一件；返回以后又买一件：卖了两件，少了三件",
+                "B 重试，买到一件；返回以后又买一件：卖了两件，库存减三件",
                 "B tries again, and buys; back in the catch it buys again: two are sold, three are gone",
             ),
             B.finishes(),

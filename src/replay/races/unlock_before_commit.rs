@@ -41,7 +41,7 @@ pub(super) const RACE: Race = Race {
             say("A 提交 4999", "A commits 4999"),
             A.finishes(),
             say(
-                "B 也写 4999、提交：卖了两件，只少了一件",
+                "B 也写 4999、提交：卖了两件，库存只减一件",
                 "B writes 4999 too, and commits: two are sold, one is gone",
             ),
             B.finishes(),

@@ -28,7 +28,7 @@ pub(super) const RACE: Race = Race {
         "no barrier: the first to come is the first to go",
     ),
     cure: Bilingual::of(
-        "双栅栏：到齐了才开始，都做完才离开",
+        "双栅栏：到齐了才开始，全部完成后一起离开",
         "a double barrier: all begin, and leave, together",
     ),
     begin: &[],

@@ -11,7 +11,7 @@ use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["3.4.1.printed"],
-    title: Bilingual::of("0 号节点挡不住 1 号", "Node 0 does not hold up node 1"),
+    title: Bilingual::of("0 号节点不会阻塞 1 号", "Node 0 does not hold up node 1"),
     breaks: Bilingual::of(
         "从 flag = 0 找更大的序号：0 号永远找不到",
         "it looks for a number above flag = 0, and never finds number 0",

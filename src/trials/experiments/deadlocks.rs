@@ -83,7 +83,7 @@ pub(in crate::trials) async fn deadlock(
         ),
     );
     zh += &format!(
-        "换成解法：没有错误，{} 个提交，最多锁 {} 行。",
+        "采用解法后：没有错误，{} 个提交，最多锁 {} 行。",
         cure.committed.len(),
         most(cure)
     );

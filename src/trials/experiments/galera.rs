@@ -36,7 +36,7 @@ impl SaleCounts {
             sold, kept, gone, ..
         } = self;
         words!(
-            "{strategy} 卖出 {sold} 件，{kept} 件答 lock: kept，少了 {gone} 件，超卖 {} 件。",
+            "{strategy} 卖出 {sold} 件，{kept} 件答 lock: kept，库存减少 {gone} 件，超卖 {} 件。",
             "{strategy} sold {sold}, {kept} with lock: kept, {gone} are gone, {} oversold.",
             self.oversold()
         )
@@ -172,7 +172,7 @@ async fn locked_on_one_node(on: &Cluster, second_node: usize) -> Result<Observat
         .collect();
     let named_shown = named_shown.join(", ");
     let words = words!(
-        "一个节点上 FOR UPDATE 锁住了这一行，另一个节点的 FOR UPDATE：{second_shown}，用了 {waited_ms} ms；两边都减 1，COMMIT 先是 {one_ends}，后是 {two_ends}，少了 {gone} 件。GET_LOCK 在两个节点上：{named_shown}。",
+        "一个节点上 FOR UPDATE 锁住了这一行，另一个节点的 FOR UPDATE：{second_shown}，用了 {waited_ms} ms；两边都减 1，COMMIT 先是 {one_ends}，后是 {two_ends}，库存减少 {gone} 件。GET_LOCK 在两个节点上：{named_shown}。",
         "With the row locked on one node, FOR UPDATE on another one: {second_shown}, after {waited_ms} ms; both take 1, the first COMMIT: {one_ends}, the second: {two_ends}, {gone} gone. GET_LOCK on the two: {named_shown}."
     );
     let holds = [first, second] == [None, None]
@@ -240,7 +240,7 @@ async fn lagging(on: &Cluster, lags: bool) -> Result<Observation, NoVerdict> {
     let (old, missed) = (STOCK - plain, STOCK - fresh);
     let waited = causal.map_or_else(|| "-".to_owned(), |read| (STOCK - read).to_string());
     let words = words!(
-        "一个节点暂时什么也不应用，别的节点上卖了一件（{sold}）：在它上面读，少了 {old} 件；先等一等的读（wsrep_sync_wait）1 s 内：{waited}；在它上面卖：{refused}。它跟上以后读到少了 {missed} 件，一共少了 {gone} 件。",
+        "一个节点暂时什么也不应用，别的节点上卖了一件（{sold}）：在它上面读，库存减少 {old} 件；先等一等的读（wsrep_sync_wait）1 s 内：{waited}；在它上面卖：{refused}。它跟上以后读到库存减少 {missed} 件，库存一共减少 {gone} 件。",
         "A node applies nothing for a while, and a piece is sold on another one ({sold}). Read there, {old} are gone; by a read that waits (wsrep_sync_wait) within 1 s: {waited}; a sale there: {refused}. Once it has caught up, {missed} are gone when read there; in all {gone} are gone."
     );
     let holds =
@@ -284,7 +284,7 @@ async fn read_only(on: &Cluster, rights: &str) -> Result<Observation, NoVerdict>
     product.remove().await?;
     let [reads, writes, root_writes] = [read, by_shop, by_root].map(shown);
     let words = words!(
-        "节点只读（read_only=ON）。普通用户：SELECT {reads}，UPDATE {writes}；root：UPDATE {root_writes}。一共少了 {gone} 件。",
+        "节点只读（read_only=ON）。普通用户：SELECT {reads}，UPDATE {writes}；root：UPDATE {root_writes}。库存一共减少 {gone} 件。",
         "The node is read only (read_only=ON). A user of the shop: SELECT {reads}, UPDATE {writes}; root: UPDATE {root_writes}. In all {gone} are gone."
     );
     let holds = [read, by_shop, by_root] == [None, Some(1290), None] && gone == 1;

@@ -103,7 +103,7 @@ async fn semaphore(on: &Cluster, route: &str) -> Result<Observation, NoVerdict> 
     };
     let most = left.iter().map(together).max().unwrap_or_default();
     let words = words!(
-        "10 个请求离开的时刻（ms）：{left:?}；同时在里面的最多 {most} 个。",
+        "10 个请求离开的时刻（ms）：{left:?}；同一时刻最多 {most} 个。",
         "The ten left after (ms) {left:?}; at most {most} were inside at once."
     );
     let left: Vec<_> = left

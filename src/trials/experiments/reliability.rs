@@ -361,7 +361,7 @@ async fn majority(on: &Cluster, two_die_at_once: bool) -> Result<Observation, No
     own.stop().await?;
     let lock = answer["lock"].as_str().unwrap_or("-");
     let words = words!(
-        "三台里的 Leader 被杀：持有者 {first}（lock: {lock}），别人在这期间 {meanwhile}，之后 {after}；又死一台：{minority}。少了 {gone} 件。",
+        "三台里的 Leader 被杀：持有者 {first}（lock: {lock}），别人在这期间 {meanwhile}，之后 {after}；又死一台：{minority}。库存减少 {gone} 件。",
         "The leader of three is killed: the holder {first} (lock: {lock}), another meanwhile {meanwhile}, afterwards {after}; with a second one dead {minority}. {gone} pieces are gone."
     );
     let kept = lock == "kept" && [first, meanwhile, after] == [200, 503, 200];

@@ -163,7 +163,7 @@ async fn random_delay(on: &Cluster, is_random: bool) -> Result<Observation, NoVe
     let told = explain(Says::Faster, ratio, 0);
     let words = Words::new(
         format!(
-            "三个客户端同时抢五个节点：等一样久再试，{equal:.1} 轮才有一个拿到多数；随机等，{random:.1} 轮：{}",
+            "三个客户端同时抢五个节点：延迟相同再试，{equal:.1} 轮才有一个拿到多数；随机延迟，{random:.1} 轮：{}",
             told.zh
         ),
         format!(

@@ -60,7 +60,7 @@ async fn leases(on: &Cluster, of: &str) -> Result<Observation, NoVerdict> {
     }
     product.remove().await?;
     let words = words!(
-        "七个人同时来：同时在里面的最多 {most} 个，最后都出来了（还剩 {inside} 个）。",
+        "七个人同时来：同一时刻最多 {most} 个，最后都出来了（还剩 {inside} 个）。",
         "Seven came at once: at most {most} were inside, and all came out ({inside} left)."
     );
     Ok(Observation::holds((most, inside) == (5, 0), words).value("inside", most))
@@ -149,7 +149,7 @@ async fn unequal_leases(on: &Cluster, says: u32) -> Result<Observation, NoVerdic
     zookeeper.close().await;
     other.close().await;
     let words = words!(
-        "一个说有 2 个租约，都拿走了；另一个说有 {says} 个，再来拿：同时在里面的 {inside} 个。",
+        "一个说有 2 个租约，都拿走了；另一个说有 {says} 个，再来拿：同时持有的 {inside} 个。",
         "One says that there are 2 leases and has them; another says {says} and comes for one: {inside} are inside at once."
     );
     Ok(Observation::holds(inside > 2, words).value("inside", inside))

@@ -153,7 +153,7 @@ static ENGINES: [Engine; 7] = [
     Engine {
         id: SENTINELS,
         title: Bilingual::of(
-            "Redis 一主两副本、三个哨兵：`--sentinels 3`",
+            "Redis 一主两从、三个 Sentinel：`--sentinels 3`",
             "Redis with two replicas and three Sentinels: `--sentinels 3`",
         ),
         lab: "--instances 0,0,0 --redis-ports 0 --sentinels 3",
@@ -313,7 +313,7 @@ impl Cell {
         } = self;
         if self.promises && lost + doubled + vanished > 0 {
             return Some(words!(
-                "丢了 {lost} 件，卖重了 {doubled} 件，凭空少了 {vanished} 件",
+                "丢了 {lost} 件，重复售出 {doubled} 件，凭空减少 {vanished} 件",
                 "{lost} lost, {doubled} doubled, {vanished} gone without a buyer"
             ));
         }

@@ -27,14 +27,14 @@ const HEAD: Bilingual = Bilingual::of("# 故障矩阵
 [English](faults.md)
 
 由 `make docs` 从 `oversell faults` 上一次完整运行的结果 `src/trials/fault_matrix/last_run.json`（`make faults`）生成。每种服务器上，用到它的策略同时卖，各卖各的商品，
-每个实例一个买家，每个请求在里面停 10 ms，最多等 3 s；正卖着，被写的那个节点或者领头的那台出故障，8 秒后修好，直到每种策略又卖出 20 件。
+每个实例一个买家，每个请求在里面停 10 ms，最多等 3 s；正卖着，被写的那个节点或者 Leader 出故障，8 秒后修好，直到每种策略又卖出 20 件。
 
-- **丢**：答了卖出，还在货架上。**重**：同一件（答的余量相同）答给了两个买家；不说余量的 `single-update` 系列，这两种都算“丢”。
+- **丢**：已答“卖出”，库存却未减。**重**：重复售出，同一件（答的余量相同）答给了两个买家；不说余量的 `single-update` 系列，这两种都算“丢”。
 - **未知**：不知道做了没有；括号里是至少做了几个。**停**：最长多久没有卖出一件，秒。
-- **承诺**：`每件一次` 不丢不重，也不会凭空少；`无` 表示这种故障下不作承诺。没守住的用粗体写出，`oversell faults` 的退出码就是 1。不管承诺什么，修好以后都要接着卖。
-- `safe` 的策略在任何故障下都承诺每件一次，只有数据在 Redis 里的（`redis-script`、`script-stream`）例外：有副本时，被提升的副本可能没有最后几件。带租约的锁只在没有故障时
+- **承诺**：`每件一次` 不丢不重，也不会凭空少；`无` 表示这种故障下不作承诺。未兑现的用粗体写出，`oversell faults` 的退出码就是 1。不管承诺什么，修好以后都要接着卖。
+- `safe` 的策略在任何故障下都承诺每件一次，只有数据在 Redis 里的（`redis-script`、`script-stream`）例外：有从节点时，被提升的从节点可能没有最后几件。带租约的锁只在没有故障时
   承诺；每个节点都写的集群上的 `GET_LOCK`，没有故障也不承诺。
-- 有哨兵时，旧主节点变成副本，故障才算过去：在那之前写给它的都会丢。*断开*的是主节点和副本、哨兵之间，实例照样连得上它。
+- 有 Sentinel 时，旧主节点变成从节点，故障才算过去：在那之前写给它的都会丢。*断开*的是主节点和从节点、Sentinel 之间，实例照样连得上它。
 - 被杀和停顿，只有一台服务器时还有断开，每种策略都必须感觉得到：至少 1 秒没有卖出，或者有请求被拒、结果未知；三台 ZooKeeper 则要在修好之前有另一台当选。否则这次运行不算数。别的几格可以什么也没感觉到：实例这时可能连着另一台。
 ", "# The fault matrix
 
@@ -115,7 +115,7 @@ pub(super) fn shown(found: &Matrix, lang: Lang) -> String {
 }
 
 const LEGEND: Bilingual = Bilingual::of(
-    "丢：答了卖出，还在货架上。重：同一件答给了两个买家。未知：不知道做了没有，括号里是至少做了几个。停：最长多久没有卖出一件，秒。承诺：每件一次，就是不丢不重；无，就是这种故障下不作承诺。",
+    "丢：已答“卖出”，库存却未减。重：重复售出，同一件答给了两个买家。未知：不知道做了没有，括号里是至少做了几个。停：最长多久没有卖出一件，秒。承诺：每件一次，就是不丢不重；无，就是这种故障下不作承诺。",
     "lost: sold by answer, and still on the shelf. doubled: one piece answered to two buyers. unknown: nobody knows whether it was done; in brackets how many were, at least. gap: the longest time without a sale, in seconds. promise: each once is none lost and none doubled; none is no promise under this fault.",
 );
 

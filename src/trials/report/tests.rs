@@ -198,6 +198,6 @@ fn dom(file: &std::path::Path, folder: &std::path::Path) -> String {
 fn the_verdict_stands_before_the_figures() {
     let page = page();
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
-    assert!(at("没有重现") < at("id=\"1.4\"") && at("id=\"1.4\"") < at("4,870"));
+    assert!(at("未复现") < at("id=\"1.4\"") && at("id=\"1.4\"") < at("4,870"));
     assert!(at("<summary>") < at("<th>"), "tables are behind a fold");
 }

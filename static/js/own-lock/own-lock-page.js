@@ -77,8 +77,8 @@ async function saveThen(does) {
   } catch (caught) {
     const error = /** @type {any} */ (caught);
     const name = FIELDS.find((each) => each === error.problem?.field);
-    if (name) markWrong(name, error.problem.detail);
-    setStatus(() => t('failed', errorText(error)));
+    if (name) markWrong(name, t('reason', error.problem.detail));
+    setStatus(() => (name ? t('mineRefused') : t('failed', errorText(error))));
   }
   isBusy = false;
   drawButtons();

@@ -36,7 +36,7 @@ export function errorText({ name, message, problem }) {
   // The browser words a failed connection in its own language.
   if (name === 'TypeError' && !problem) return t('unreached');
   if (lang === 'en' || !problem?.title) return message;
-  return problem.field ? `${problem.title}（${problem.detail}）` : problem.title;
+  return problem.field ? `${problem.title}（${t('reason', problem.detail) ?? problem.detail}）` : problem.title;
 }
 
 /** 5000 → 5,000 in both languages. @param {number} n */

@@ -10,6 +10,7 @@ import * as firstViewWords from './first-view.js';
 import * as lessonWords from './lesson.js';
 import * as faultWords from './faults.js';
 import * as raceWords from './race.js';
+import { isCancelled, reasonText } from './reasons.js';
 
 /** A caption has both languages. @param {string} value @param {'zh' | 'en'} lang @returns {string} */
 function stepIn(value, lang) {
@@ -28,7 +29,7 @@ const zh = {
   ...lessonWords.zh,
   ...classWords.zh,
   settings: '这一场怎么跑',
-  figures: '卖出与少了', close: '关闭',
+  figures: '卖出与库存减少', close: '关闭',
   up: '正常', down: '停了', unknown: '不知道',
   role: (role) => choose({ primary: '主', replica: '从', writer: '写', standby: '备', leader: 'Leader', follower: 'Follower' }, role) ?? role,
   theme: (name) => `明暗：${choose({ system: '跟随系统', light: '亮', dark: '暗' }, name)}`,
@@ -45,15 +46,15 @@ const zh = {
   run: '运行', cancel: '取消',
   alone: '这里只有一个实例，所以只能选一个实例。三个实例要用 oversell lab 启动。',
 
-  sold: '卖出', gone: '少了', over: '超卖', errors: '出错', soldOut: '售罄', noAnswer: '无响应',
+  sold: '卖出', gone: '库存减少', over: '超卖', errors: '出错', soldOut: '售罄', noAnswer: '无响应',
   waitsFor: (servers) => `${servers} 停了，这一课在等它回来。`,
   starting: '正在重置库存…',
   lost: (done, all) => `连接断了，正在接上；那边照常在跑（${done} / ${all}）。`,
-  exact: '分毫不差：卖出多少，货架上就少了多少。',
+  exact: '分毫不差：卖出多少，库存就减少多少。',
   oversold: (n) => `对不上：有 ${n} 件卖给了人，却没有离开货架。`,
   failing: (n) => `有 ${n} 次出错，这一场不能算数。`,
   cancelled: (done, all) => `取消了，停在 ${done} / ${all}。`,
-  failed: (why) => `没有跑成：${why}`,
+  reason: (why) => reasonText('zh', why), failed: (why) => (isCancelled(why) ? '已取消。' : `没有跑成：${reasonText('zh', why)}`),
   vanished: '服务重启过，这一场没有了。',
   busy: (who, done, all, left) => `另一场正在跑：${who}，${done} / ${all}${left ? `，约还要 ${left} 秒` : ''}。`,
   watch: '去看',
@@ -89,10 +90,11 @@ const zh = {
     shared: '任何一秒之内最多 10 个：先来的 10 个马上放行，要等它们满一秒才有下 10 个。',
     queued: '每 1000 ms 漏一个，5 个排队等着，再多的马上拒绝。',
     nodelay: '1 + 5 个立即处理，之后每 1000 ms 才空出一个位子。',
-    address: '不管多快，只数同时在里面的：20 个进去停留 2.5 秒，其余马上拒绝。浏览器最多 6 个连接，所以由服务来发。',
-    server: '同样只数同时在里面的，所有 IP 合起来 100 个。',
+    address: '不管多快，只限并发连接数：20 个进去停留 2.5 秒，其余马上拒绝。浏览器最多 6 个连接，所以由服务来发。',
+    server: '同样只限并发连接数，所有 IP 合起来 100 个。',
   }, id),
 
+  glossaryTitle: '术语', glossaryClaim: '第 5 章的锁分类：每一种一句话，和看得到它的那一课。原文的定义有错的，写在下面。', glossaryLesson: (id) => `第 ${id} 课 →`,
   cacheTitle: '浏览器缓存', cacheAgain: '再来一次',
   cacheClaim: '先看过期没有，再比 ETag，再比 Last-Modified。',
   cacheNote: (id) => choose({
@@ -110,7 +112,7 @@ const zh = {
   at: (s) => `${s} s`, unscaled: '一步一格，不按时间',
   lanes: '时间线', cursor: '时间',
   lockLane: '锁', rowLane: '行.fence', asSentences: '用文字看这一遍',
-  laneNow: (kind) => choose({ waits: '在等', inside: '在里面', shared: '在里面', vain: '在试', shut: '被行挡住', leaves: '写完了', stopped: '停住了' }, kind) ?? '',
+  laneNow: (kind) => choose({ waits: '在等', inside: '在里面', shared: '在里面', vain: '尝试', shut: '被行挡住', leaves: '写完了', stopped: '停住了' }, kind) ?? '',
   lockNow: (held) => (held ? `${held.owner}${held.count > 1 ? ` ×${held.count}` : ''}${held.left < 0 || held.left > 99_000 ? '' : ` 剩 ${(held.left / 1000).toFixed(1)} s`}` : '空着'),
   tick: (e) => choose({
     waits: e.value === 'self' ? '等自己' : '等', statement: e.value, error: e.value, watched: 'WATCH', read: `读 ${e.value ?? ''}`, written: `写 ${e.value ?? ''}`, checked: e.owner ? `GET = ${e.owner}` : '查：没有订单', deleted: 'DEL',
@@ -118,15 +120,15 @@ const zh = {
   }, e.event) ?? lessonWords.eventText('zh', e),
   arrow: ({ from, to, owner, event }) => (to === 'lock'
     ? `${from} 删掉了${owner ? ` ${owner} ` : '别人'}的锁` : `${event.token ?? '旧令牌'} < ${event.value ?? '新令牌'}：行不收`),
-  replaySold: ({ sold, gone }) => `卖出 ${sold}，少了 ${gone}${sold > gone ? `：超卖 ${sold - gone}` : ''}。`,
-  replayInside: (n) => (n > 1 ? `最多有 ${n} 个同时在里面。` : '里面从来只有一个。'),
+  replaySold: ({ sold, gone }) => `卖出 ${sold}，库存减少 ${gone}${sold > gone ? `：超卖 ${sold - gone}` : ''}。`,
+  replayInside: (n) => (n > 1 ? `临界区内最多 ${n} 个。` : '临界区内始终只有一个。'),
   replayApart: '这一次和平时不一样。',
   told: (e) => {
     const who = choose({ lock: `锁${lessonWords.nodeName(e.key)}`, stock: '货架', row: '行', step: '' }, e.actor) ?? e.actor;
     const text = choose({
       start: `开始（${e.value ?? ''}）`, waits: '等锁', refused: '没抢到', taken: '拿到锁', locked: '进去了', read: `读${e.value == null ? '了' : `到 ${e.value}`}`, written: `写${e.value == null ? '了' : `回 ${e.value}`}`, sent: `发 ${e.value ?? ''}`,
       checked: e.owner ? `看锁是谁的：${e.owner}` : '查订单：没有', deleted: e.value === 'foreign' ? `删掉了 ${e.owner ?? '别人'} 的锁` : '删掉锁', released: '解锁', lost: '解锁时锁已不是它的',
-      renewed: '续期', conflict: '被别人抢先，重来', 'refused-by-row': `被行拒绝：令牌 ${e.token ?? ''} 比 ${e.value ?? ''} 旧`, stopped: '停住', continued: '接着走',
+      renewed: '续期', conflict: '被别人抢先，重来', 'refused-by-row': `被行拒绝：令牌 ${e.token ?? ''} 比 ${e.value ?? ''} 旧`, stopped: '停住', continued: '继续执行',
       committed: '提交', sold: `卖出一件${e.value == null ? '' : `，剩 ${e.value}`}`, failed: `失败：${lessonWords.refusalText('zh', e.value)}`, done: '做完了', retries: `重试了 ${e.value} 次`,
       held: `${e.owner ?? ''} 持有${e.pttl > 0 ? `，租约还有 ${e.pttl} ms` : ''}`, free: '空了', expired: '到期了', queue: `排队 ${e.value ?? ''}`, stock: `${e.value} 件`, fence: `见过令牌 ${e.token}`,
     }, e.event) ?? lessonWords.eventText('zh', e);
@@ -165,7 +167,7 @@ const en = {
   oversold: (n) => `They disagree: ${n} ${n === '1' ? 'was' : 'were'} sold and never left the shelf.`,
   failing: (n) => `${n} requests failed; this run proves nothing.`,
   cancelled: (done, all) => `Cancelled at ${done} / ${all}.`,
-  failed: (why) => `The run did not work: ${why}`,
+  reason: (why) => why, failed: (why) => (isCancelled(why) ? 'Cancelled.' : `The run did not work: ${why}`),
   vanished: 'the service was restarted, and the run went with it.',
   busy: (who, done, all, left) => `Another run is in progress: ${who}, ${done} / ${all}${left ? `, about ${left} s left` : ''}.`,
   watch: 'Watch it',
@@ -207,6 +209,7 @@ const en = {
     server: 'Again only who is inside at once: 100 of all addresses together.',
   }, id),
 
+  glossaryTitle: 'Glossary', glossaryClaim: 'The kinds of locks in chapter 5: a sentence for each, and the lesson that shows it. Where the text defines one wrongly, it says so.', glossaryLesson: (id) => `Lesson ${id} →`,
   cacheTitle: 'The browser’s cache', cacheAgain: 'Once more',
   cacheClaim: 'First whether it has expired, then the ETag, then Last-Modified.',
   cacheNote: (id) => choose({

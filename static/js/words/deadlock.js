@@ -13,7 +13,7 @@ export const zh = {
   deadlockError: (n) => (n === 1213 ? `错误 ${n}：死锁，整个事务被回滚` : `错误 ${n}：等锁超时，只撤销这一条`),
   deadlockRows: (n) => `这个事务锁住 ${n} 行`,
   deadlockPlan: ({ indexed, type, key, rows }) => `执行计划（${indexed ? '有索引' : '没有索引'}）：type ${type}，key ${key}，要看 ${rows} 行`,
-  deadlockAccount: 'InnoDB 自己的说法',
+  deadlockAccount: 'InnoDB 自己的报告',
   deadlockLock: (/** @type {Lock} */ { mode, index, id, end, kind }) => {
     const where = end ? '最后一行之后的间隙' : id == null ? `索引 ${index} 上的一行` : kind === 'gap' || kind === 'insert' ? `主键 ${id} 之前的间隙` : `主键 ${id} 那一行`;
     const what = { row: '行锁', gap: '间隙锁', 'next-key': end ? '间隙锁' : '临键锁（行和它前面的间隙）', insert: '插入意向锁' }[kind];

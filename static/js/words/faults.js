@@ -23,15 +23,15 @@ export const zh = {
   }, action) ?? action}。`,
   faultAll: '全部恢复了。', faultLeft: '还有没恢复的，请再按一次。', senderStill: (done, all, name) => `停在 ${done} / ${all}：发请求的实例 ${name} 没有回应，要等它继续。`,
 
-  lanesRead: '一行是一个请求（线程·第几次）：点线在等，实条在里面；红的是不止一个同时在里面。',
-  lanesShared: '一行是一个请求（线程·第几次）：点线在等，灰条在里面；共享锁下可以有几个同时在里面。',
-  lanesTries: '一行是一个请求（线程·第几次）：谁也不独占，可以同时进行。空框是白试的一次，别人先写了；灰条是写成的那次，从读到（一条语句的，从发出）到写完；点线在等。',
+  lanesRead: '一行是一个请求（线程·第几次）：点线在等，实条在里面；红的是不止一个同时在临界区。',
+  lanesShared: '一行是一个请求（线程·第几次）：点线在等，灰条在里面；共享锁下可以有几个同时在临界区。',
+  lanesTries: '一行是一个请求（线程·第几次）：谁也不独占，可以同时进行。空框是失败的一次尝试，别人先写了；灰条是写成的那次，从读到（一条语句的，从发出）到写完；点线在等。',
   lanesCrowd: (of, n) => `${of} 个请求里只画 ${n} 个：同时进行的最多的那一刻前后，一个接一个开始的。`,
   lanesMiddle: (of, n) => `${of} 个请求里只画 ${n} 个：中间一段，一个接一个开始的。`,
   lanesOf: (of, n) => `${of} 个请求里的 ${n} 个`,
   lanesOut: (n) => `另有 ${n} 个没有进去，没有画。`,
   stayTold: ({ thread, turn, instance, begun_us, entered_us, left_us, vain }) => (vain
-    ? `${thread}·${turn}（${instance}）：${vain.length ? `白试 ${vain.length} 次，` : ''}写成的那次从第 ${(entered_us / 1000).toFixed(1)} ms 到第 ${(left_us / 1000).toFixed(1)} ms`
+    ? `${thread}·${turn}（${instance}）：${vain.length ? `失败 ${vain.length} 次，` : ''}写成的那次从第 ${(entered_us / 1000).toFixed(1)} ms 到第 ${(left_us / 1000).toFixed(1)} ms`
     : `${thread}·${turn}（${instance}）：等了 ${Math.round((entered_us - begun_us) / 1000)} ms，第 ${(entered_us / 1000).toFixed(1)} ms 进去，第 ${(left_us / 1000).toFixed(1)} ms 出来`),
 };
 

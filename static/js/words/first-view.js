@@ -3,10 +3,10 @@
 /** @type {import('./all.js').Words} */
 export const zh = {
   openingWhat: '分布式锁，亲手弄坏再修好：课程的每一句话，都在真的 MySQL、Redis、ZooKeeper 上演给你看。',
-  openingRun: '卖出 5,000 件', openingNote: '100 个人同时买，三个实例，没有锁。约 1 秒。', openingThen: '卖出的和少了的对不上。为什么？看下面两个人的竞态，然后是左边的十二课。',
+  openingRun: '卖出 5,000 件', openingNote: '100 个人同时买，三个实例，没有锁。约 1 秒。', openingThen: '卖出的件数和库存减少的件数对不上。为什么？看下面两个人的竞态，然后是左边的十二课。',
   skip: '跳到正文', lights: '实例与服务器', language: '语言', lessons: '课程', help: '键盘', projector: '投影', search: '找一课',
   raceTitle: '竞态：有问题的和修正后的', race: '演一遍', raceComing: '马上开始…',
-  guessLeft: (n) => `猜：${n} 个人都买到了，5,000 件还剩多少？`, guessInside: '猜：同时在里面的，最多几个？',
+  guessLeft: (n) => `猜：${n} 个人都买到了，5,000 件还剩多少？`, guessInside: '猜：临界区内最多几个？',
 };
 
 /** @type {import('./all.js').Words} */

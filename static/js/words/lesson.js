@@ -11,7 +11,7 @@ const clock = (at) => `${at.getMonth() + 1}-${at.getDate()} ${String(at.getHours
 const STORES = { mysql: 'MySQL', redis: 'Redis' };
 /** @type {Record<string, Record<string, string>>} */
 const VERDICTS = {
-  zh: { reproduced: '重现了', 'not-reproduced': '没有重现', noise: '在误差之内', unavailable: '未验证' },
+  zh: { reproduced: '已复现', 'not-reproduced': '未复现', noise: '误差范围内', unavailable: '未验证' },
   en: { reproduced: 'reproduced', 'not-reproduced': 'not reproduced', noise: 'noise', unavailable: 'could not be tried' },
 };
 
@@ -36,21 +36,21 @@ export const zh = {
   willTake: (s) => `大约要 ${s} 秒。`,
   willSellNone: '一件也卖不出去：库存是 0。',
   willOversell: (n) => `将看到：卖出 ${n} 件，货架上却没少这么多。`,
-  mayDiffer: '原文代码的缺陷要碰巧才看得到：卖出和少了的可能对不上；重演里每次都看得到。',
+  mayDiffer: '原文代码的缺陷要碰巧才看得到：卖出的件数和库存减少的件数可能对不上；重演里每次都看得到。',
   mayOversell: (n) => `请求太少，不一定会撞上：卖出 ${n} 件，货架上可能少得没这么多。`,
   willSellTooMany: (n) => `将看到：只有 ${n} 件，却卖出去更多。`,
   willBeExact: (n) => `将看到：卖出 ${n} 件，货架上正好少 ${n} 件。`,
-  exactWithinLease: (n) => `停留比租约短，就是卖出 ${n} 件、少 ${n} 件；比租约长，会有两个同时在里面。`,
-  willOutlive: (lease, hold) => `租约 ${lease} 秒，却要停留 ${hold} 秒：锁中途到期，会有两个同时在里面，卖出的比少的多。`,
+  exactWithinLease: (n) => `停留比租约短，就是卖出 ${n} 件、少 ${n} 件；比租约长，会有两个同时在临界区。`,
+  willOutlive: (lease, hold) => `租约 ${lease} 秒，却要停留 ${hold} 秒：锁中途到期，会有两个同时在临界区，卖出的比少的多。`,
   willWaitTooLong: (s, most) => `排到最后要等 ${s} 秒，等锁一般最多 ${most} 秒：等不到的会失败，卖出的比请求少；卖出多少，还是少多少。`,
   queued: (ahead, seconds) => `排队：前面还有 ${ahead} 场压测${seconds ? `，约 ${seconds} 秒后开始` : ''}。`,
   running: (done, all, left) => `正在跑：${done} / ${all}${left ? `，约还要 ${left} 秒` : ''}`,
   stuck: (done, all, n, of, name) => `停住了（${done} / ${all}）：${of} 个没有回答的请求里，${n} 个在等 ${name}。`,
   stalled: (done, all, of, dead) => `停住了（${done} / ${all}）：过去一秒没有一个回答，${of} 个请求在等。${dead ? `实例 ${dead} 没有回应，它可能还占着锁。` : ''}`,
-  apart: '卖出与少了对不上：有的请求无响应，或者有别人动了库存。这一场不能算数。',
+  apart: '卖出与库存减少对不上：有的请求无响应，或者有别人动了库存。这一场不能算数。',
   waits: (mean, most) => `进去以前平均等 ${mean} ms，最久 ${most} ms`, leftThere: (n) => `货架上还剩 ${n} 件`,
   waitedMost: (ms) => `最久等 ${ms} ms`,
-  mostInside: (n) => `同时在里面最多 ${n} 个`,
+  mostInside: (n) => `临界区内最多 ${n} 个`,
   noAnswerYet: (n) => `${n} 个没回答`,
   polled: (ms) => `每 ${ms} ms 左右问一次锁：谁先问到谁进，速度由间隔决定，不能和有通知的锁比`,
   polls: (ms) => `每 ${ms} ms 问一次，快慢由间隔决定`,
@@ -67,7 +67,7 @@ export const zh = {
   buying: (s) => `已经 ${s} 秒，还没有回答…`,
 
   tries: '在浏览器里试', tryNote: '每按一次就是一个人来；一个浏览器最多同时 6 个。也可以在手机上打开这一页。', who: '名字', someone: '同学', tryWaits: '在等…',
-  how: '怎么做的', survives: '能承受：', breaksIt: '何时失效：', wokenSum: (n, sum) => `释放锁 ${n} 次，一共唤醒 ${sum} 个`, raw: '下载这一场 JSON', allVerdicts: '全部结论', verdictsJson: '原始数据 JSON', verdictsCount: (n, ran, all, when) => `跑了 ${ran} 课，重现了 ${n} 课；课程一共 ${all} 课（${when}）。`, verdictOf: (v) => VERDICTS.zh[v] ?? '没有跑', lessonHead: '课', verdictHead: '结论', seenHead: '看到的', readme: '说明', wholeFile: '整个文件',
+  how: '怎么做的', survives: '能承受：', breaksIt: '何时失效：', wokenSum: (n, sum) => `释放锁 ${n} 次，一共唤醒 ${sum} 个`, raw: '下载这一场 JSON', allVerdicts: '全部结论', verdictsJson: '原始数据 JSON', verdictsCount: (n, ran, all, when) => `跑了 ${ran} 课，已复现 ${n} 课；课程一共 ${all} 课（${when}）。`, verdictOf: (v) => VERDICTS.zh[v] ?? '没有跑', lessonHead: '课', verdictHead: '结论', seenHead: '看到的', readme: '说明', wholeFile: '整个文件',
   byHand: '在终端里亲手做', byHandNote: '按编号的顺序，下面是会看到的。“在这里跑”由服务器所在的机器来输入；也可以在自己的终端里输入：oversell 就是 target/release/oversell；redis-cli、mysql 随系统的软件包来；zkCli.sh 在 ZooKeeper 的 bin 目录里（Debian：/usr/share/zookeeper/bin）。', terminal: (n) => `终端 ${n}`, copy: '复制', copied: '复制了', selected: '选中了，请按 Ctrl+C', prints: '会看到', again: '没看到下面这样的结果，就再输一遍：', typeIt: '在这里跑', typeNeeds: (options) => `这一行要用 oversell lab ${options} 启动的实验环境。`, typeAll: '依次跑完', typing: '正在跑…', printed: '真的打印的：', printedAsSaid: '真的打印的，和上面说的一样：',
   seen: '上一次 oversell course 的结论', restsOnTiming: '结果取决于计时，每次可能不同',
   found: (v, when) => `${VERDICTS.zh[v] ?? v}（${when}）`,
@@ -88,7 +88,7 @@ export const zh = {
   ratesTitle: '谁快', ratesRun: (n, rounds) => `比一比：${n} 种，各 ${rounds} 轮`, ratesCurve: (from, to) => `从 ${from} 个连接到 ${to} 个`, ratesGoing: (n, all) => `正在跑第 ${n} / ${all} 场…`,
   ratesErrors: (slug) => `${slug} 有一轮出错，不算数。`, connections: (n) => `${n} 个连接`,
   ratesSaid: ({ first, second, ratio, low, high, least, most, says }) => `${first} 是 ${second} 的 ${ratio} 倍（各轮 ${low} 到 ${high}）。原文的话要 ${most == null ? `至少 ${least} 倍` : `${least} 到 ${most} 倍`}：${choose({ holds: '这里是这样。', not: '这里不是这样。', apart: '各轮不一致，说明不了什么。' }, says)}`,
-  retriesHead: '重试', waitHead: '最久等', insideHead: '同时在里面',
+  retriesHead: '重试', waitHead: '最久等', insideHead: '临界区内最多',
   keys: [['↑ ↓', '换一课'], ['Enter', '运行'], ['Esc', '取消'], ['R', '竞态：演一遍'], ['P', '投影：放大，收起目录'], ['空格', '竞态：播放、暂停'], ['← →', '竞态：上一句、下一句'], ['Shift ← →', '竞态：上一刻、下一刻'], ['/', '找一课'], ['L', '中文 / English'], ['?', '这一页']],
 };
 

@@ -5,7 +5,7 @@ import { refusalText } from './replay-events.js';
 
 /** The goal of whoever decides the schedule, and what is said once it is reached. @type {Record<'zh' | 'en', Record<string, string>>} */
 const WRONG = {
-  zh: { oversold: '它超卖', stuck: '大家都走不动', overtaken: '后来的先进去', deadlock: ' MySQL 报错' },
+  zh: { oversold: '它超卖', stuck: '所有请求都阻塞', overtaken: '后来的先进去', deadlock: ' MySQL 报错' },
   en: { oversold: 'it oversell', stuck: 'everybody wait for ever', overtaken: 'a later one get in first', deadlock: 'MySQL end a transaction with an error' },
 };
 /** @type {Record<'zh' | 'en', Record<string, string>>} */
@@ -19,7 +19,7 @@ export const zh = {
   raceAgain: '再演一遍',
   raceIdle: (s) => `在真的服务器上演，有问题的和修正后的一起，约 ${s} 秒。`,
   raceOrdered: ({ sold }) => (sold > 1 ? `一个人下了 ${sold} 单。` : '一个人一单。'),
-  legendOf: (kind) => choose({ waits: '在等', inside: '在里面', leaves: '写完，还没解锁', overlap: '和别人同时在里面，或用旧值', stopped: '停住', shared: '一起在里面（允许）', vain: '白做的一次', shut: '自以为在里面，令牌已旧', wedge: '锁：谁的，还剩多少租约', message: '发给服务器', carry: '读到的旧值，盖掉了别人的写', arrow: '作用在锁或行上', open: '读', full: '写或其他一步', times: '×2：重入的次数', bang: '!：没有少' }, kind), legend: '图例',
+  legendOf: (kind) => choose({ waits: '在等', inside: '在里面', leaves: '写完，还没解锁', overlap: '和别人同时在临界区，或用旧值', stopped: '停住', shared: '一起在里面（允许）', vain: '失败的一次尝试', shut: '自以为在里面，令牌已旧', wedge: '锁：谁的，还剩多少租约', message: '发给服务器', carry: '读到的旧值，盖掉了别人的写', arrow: '作用在锁或行上', open: '读', full: '写或其他一步', times: '×2：重入的次数', bang: '!：没有少' }, kind), legend: '图例',
   bothFlaw: '时间线：有问题', bothCure: '时间线：修正后',
   replayOther: (lesson, which) => `正在演第 ${lesson} 课（${which}），演完才能演这一课。`,
   why: '为什么：', cureIs: '修正：',
@@ -32,7 +32,7 @@ export const zh = {
   linesFlaw: '真的发出的：有问题', linesCure: '真的发出的：修正后', linesRefused: '→ 没抢到', linesForeign: (owner) => `✓ 删的是 ${owner} 的`,
   lineSpoken: ({ event, value, token }) => choose({
     locked: `拿到锁${token ? `，令牌 ${token}` : ''}`, waits: '等', released: '解锁', lost: '解锁：锁已经不是它的', 'refused-by-row': '行拒绝：令牌太旧', failed: `失败：${refusalText('zh', value)}`,
-    stopped: '停住了', continued: '接着走', statement: value ?? '',
+    stopped: '停住了', continued: '继续执行', statement: value ?? '',
   }, event),
   linesSent: '真的发出的', scheduleTitle: '你来决定谁先走', scheduleOpen: '你来排顺序', scheduleClose: '收起', scheduleWhich: '哪一种', scheduleAgain: '从头再来', scheduleAll: '把所有顺序都试一遍',
   scheduleGoalFlaw: (goal) => `用最少的次数，让${WRONG.zh[goal]}。真的请求停在原地，你按谁，谁走一步。`, scheduleGoalCure: (goal) => `同样的请求，修正后的代码：你还能让${WRONG.zh[goal]}吗？`,
@@ -41,8 +41,8 @@ export const zh = {
   scheduleClock: (owner) => (owner ? `时钟走到头：${owner} 的租约到期` : '时钟：现在没有租约'),
   timingOpen: '拖动时间', timingTitle: '拖动时间：松手就在真的服务器上演', timingAt: 'A 停在：', timingLocked: '拿到锁，还没读', timingRead: '读完，还没写', timingWritten: '写完，还没解锁',
   timingPause: 'A 停多久', timingLease: '租约多长', timingAfter: 'B 多久后来', timingIs: (s) => `${s} 秒`, timingKept: '这样的时间没有超卖：A 停得比租约短，或者停的时候还没读、已经写完。',
-  scheduleFailover: (state) => choose({ done: '从节点升上来了', way: '哨兵正在切换，要几秒' }, state) ?? '主节点没了：哨兵把断了线的从节点升为主节点',
-  scheduleDeath: (actor) => `${actor} 死在这一步`, scheduleDead: '死了', scheduleStuck: (owner) => `谁也走不动了${owner ? `：锁在 ${owner} 手里，没有人会还` : ''}。`, scheduleGotIn: (order) => `进去的顺序：${order}。`,
+  scheduleFailover: (state) => choose({ done: '从节点升上来了', way: 'Sentinel 正在切换，要几秒' }, state) ?? '主节点没了：Sentinel 把断了线的从节点升为主节点',
+  scheduleDeath: (actor) => `${actor} 死在这一步`, scheduleDead: '死了', scheduleStuck: (owner) => `谁也无法继续${owner ? `：锁在 ${owner} 手里，没有人会还` : ''}。`, scheduleGotIn: (order) => `进去的顺序：${order}。`,
   scheduleEnd: '走完了', scheduleWaits: (owner) => (owner ? `在等：锁在 ${owner} 手里` : '在路上，或在等'),
   scheduleTrying: (n, wrong, goal) => `试到第 ${n + 1} 种顺序，${wrong} 种${SEEN.zh[goal]}…`,
   scheduleTried: (n, wrong, goal, par = 0) => `所有 ${n} 种顺序都试过了：${wrong ? `${wrong} 种` : '没有一种'}${SEEN.zh[goal]}${par ? `，最少按 ${par} 次` : ''}。`,

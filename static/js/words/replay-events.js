@@ -1,5 +1,7 @@
 /** The words of events that only some replays have. An unknown event is shown as it came. */
 
+import { reasonText } from './reasons.js';
+
 /** @typedef {import('../timeline/events.js').ReplayEvent} ReplayEvent */
 /** @typedef {{zh: (...found: string[]) => string, en: (...found: string[]) => string}} EventWords */
 
@@ -35,7 +37,7 @@ const REFUSED = {
 };
 
 /** @param {'zh' | 'en'} lang @param {string | undefined} kind @returns {string} */
-export const refusalText = (lang, kind) => REFUSED[lang][kind ?? ''] ?? kind ?? '';
+export const refusalText = (lang, kind) => REFUSED[lang][kind ?? ''] ?? reasonText(lang, kind ?? '');
 
 /** @param {'zh' | 'en'} lang @param {ReplayEvent} event */
 export const eventText = (lang, { event, value }) => EVENTS[event]?.[lang](value ?? '') ?? `${event} ${value ?? ''}`.trim();
