@@ -1,10 +1,10 @@
 //! Visits to lessons, for the class page: requests that wait, are inside, and print lines.
 //!
-//! 1. A request opens a lane ([`Visits::open`]); its job reports that it waits, is inside, leaves, prints a line.
+//! 1. A request opens a visit ([`Visits::open`]); its job reports that it waits, is inside, leaves, prints a line.
 //! 2. Each report is an event. The last ones are kept for a watcher that comes late.
 //! 3. A watcher ([`Visits::watch`]) then receives each event as it happens.
 //!
-//! A lane is inside from after the lock is acquired until before it is released, or until its lease ends: two lanes that
+//! A visit is inside from after the lock is acquired until before it is released, or until its lease ends: two visits that
 //! overlap were inside together.
 //! **What breaks it**: instances on machines whose clocks differ. Without visits it costs nothing.
 
@@ -112,8 +112,8 @@ impl Visits {
 
     /// Begins a visit to this object through this route.
     #[must_use]
-    pub fn open(&self, actor: Option<String>, key: String, route: &str) -> Lane {
-        let lane = Lane {
+    pub fn open(&self, actor: Option<String>, key: String, route: &str) -> Visit {
+        let visit = Visit {
             visits: self.clone(),
             id: Uuid::new_v4(),
             actor,
@@ -121,12 +121,12 @@ impl Visits {
             inside: AtomicBool::new(false),
             over: AtomicBool::new(false),
         };
-        lane.tell(VisitEventKind::Start, Some(route.to_owned()), None);
-        lane
+        visit.tell(VisitEventKind::Start, Some(route.to_owned()), None);
+        visit
     }
 
     /// Reports a reset of the stock.
-    pub fn reset(&self) {
+    pub fn report_reset(&self) {
         self.add(
             VisitEvent::of_instance(&self.0.instance, VisitEventKind::Reset),
             None,
@@ -198,7 +198,7 @@ impl VisitEvent {
 
 /// One visit. Dropping it ends the visit.
 #[derive(Debug)]
-pub struct Lane {
+pub struct Visit {
     visits: Visits,
     id: Uuid,
     actor: Option<String>,
@@ -207,7 +207,7 @@ pub struct Lane {
     over: AtomicBool,
 }
 
-impl Lane {
+impl Visit {
     pub fn enter(&self) {
         if !self.inside.swap(true, Ordering::Relaxed) {
             self.tell(VisitEventKind::Locked, None, None);
@@ -256,7 +256,7 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for Visit {
     fn drop(&mut self) {
         self.leave();
     }
@@ -318,9 +318,9 @@ mod tests {
     fn a_late_release_has_the_time_of_the_lease_end() {
         let visits = Visits::new("8000");
         let stay = |end: SystemTime| {
-            let lane = visits.open(None, "rwLock".into(), "/test/write");
-            lane.enter();
-            lane.leave_by(Some(end));
+            let visit = visits.open(None, "rwLock".into(), "/test/write");
+            visit.enter();
+            visit.leave_by(Some(end));
             visits.watch().0.pop().map(|told| (told.event, told.t_us))
         };
         let (over, to_come) = (

@@ -62,10 +62,10 @@ pub struct Script {
 #[serde(deny_unknown_fields)]
 pub struct ScriptLine {
     /// The process; default 1.
-    #[serde(default = "one")]
+    #[serde(default = "default_process")]
     pub process: u8,
     /// Its thread; default A.
-    #[serde(default = "a")]
+    #[serde(default = "default_thread")]
     pub thread: String,
     pub run: String,
     /// What it must print; `…` stands for anything. A failed command prints `failed` and its exception.
@@ -88,11 +88,11 @@ pub enum TwinChange {
     Word(String, String),
 }
 
-fn one() -> u8 {
+fn default_process() -> u8 {
     1
 }
 
-fn a() -> String {
+fn default_thread() -> String {
     "A".to_owned()
 }
 

@@ -10,11 +10,11 @@ pub(super) fn leave(ctx: &Ctx, job: &Job, guard: Guard, stay: Duration, end: Opt
     job.enter();
     // A task that stalled beyond the lease reports the present, not the past.
     let end = end.map(|end| end.max(SystemTime::now()));
-    let (closing, lane) = (ctx.closing.clone(), job.observation.lane());
+    let (closing, visit) = (ctx.closing.clone(), job.observation.visit());
     ctx.tasks.spawn(async move {
         closing.run_until_cancelled(tokio::time::sleep(stay)).await;
-        if let Some(lane) = lane {
-            lane.leave_by(end);
+        if let Some(visit) = visit {
+            visit.leave_by(end);
         }
         drop(guard);
     });

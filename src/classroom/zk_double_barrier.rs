@@ -29,7 +29,7 @@ pub const DEFAULT_WAIT: Duration = Duration::from_secs(600);
 /// How many of its own members an instance remembers; an older one leaves by its name.
 const MAX_KNOWN_MEMBERS: usize = 1000;
 
-/// The members that this instance let in and that have not left, by path.
+/// The path and name of each member that this instance let in and that has not left, newest last; the oldest is forgotten.
 #[derive(Debug, Default)]
 struct Members(Mutex<VecDeque<(String, String)>>);
 

@@ -108,7 +108,12 @@ pub async fn compare(ctx: &Ctx, waiters: u16, wait: Duration) -> Result<Herd, Er
 }
 
 /// Drains a queue of `waiters` once; all watch the same.
-pub async fn queue(ctx: &Ctx, waiters: u16, wait: Duration, watch: Watch) -> Result<Drain, Error> {
+pub async fn drain_once(
+    ctx: &Ctx,
+    waiters: u16,
+    wait: Duration,
+    watch: Watch,
+) -> Result<Drain, Error> {
     let _turn = turn(wait).await?;
     let sessions = sessions(ctx, waiters).await?;
     drain(ctx, &sessions, watch).await

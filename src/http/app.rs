@@ -55,10 +55,10 @@ impl AppState {
     }
 
     /// The same job, shown to the watchers of this object as a visit through `route`.
-    pub(super) fn with_lane(&self, job: Job, route: &str, object: &str) -> Job {
+    pub(super) fn with_visit(&self, job: Job, route: &str, object: &str) -> Job {
         let who = job.request.who.clone();
-        let lane = self.visits.open(who, job.redis_name(object), route);
-        job.with_lane(lane)
+        let visit = self.visits.open(who, job.redis_name(object), route);
+        job.with_visit(visit)
     }
 
     /// The address of this instance, as seen from this machine.

@@ -18,8 +18,9 @@ use utoipa::ToSchema;
 
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
-const KEEP: &str = "REPLACE INTO course_verdict (lesson, at, conditions, verdict) ";
-const LAST: &str = "SELECT at, conditions, verdict FROM course_verdict ORDER BY at DESC, lesson";
+const REPLACE_VERDICTS: &str = "REPLACE INTO course_verdict (lesson, at, conditions, verdict) ";
+const SELECT_VERDICTS: &str =
+    "SELECT at, conditions, verdict FROM course_verdict ORDER BY at DESC, lesson";
 
 /// The verdicts that are kept: of each lesson its last run, and of all of them the last one's conditions.
 #[derive(Debug, Serialize, ToSchema)]
@@ -41,7 +42,7 @@ pub(super) struct LastVerdicts {
 /// [`Error::Unavailable`] where MySQL is down, [`Error::Unknown`] where it did not answer.
 pub(super) async fn keep(ctx: &Ctx, run: &Verdicts) -> Result<(), Error> {
     let now = Utc::now().naive_utc();
-    let mut rows = QueryBuilder::<MySql>::new(KEEP);
+    let mut rows = QueryBuilder::<MySql>::new(REPLACE_VERDICTS);
     rows.push_values(&run.lessons, |mut row, lesson| {
         row.push_bind(&lesson.id)
             .push_bind(now)
@@ -68,7 +69,10 @@ pub(super) async fn keep(ctx: &Ctx, run: &Verdicts) -> Result<(), Error> {
 pub(super) async fn last(ctx: &Ctx) -> Result<Option<LastVerdicts>, Error> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let rows: Vec<(NaiveDateTime, String, String)> = Session::of(&conn)
-        .bounded(MYSQL_TIMEOUT, sqlx::query_as(LAST).fetch_all(&mut *conn))
+        .bounded(
+            MYSQL_TIMEOUT,
+            sqlx::query_as(SELECT_VERDICTS).fetch_all(&mut *conn),
+        )
         .await?;
     conn.done();
     let Some((at, conditions, _)) = rows.first() else {

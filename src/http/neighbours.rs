@@ -96,10 +96,10 @@ impl RemoteReplay {
 
 /// Asks all instances at these addresses.
 pub(super) async fn ask(urls: &[String]) -> Vec<Neighbour> {
-    join_all(urls.iter().map(|url| one(url))).await
+    join_all(urls.iter().map(|url| ask_one(url))).await
 }
 
-async fn one(url: &str) -> Neighbour {
+async fn ask_one(url: &str) -> Neighbour {
     let base = url.trim_end_matches('/');
     let silent = |detail| Neighbour {
         name: url.into(),

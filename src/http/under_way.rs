@@ -1,7 +1,7 @@
 //! Counts the requests that are under way for each product, in this instance and in the others.
 //!
 //! A paused instance cannot say how many requests wait in it. Those that the load generator has sent and no other instance
-//! has are in it, so they are counted as the silent instance's ([`InstancePoll::of`]).
+//! has are in it, so they are counted as the silent instance's ([`InstancePoll::poll`]).
 
 use crate::clients::http_client::{Ask, client};
 use futures::future::join_all;
@@ -75,7 +75,7 @@ impl InstancePoll {
     }
 
     /// How many requests of this product are under way in each, of `sent` that were sent and not answered.
-    pub(super) async fn of(&mut self, stock_id: i64, sent: u64) -> BTreeMap<String, u64> {
+    pub(super) async fn poll(&mut self, stock_id: i64, sent: u64) -> BTreeMap<String, u64> {
         let answers = join_all(self.0.keys().map(|url| {
             let url = format!(
                 "{}/health/under-way?stock_id={stock_id}",
@@ -111,7 +111,7 @@ mod tests {
     async fn requests_of_a_silent_instance_are_counted_as_the_rest() {
         let nobody = "http://127.0.0.1:1".to_owned();
         let mut asked = InstancePoll::new(std::slice::from_ref(&nobody));
-        assert_eq!(asked.of(7, 99).await, BTreeMap::from([(nobody, 99)]));
+        assert_eq!(asked.poll(7, 99).await, BTreeMap::from([(nobody, 99)]));
     }
 
     #[test]

@@ -33,7 +33,7 @@ const JUMP_TIMEOUT: Duration = Duration::from_secs(6);
 const JUMP_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// File name of the library in the lab's folder.
-const LIBRARY: &str = "clock.so";
+const LIBRARY_FILE: &str = "clock.so";
 const LIBRARY_BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/clock.so"));
 
 /// A Redis that does not answer in this time does not work with the library.
@@ -61,12 +61,12 @@ pub(super) fn install_library(lab: &Path, program: &Path) -> Result<(), String> 
         ));
     }
     let file = lab.join("clock-trial");
-    let written = fs::write(lab.join(LIBRARY), LIBRARY_BYTES)
+    let written = fs::write(lab.join(LIBRARY_FILE), LIBRARY_BYTES)
         .and_then(|()| fs::write(&file, NO_OFFSET))
         .and_then(|()| write_offset(&file, TRIAL_OFFSET));
     written.map_err(|error| error.to_string())?;
     let port = Port::free().map_err(|error| error.to_string())?;
-    let trial = with_library(&format!("./{LIBRARY}"), &file, program)
+    let trial = with_library(&format!("./{LIBRARY_FILE}"), &file, program)
         .current_dir(lab)
         .args(["--bind", "127.0.0.1", "--save", "", "--port"])
         .arg(port.number().to_string())
@@ -114,7 +114,11 @@ fn ask_time(port: u16) -> Option<u64> {
 
 pub(super) fn command(folder: &Path, program: &Path) -> Command {
     // A relative path: LD_PRELOAD splits at spaces, which a full path may have.
-    let mut command = with_library(&format!("../{LIBRARY}"), &folder.join(OFFSET_FILE), program);
+    let mut command = with_library(
+        &format!("../{LIBRARY_FILE}"),
+        &folder.join(OFFSET_FILE),
+        program,
+    );
     command.current_dir(folder);
     command
 }

@@ -48,7 +48,7 @@ impl Ceiling {
     /// # Errors
     ///
     /// [`Failure::Unusable`] where nothing is served there, [`Failure::Interrupted`] where it is cancelled.
-    pub(super) async fn of(
+    pub(super) async fn measure(
         target: &str,
         base: &str,
         threads: usize,

@@ -260,7 +260,7 @@ impl Load {
         let mut link = Some(link);
         let mut loops = 0;
         while let Some((turn, due)) = self.next(&mut loops, &seen, &stop).await {
-            let (outcome, said, answer) = self.one(turn, &mut link, &seen.meter).await;
+            let (outcome, said, answer) = self.send_once(turn, &mut link, &seen.meter).await;
             let done = Instant::now();
             let instance = answer
                 .as_ref()
@@ -304,8 +304,7 @@ impl Load {
         Some((seen.begun.fetch_add(1, Ordering::Relaxed), now))
     }
 
-    /// Sends one request, once.
-    async fn one(
+    async fn send_once(
         &self,
         turn: u64,
         slot: &mut Option<Link>,

@@ -99,7 +99,11 @@ fn time(text: &str) -> Result<Duration, String> {
 /// # Errors
 ///
 /// As [`run`].
-pub(super) async fn one(bar: &Bar, plan: &Plan, stop: &CancellationToken) -> Result<Row, Failure> {
+pub(super) async fn run_with_progress(
+    bar: &Bar,
+    plan: &Plan,
+    stop: &CancellationToken,
+) -> Result<Row, Failure> {
     let (progress, snapshots) = watch::channel(Snapshot::default());
     let what = on(plan);
     bar.during(&what, snapshots, run(plan, &progress, stop))
@@ -126,7 +130,7 @@ pub async fn interleaved(
             if stop.is_cancelled() {
                 return (rows, failed);
             }
-            match one(bar, &plans[n].timed(timed), stop).await {
+            match run_with_progress(bar, &plans[n].timed(timed), stop).await {
                 Ok(_) if stop.is_cancelled() => return (rows, failed),
                 Ok(row) => rows[n].push(row),
                 Err(why) => failed.push(not_run(&plans[n], round + 1, &why)),
@@ -231,7 +235,7 @@ impl MeasureArgs {
             if stop.is_cancelled() {
                 break;
             }
-            match one(&bar, &plan, stop).await {
+            match run_with_progress(&bar, &plan, stop).await {
                 // A verdict on part of a run would say more than was seen.
                 Ok(row) if stop.is_cancelled() && row.stats.samples < plan.planned() => {
                     let (plan, sent, of) = (on(&plan), row.stats.samples, plan.planned());

@@ -66,7 +66,7 @@ pub struct Plan {
     pub(super) orders: Option<Orders>,
 }
 
-/// A load that lasts a time.
+/// A load of a fixed duration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timed {
     /// A request that is answered in this time does not count.

@@ -48,14 +48,14 @@ pub struct Args {
     #[arg(long, value_name = "MS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(..=60_000))]
     hold_ms: u64,
     /// Only these steps, by name [default: all]
-    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = known(), hide_possible_values = true)]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = step_parser(), hide_possible_values = true)]
     strategies: Vec<&'static SeckillStep>,
     #[command(flatten)]
     how: MeasureArgs,
 }
 
 /// A name of the registry; clap says which is meant where one is mistyped.
-fn known() -> impl TypedValueParser<Value = &'static SeckillStep> {
+fn step_parser() -> impl TypedValueParser<Value = &'static SeckillStep> {
     let all = PossibleValuesParser::new(seckill::ALL.iter().map(|step| step.slug));
     all.map(|slug| seckill::find(&slug).expect("it is one of them"))
 }

@@ -133,11 +133,11 @@ impl Faults {
     /// Injects a fault, which [`mend_all`](Self::mend_all) undoes, unless another fault undoes it before. Cancelled,
     /// the fault is undone too.
     pub async fn inject(&self, action: Action, member: &str) -> Result<(), HttpError> {
-        self.inject_by(action, member, Duration::ZERO).await
+        self.inject_sized(action, member, Duration::ZERO).await
     }
 
     /// Injects a fault of this size: a jump of a clock, a delay.
-    pub async fn inject_by(
+    pub async fn inject_sized(
         &self,
         action: Action,
         member: &str,

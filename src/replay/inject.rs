@@ -56,9 +56,9 @@ impl Play {
         Ok(())
     }
 
-    /// By the clock, and with a lab, kills the process; else the actor stands still for good. The directing process
-    /// cannot be killed.
-    pub(super) async fn kill_or_freeze(&mut self, role: &Role) -> Result<(), Error> {
+    /// By the clock, and with a lab, kills the process; else the actor is left at its stop for good. The directing
+    /// process cannot be killed.
+    pub(super) async fn kill_or_leave_stopped(&mut self, role: &Role) -> Result<(), Error> {
         let directs = self.observer.instance_of(role.letter).as_ref() == Some(&self.ctx.instance);
         if self.options.pace == Pace::Clock && self.faults.is_some() && !directs {
             return self.kill(role).await;
@@ -90,7 +90,7 @@ impl Play {
                 self.instance_name(role)?,
                 lock_entry::node_name(node)
             );
-            let done = self.lab()?.inject_by(action, &way, by).await;
+            let done = self.lab()?.inject_sized(action, &way, by).await;
             done.map_err(|error| Error::replay(format!("{action} {way}: {error}")))?;
         }
         Ok(())

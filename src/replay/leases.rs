@@ -115,7 +115,7 @@ impl Play {
             let member = node_name(node);
             let done = self
                 .lab()?
-                .inject_by(Action::Jump, &member, CLOCK_JUMP)
+                .inject_sized(Action::Jump, &member, CLOCK_JUMP)
                 .await;
             done.map_err(|error| Error::replay(format!("jump {member}: {error}")))?;
         }

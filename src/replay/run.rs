@@ -381,7 +381,7 @@ async fn carry_out_role_step(play: &mut Play, role: &Role, step: RoleStep) -> Re
             let end = play.take_actor(role)?.finish().await?;
             record_end(play, role, end, expected)
         }
-        RoleStep::Die => play.kill_or_freeze(role).await,
+        RoleStep::Die => play.kill_or_leave_stopped(role).await,
         RoleStep::Cancel => {
             let stops = play.take_actor(role)?.into_stops();
             play.cancelled.push(stops);

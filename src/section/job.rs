@@ -5,7 +5,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     section::names,
-    visits::{Lane, VisitEventKind},
+    visits::{Visit, VisitEventKind},
 };
 use metrics::Gauge;
 use oversell_lock::{Fence, Owner, redis::Lease};
@@ -71,7 +71,7 @@ fn number<S: Serializer>(fence: &Option<Fence>, to: S) -> Result<S::Ok, S::Error
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LockState {
-    /// Still held by us.
+    /// The unlock found the lock. A strategy whose lock names no owner cannot tell whose it was.
     Kept,
     /// Lost: its lease had ended, or it was deleted.
     Lost,
@@ -159,8 +159,8 @@ impl Job {
 
     /// The same job, shown on the class page.
     #[must_use]
-    pub fn with_lane(mut self, lane: Lane) -> Self {
-        self.observation.lane = Some(Arc::new(lane));
+    pub fn with_visit(mut self, visit: Visit) -> Self {
+        self.observation.visit = Some(Arc::new(visit));
         self
     }
 

@@ -3,7 +3,7 @@
 use super::points::Points;
 use crate::{
     terminal::console,
-    visits::{Lane, VisitEventKind},
+    visits::{Visit, VisitEventKind},
 };
 use metrics::Gauge;
 use parking_lot::Mutex;
@@ -28,7 +28,7 @@ pub struct Observation {
     tries: Mutex<Vec<(Instant, Instant)>>,
     pub(super) waiters: Gauge,
     pub(super) on_console: AtomicBool,
-    pub(super) lane: Option<Arc<Lane>>,
+    pub(super) visit: Option<Arc<Visit>>,
     pub(super) points: Points,
 }
 
@@ -42,7 +42,7 @@ impl Observation {
             tries: Mutex::default(),
             waiters: Gauge::noop(),
             on_console: AtomicBool::new(false),
-            lane: None,
+            visit: None,
             points: Points::default(),
         }
     }
@@ -55,14 +55,14 @@ impl Observation {
 
     /// Tells the class page, if the job is shown there.
     pub(crate) fn note(&self, event: VisitEventKind, value: impl Display) {
-        if let Some(lane) = &self.lane {
-            lane.note(event, value);
+        if let Some(visit) = &self.visit {
+            visit.note(event, value);
         }
     }
 
-    /// Its lane on the class page, for tasks that outlive the job.
-    pub(crate) fn lane(&self) -> Option<Arc<Lane>> {
-        self.lane.clone()
+    /// Its visit on the class page, for tasks that outlive the job.
+    pub(crate) fn visit(&self) -> Option<Arc<Visit>> {
+        self.visit.clone()
     }
 
     /// Its points, for tasks that outlive the job.
@@ -77,8 +77,8 @@ impl Observation {
             if self.on_console.load(Ordering::Relaxed) {
                 self.say(who, "进来了");
             }
-            if let Some(lane) = &self.lane {
-                lane.enter();
+            if let Some(visit) = &self.visit {
+                visit.enter();
             }
             Instant::now()
         });
@@ -87,8 +87,8 @@ impl Observation {
     /// Marks the end of the critical section: of its last attempt, if a strategy is run again.
     pub(super) fn leave(&self) {
         *self.left.lock() = Some(Instant::now());
-        if let Some(lane) = &self.lane {
-            lane.leave();
+        if let Some(visit) = &self.visit {
+            visit.leave();
         }
     }
 

@@ -105,7 +105,7 @@ pub(crate) async fn run(
             .collect(),
     };
     let promises = tokio::select! {
-        promises = class.play(lab.as_ref()) => promises.map_err(|error| unusable!("{}: {error}", class.base))?,
+        promises = class.check_promises(lab.as_ref()) => promises.map_err(|error| unusable!("{}: {error}", class.base))?,
         () = stop.cancelled() => return Err(crate::load::terminal::stopped()),
     };
     for PromiseResult {
@@ -158,7 +158,10 @@ struct Played {
 type Replay = Result<Played, HttpError>;
 
 impl Class {
-    async fn play(&self, lab: Option<&Addresses>) -> Result<Vec<PromiseResult>, HttpError> {
+    async fn check_promises(
+        &self,
+        lab: Option<&Addresses>,
+    ) -> Result<Vec<PromiseResult>, HttpError> {
         let mut alone = Vec::new();
         for lesson in LESSONS {
             note(format_args!(

@@ -51,7 +51,7 @@ Exit status: 0 as in the last full run that is kept (docs/course.md), 1 a claim 
 twin was not refused, 2 bad usage, no lab, a missing server.")]
 pub(crate) struct Args {
     /// Only these lessons, by their sections
-    #[arg(long = "lesson", value_name = "ID", num_args = 1.., value_parser = known(), hide_possible_values = true)]
+    #[arg(long = "lesson", value_name = "ID", num_args = 1.., value_parser = lesson_parser(), hide_possible_values = true)]
     lessons: Vec<&'static Lesson>,
     /// Only the lessons of the quick form, with fewer rounds, and fewer requests where not one piece too many may be sold
     #[arg(long, conflicts_with = "lessons")]
@@ -73,7 +73,7 @@ pub(crate) struct Args {
 }
 
 /// Parses a lesson by its section; clap suggests the nearest for a mistyped one.
-fn known() -> impl TypedValueParser<Value = &'static Lesson> {
+fn lesson_parser() -> impl TypedValueParser<Value = &'static Lesson> {
     let all = PossibleValuesParser::new(lessons().map(|lesson| lesson.id));
     all.map(|id| find(&id).expect("it is one of them"))
 }
@@ -119,7 +119,8 @@ impl Course {
         let mut tried_now = Vec::new();
         let mut chosen: Vec<_> = args.chosen().filter(|(_, lesson)| is_its(lesson)).collect();
         if !args.quick {
-            on.java_libraries = JavaLibraries::of(chosen.iter().map(|(_, lesson)| *lesson)).await;
+            on.java_libraries =
+                JavaLibraries::build_for(chosen.iter().map(|(_, lesson)| *lesson)).await;
         }
         if args.twins {
             let (can, cannot): (Vec<_>, _) =

@@ -25,14 +25,17 @@ fn course_md(lang: Lang) -> String {
             .iter()
             .filter(|lesson| lesson.place.starts_with(document))
             .collect();
-        let mut headings: Vec<_> = its.iter().map(|lesson| places(lesson).0).collect();
+        let mut headings: Vec<_> = its.iter().map(|lesson| split_headings(lesson).0).collect();
         let mut before = HashSet::new();
         headings.retain(|heading| before.insert(*heading));
         for heading in headings {
             let title = heading.trim_start_matches(document);
             writeln!(page, "\n###{title}\n\n{}", lang.of(COLUMNS)).ok();
-            for lesson in its.iter().filter(|lesson| places(lesson).0 == heading) {
-                page += &row_of(lesson, places(lesson).1, lang);
+            for lesson in its
+                .iter()
+                .filter(|lesson| split_headings(lesson).0 == heading)
+            {
+                page += &row_of(lesson, split_headings(lesson).1, lang);
             }
         }
     }
@@ -84,7 +87,7 @@ const COLUMNS: Bilingual = Bilingual::of(
 );
 
 /// A lesson's main heading, and its other headings.
-fn places(lesson: &Lesson) -> (&'static str, Option<&'static str>) {
+fn split_headings(lesson: &Lesson) -> (&'static str, Option<&'static str>) {
     match lesson.place.split_once("; ") {
         Some((first, others)) => (first, Some(others)),
         None => (lesson.place, None),

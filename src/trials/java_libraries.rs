@@ -19,7 +19,7 @@ pub(super) struct JavaLibraries {
 
 impl JavaLibraries {
     /// Builds what these lessons need.
-    pub(super) async fn of(lessons: impl Iterator<Item = &Lesson>) -> Self {
+    pub(super) async fn build_for(lessons: impl Iterator<Item = &Lesson>) -> Self {
         let mut libraries = Self::default();
         let needed: Vec<_> = lessons
             .filter_map(|lesson| lesson.theirs.as_ref())

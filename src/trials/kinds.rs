@@ -37,9 +37,9 @@ pub(super) async fn twin(on: &Cluster, lesson: &'static Lesson) -> Result<Observ
 
 async fn ours(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
     let runs = lesson.run.parts();
-    let mut seen = one(on, lesson, &runs[0]).await?;
+    let mut seen = run_kind(on, lesson, &runs[0]).await?;
     for run in &runs[1..] {
-        seen = seen.and(one(on, lesson, run).await?);
+        seen = seen.and(run_kind(on, lesson, run).await?);
     }
     Ok(seen)
 }
@@ -47,7 +47,7 @@ async fn ours(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVe
 /// Of a list of experiments it stops at the first whose twin is reproduced, since that one was not refused.
 async fn our_twin(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
     if let Some(Twin::Run(run)) = &lesson.twin {
-        return one(on, lesson, run).await;
+        return run_kind(on, lesson, run).await;
     }
     let runs = lesson.run.parts();
     let mut seen = twin_of(on, lesson, &runs[0]).await?;
@@ -60,7 +60,11 @@ async fn our_twin(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, 
     Ok(seen)
 }
 
-async fn one(on: &Cluster, lesson: &Lesson, run: &'static Run) -> Result<Observation, NoVerdict> {
+async fn run_kind(
+    on: &Cluster,
+    lesson: &Lesson,
+    run: &'static Run,
+) -> Result<Observation, NoVerdict> {
     match run {
         Run::All(_) => Err(NoVerdict::failed("a list stands in a list")),
         Run::Replay => flaw_and_cure(on, lesson.id, [false, true]).await,
@@ -141,7 +145,7 @@ async fn twin_of(
         }
         Run::Typed => typed::typed(on, &lines_of(lesson)).await,
         Run::Custom => (experiment(lesson)?.twin)(on).await,
-        Run::All(_) | Run::NotRun(_) => one(on, lesson, run).await,
+        Run::All(_) | Run::NotRun(_) => run_kind(on, lesson, run).await,
     }
 }
 

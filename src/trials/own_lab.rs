@@ -80,19 +80,23 @@ impl OwnLab {
     /// Starts one beside the lab that is tried; refused without that lab, as this machine may have no servers.
     pub(super) async fn start(on: &Cluster, kind: LabKind) -> Result<Self, NoVerdict> {
         on.servers()?;
-        Self::of(kind, on.quick, on.stop.clone()).await
+        Self::start_process(kind, on.quick, on.stop.clone()).await
     }
 
     /// Starts one with these options of `oversell lab`; needs no other lab.
-    pub(super) async fn alone(
+    pub(super) async fn start_independent(
         options: &'static str,
         stop: CancellationToken,
     ) -> Result<Self, NoVerdict> {
         let setting = None;
-        Self::of(LabKind { options, setting }, false, stop).await
+        Self::start_process(LabKind { options, setting }, false, stop).await
     }
 
-    async fn of(kind: LabKind, quick: bool, stop: CancellationToken) -> Result<Self, NoVerdict> {
+    async fn start_process(
+        kind: LabKind,
+        quick: bool,
+        stop: CancellationToken,
+    ) -> Result<Self, NoVerdict> {
         let folder = TempDir::with_prefix("oversell-").map_err(NoVerdict::failed)?;
         // If root starts it, its servers run as another user, who must enter the folder.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755))

@@ -44,7 +44,7 @@ fn our_twin(lesson: &Lesson) -> Option<Words> {
         }
         (Some(Twin::Run(run)), _) | (None, run) => {
             let each = run.parts().iter();
-            let each = each.map(|run| of(run, lesson.twin.is_some()));
+            let each = each.map(|run| words_of_run(run, lesson.twin.is_some()));
             let each = each.collect::<Option<Vec<_>>>()?;
             Some(Words::join(&each, ["；", "; "]))
         }
@@ -85,7 +85,7 @@ fn instead(twin: &TwinChange) -> Words {
 }
 
 /// The twin of this kind of experiment; `instead` if `run` is itself the lesson's twin.
-fn of(run: &Run, instead: bool) -> Option<Words> {
+fn words_of_run(run: &Run, instead: bool) -> Option<Words> {
     let place = |other: &str| words!("换成 {other}", "{other} in its place");
     Some(match run {
         Run::Replay => words!(

@@ -2,7 +2,7 @@
 //!
 //! From request to effect, for `redis-lock`: [`by_strategy`] here; `Strategy::take` in `stock/mod.rs`; `deduct` in
 //! `stock/strategies/redis_lock.rs`. The library takes the lock: `RedisLock::acquire` in `lock/src/redis/lock.rs`,
-//! `AcquireRequest::guard` and `wait_for` in `engine.rs`, `lua/acquire.lua`. Then `stock::under` runs
+//! `AcquireRequest::acquire` and `wait_for` in `engine.rs`, `lua/acquire.lua`. Then `stock::under` runs
 //! `none::read_then_write`, whose statements go through `section/mysql.rs`, and releases: `Guard::release`, `keeper.rs`,
 //! `hold.rs`, `lua/release.lua`. The answer is [`PurchaseBody`], or the problem of `http/error.rs`.
 
@@ -107,7 +107,7 @@ async fn take(
     }
     // A load gives no name, and is not looked at.
     let job = if job.request.who.is_some() {
-        app.with_lane(job, "/check/lock", strategy.slug)
+        app.with_visit(job, "/check/lock", strategy.slug)
     } else {
         job
     };

@@ -97,9 +97,10 @@ pub(in crate::http) async fn put(
     Json(NewCount { count }): Json<NewCount>,
 ) -> Result<axum::Json<ResetResult>, Error> {
     let stock_id = stock_id.map_or(1, Whole::get);
-    let not_cleared = stock_admin::reset(&app.ctx, stock_id, count.get(), of(strategy)?).await?;
+    let not_cleared =
+        stock_admin::reset(&app.ctx, stock_id, count.get(), parse_scope(strategy)?).await?;
     if stock_id == 1 {
-        app.visits.reset();
+        app.visits.report_reset();
     }
     Ok(axum::Json(ResetResult {
         shelf: stock_admin::read(&app.ctx, stock_id).await?,
@@ -120,14 +121,16 @@ pub(in crate::http) async fn remove(
     State(app): State<AppState>,
     Query(Removal { stock_id, strategy }): Query<Removal>,
 ) -> Result<Response, Error> {
-    let not_cleared = stock_admin::remove(&app.ctx, stock_id.get(), of(strategy)?).await?;
+    let not_cleared = stock_admin::remove(&app.ctx, stock_id.get(), parse_scope(strategy)?).await?;
     Ok(match not_cleared.is_empty() {
         true => StatusCode::NO_CONTENT.into_response(),
         false => axum::Json(RemovalResult { not_cleared }).into_response(),
     })
 }
 
-fn of(strategy: Option<String>) -> Result<Option<stock_admin::ResetScope<'static>>, Error> {
+fn parse_scope(
+    strategy: Option<String>,
+) -> Result<Option<stock_admin::ResetScope<'static>>, Error> {
     let find = |slug: String| stock::find(&slug).ok_or_else(|| Error::no_strategy(slug));
     let strategy = strategy.map(find).transpose()?;
     Ok(strategy.map(stock_admin::ResetScope::from))

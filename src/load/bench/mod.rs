@@ -18,7 +18,7 @@ pub use memory::peak as peak_memory;
 
 use super::{
     conditions::Conditions,
-    measure::one,
+    measure::run_with_progress,
     plan::{PLENTIFUL_STOCK, Plan, own_product},
     run::Snapshot,
     stock_api::StockApi,
@@ -214,7 +214,7 @@ impl Bench<'_> {
             token: token(Some(self.at)),
             ..plan
         };
-        let row = one(&self.bar, &plan, self.stop).await?;
+        let row = run_with_progress(&self.bar, &plan, self.stop).await?;
         if self.stop.is_cancelled() {
             return Err(stopped());
         }

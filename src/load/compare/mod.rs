@@ -70,7 +70,7 @@ pub struct Args {
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=60_000))]
     hold_ms: u64,
     /// Only these strategies, by name [default: the nine that everybody knows]
-    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = known(), hide_possible_values = true, conflicts_with_all = ["course", "all"])]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = strategy_parser(), hide_possible_values = true, conflicts_with_all = ["course", "all"])]
     strategies: Vec<&'static Strategy>,
     /// All strategies of the course
     #[arg(long, conflicts_with = "all")]
@@ -86,7 +86,7 @@ pub struct Args {
 }
 
 /// A name of the registry; clap says which is meant where one is mistyped.
-fn known() -> impl TypedValueParser<Value = &'static Strategy> {
+fn strategy_parser() -> impl TypedValueParser<Value = &'static Strategy> {
     let all = PossibleValuesParser::new(stock::ALL.iter().map(|strategy| strategy.slug));
     all.map(|slug| stock::find(&slug).expect("it is one of them"))
 }
@@ -135,7 +135,7 @@ async fn compare(
     let threads = args.threads as usize;
     let mut ceilings = Vec::new();
     for (name, base) in &ready.targets {
-        let ceiling = Ceiling::of(name, base, threads, stop).await?;
+        let ceiling = Ceiling::measure(name, base, threads, stop).await?;
         let (target, most, what) = (target_name(name), rate(ceiling.throughput), ceiling.what());
         say!(
             "{}",

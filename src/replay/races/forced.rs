@@ -23,7 +23,7 @@ use crate::{
 };
 use oversell_lock::LockError;
 
-const LIBRARY: &str = "demo2Library";
+const CURED_LOCK_KEY: &str = "demo2Library";
 
 pub(super) const RACE: Race = Race {
     lessons: &["004.force"],
@@ -67,9 +67,11 @@ pub(super) const RACE: Race = Race {
         ),
     },
     cured: Variant {
-        act: Act::custom("library-lock", &[Name::Redis(LIBRARY)], |ctx, job| {
-            Box::pin(library(ctx, job))
-        }),
+        act: Act::custom(
+            "library-lock",
+            &[Name::Redis(CURED_LOCK_KEY)],
+            |ctx, job| Box::pin(library(ctx, job)),
+        ),
         steps: &[
             say("B 等", "B waits"),
             B.stops_at(Point::Waits),
@@ -92,7 +94,7 @@ async fn forced(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 
 async fn library(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     job.at(Point::Waits).await;
-    let guard = demo_layer::lock(ctx, job, LIBRARY)
+    let guard = demo_layer::lock(ctx, job, CURED_LOCK_KEY)
         .acquire(job.wait_left())
         .await?;
     job.at(Point::Locked).await;

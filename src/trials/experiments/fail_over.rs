@@ -205,7 +205,7 @@ async fn held_over<const N: usize>(
         done
     };
     let holders = processes.iter().zip(&had);
-    let locks = join_all(holders.map(|(process, had)| hold(process, had, &over)));
+    let locks = join_all(holders.map(|(process, taken)| take_locks_until(&over, process, taken)));
     let (done, locks) = tokio::join!(fault, locks);
     done?;
     let other = process(on, group, 0)?;
@@ -285,7 +285,11 @@ fn process(on: &Cluster, group: &str, replicas: u32) -> Result<RedisClient, NoVe
 }
 
 /// Takes lock after lock and holds all of them until `over`.
-async fn hold(process: &RedisClient, had: &AtomicUsize, over: &AtomicBool) -> Vec<(String, Guard)> {
+async fn take_locks_until(
+    over: &AtomicBool,
+    process: &RedisClient,
+    taken: &AtomicUsize,
+) -> Vec<(String, Guard)> {
     let mut held = Vec::new();
     while !over.load(SeqCst) {
         let name = own_key("lock");
@@ -297,7 +301,7 @@ async fn hold(process: &RedisClient, had: &AtomicUsize, over: &AtomicBool) -> Ve
             .await
         {
             held.push((name, guard));
-            had.store(held.len(), SeqCst);
+            taken.store(held.len(), SeqCst);
         }
         sleep(Duration::from_millis(1)).await;
     }

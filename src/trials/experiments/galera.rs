@@ -24,7 +24,7 @@ experiments! {
     "beyond.lagging" => lagging(true), twin(false);
     "beyond.read-only" => read_only(""), twin(", READ ONLY ADMIN");
     "beyond.writers" => three_writers(3), twin(1);
-    "beyond.snapshots" => snapshots(0), twin(1);
+    "beyond.snapshots" => snapshot_isolation_loses_updates(0), twin(1);
 }
 
 /// The errors of a transaction that was rolled back: deadlock, or a row that has changed.
@@ -338,10 +338,13 @@ async fn three_writers(on: &Cluster, writers: usize) -> Result<Observation, NoVe
         .value("refused", json!([by_one, by_three, by_each])))
 }
 
-/// Transactions on all nodes read the count and write one less.
-async fn snapshots(on: &Cluster, isolation: u8) -> Result<Observation, NoVerdict> {
+/// Transactions on all nodes read the count and write one less, with this `innodb_snapshot_isolation` and with 1.
+async fn snapshot_isolation_loses_updates(
+    on: &Cluster,
+    tested: u8,
+) -> Result<Observation, NoVerdict> {
     let on = galera(on).await?;
-    let off = read_then_write(on, isolation).await?;
+    let off = read_then_write(on, tested).await?;
     let strict = read_then_write(on, 1).await?;
     let words = words!(
         "三个节点上的事务都先读后写：innodb_snapshot_isolation=OFF，提交 {} 次，丢了 {} 次更新；ON，提交 {} 次，丢了 {} 次，回滚 {} 次。",

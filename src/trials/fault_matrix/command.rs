@@ -26,14 +26,14 @@ promises under that stands beside what was seen: docs/faults.md has the last ful
 Exit status: 0 every promise kept, 1 one was broken, 2 bad usage, a missing server, a fault that was not felt, 130 cut short by a signal.")]
 pub(crate) struct Args {
     /// Only these engines
-    #[arg(long = "engine", value_name = "NAME", num_args = 1.., value_parser = known())]
+    #[arg(long = "engine", value_name = "NAME", num_args = 1.., value_parser = engine_parser())]
     engines: Vec<&'static Engine>,
     /// Writes every figure to this file; - is stdout, and the table then goes to stderr
     #[arg(long, value_name = "FILE")]
     json: Option<Output>,
 }
 
-fn known() -> impl TypedValueParser<Value = &'static Engine> {
+fn engine_parser() -> impl TypedValueParser<Value = &'static Engine> {
     let find = |id: String| ENGINES.iter().find(|engine| engine.id == id);
     PossibleValuesParser::new(ENGINES.iter().map(|engine| engine.id))
         .map(move |id| find(id).expect("it is one of them"))
@@ -88,7 +88,7 @@ async fn all(args: &Args, found: &mut Matrix, stop: &CancellationToken) -> Resul
     };
     let engines: Vec<_> = ENGINES.iter().filter(asked).collect();
     for engines in engines.chunk_by(|one, next| one.lab == next.lab) {
-        let own = OwnLab::alone(engines[0].lab, stop.clone()).await;
+        let own = OwnLab::start_independent(engines[0].lab, stop.clone()).await;
         let own = own.map_err(failure)?;
         if found.conditions.is_empty() {
             let conditions = Conditions::of(own.cluster.servers().ok()).await;

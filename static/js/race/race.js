@@ -550,7 +550,7 @@ function askClass() {
 
 // ---- buttons and keys ------------------------------------------------------------------------------------------------
 
-/** @param {() => void} onFinish onFinish called when a lesson is finished */
+/** @param {() => void} onFinish called when a lesson is finished */
 export function listen(onFinish) {
   onFinished = onFinish;
   $('race-run').onclick = pressRun;

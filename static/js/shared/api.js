@@ -53,10 +53,10 @@ export const course = async () => (await request('course?brief=true', { accept: 
 /** One lesson with its commands. @param {string} id */
 export const lesson = async (id) => (await request(`course/${encodeURIComponent(id)}`)).json;
 
-/** The results of the last `oversell course`; null if there was none. */
 /** The full run that comes with the program. */
 export const storedRun = async () => (await request('course/last-run')).json;
 
+/** The results of the last `oversell course`; null if there was none. */
 export const verdicts = async () => (await request('course/verdicts', { accept: [404] })).json;
 
 /** @param {string} slug @param {'stock' | 'seckill'} of */

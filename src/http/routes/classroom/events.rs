@@ -70,7 +70,7 @@ pub(in crate::http) async fn events(
     let instances = &app.ctx.config.cluster.instances;
     let seen = match whose.own || instances.is_empty() {
         true => own(&app).boxed(),
-        false => select_all(instances.iter().map(|url| of(url).boxed())).boxed(),
+        false => select_all(instances.iter().map(|url| events_of_instance(url).boxed())).boxed(),
     };
     let seen = seen.map(move |event| {
         let _until_it_ends = &permit;
@@ -93,7 +93,7 @@ fn own(app: &AppState) -> impl Stream<Item = VisitEvent> + Send + use<> {
 }
 
 /// Another instance, followed for as long as somebody watches.
-fn of(url: &str) -> impl Stream<Item = VisitEvent> + Send + use<> {
+fn events_of_instance(url: &str) -> impl Stream<Item = VisitEvent> + Send + use<> {
     let url = url.trim_end_matches('/');
     // Until it says its name: an instance without one is called as its port.
     let mut name = url.rsplit(':').next().unwrap_or(url).to_owned();

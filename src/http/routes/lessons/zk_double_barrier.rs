@@ -44,7 +44,7 @@ pub(in crate::http) async fn enter(
 ) -> Result<Response, Error> {
     check_product(&app.ctx, meeting.stock_id()).await?;
     let job = meeting.job(DEFAULT_WAIT, Duration::ZERO);
-    let job = app.with_lane(job, "/test/zk/double-barrier/enter", ROOM);
+    let job = app.with_visit(job, "/test/zk/double-barrier/enter", ROOM);
     let answer = zk_double_barrier::enter(&app.ctx, &job, meeting.members()).await?;
     Ok(answer::response(&app, &job, format, ROOM, answer))
 }
@@ -60,7 +60,7 @@ pub(in crate::http) async fn leave(
 ) -> Result<Response, Error> {
     check_product(&app.ctx, meeting.stock_id()).await?;
     let job = meeting.job(DEFAULT_WAIT, Duration::ZERO);
-    let job = app.with_lane(job, "/test/zk/double-barrier/leave", ROOM);
+    let job = app.with_visit(job, "/test/zk/double-barrier/leave", ROOM);
     let member = meeting.member.map(|member| member.to_string());
     let (members, member) = (meeting.members(), member.as_deref());
     let answer = zk_double_barrier::leave(&app.ctx, &job, members, member).await?;

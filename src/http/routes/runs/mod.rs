@@ -1,16 +1,16 @@
 //! Runs of load from the page: one at a time, so that a rate means something; the others wait in a queue.
 //!
 //! 1. A run takes a place behind all that were asked for before.
-//! 2. The first one begins once no other instance has one under way (`alone.rs`).
+//! 2. The first one begins once no other instance has one under way (`run_lock.rs`).
 //! 3. One that waits, and that its visitor neither watches nor asks for, gives its place up.
 //!
 //! nginx sends all requests about runs to one instance, so the queue is in its memory.
 //!
 //! `run.rs` is one run; `routes.rs` has the handlers.
 
-mod alone;
 pub(super) mod routes;
 mod run;
+mod run_lock;
 
 use crate::http::routes::prelude::*;
 use crate::{ctx::Ctx, http::visitor::Visitor, load::Plan};
@@ -55,8 +55,8 @@ impl Runs {
         let (sender, first_try) = oneshot::channel();
         let (runs, app, waiting) = (Arc::clone(self), app.clone(), Arc::clone(&run));
         tokio::spawn(async move {
-            if let Some(alone) = runs.wait_for_turn(&app.ctx, &waiting, sender).await {
-                waiting.drive(app, alone).await;
+            if let Some(run_lock) = runs.wait_for_turn(&app.ctx, &waiting, sender).await {
+                waiting.drive(app, run_lock).await;
             }
             runs.changed.notify_waiters();
         });
@@ -97,10 +97,10 @@ impl Runs {
         loop {
             let changed = self.changed.notified();
             if self.before(run).is_empty() {
-                match run.alone(ctx).await {
-                    Ok(alone) => {
+                match run.acquire_run_lock(ctx).await {
+                    Ok(run_lock) => {
                         run.begin();
-                        return Some(alone);
+                        return Some(run_lock);
                     }
                     Err(other) => run.note_elsewhere(other),
                 }

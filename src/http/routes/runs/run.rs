@@ -1,6 +1,6 @@
 //! One run: driven by a task of its own, so that it goes on with or without watchers.
 
-use super::alone::{RunInProgress, alone};
+use super::run_lock::{RunInProgress, acquire_run_lock};
 use crate::http::routes::prelude::*;
 use crate::{
     ctx::Ctx,
@@ -239,8 +239,8 @@ impl Run {
     }
 
     /// Takes the lock that excludes runs of other instances.
-    pub(super) async fn alone(&self, ctx: &Ctx) -> Result<Option<Guard>, RunInProgress> {
-        alone(
+    pub(super) async fn acquire_run_lock(&self, ctx: &Ctx) -> Result<Option<Guard>, RunInProgress> {
+        acquire_run_lock(
             ctx,
             &self.about.id,
             &self.about.plan.strategy,
@@ -250,7 +250,7 @@ impl Run {
     }
 
     /// Runs the plan to its end and tells the watchers.
-    pub(super) async fn drive(self: Arc<Self>, app: AppState, alone: Option<Guard>) {
+    pub(super) async fn drive(self: Arc<Self>, app: AppState, run_lock: Option<Guard>) {
         let (sender, mut snapshots) = watch::channel(Snapshot::default());
         let work = AssertUnwindSafe(load::run::run(&self.about.plan, &sender, &self.cancel))
             .catch_unwind();
@@ -270,8 +270,8 @@ impl Run {
         let progress = self
             .progress(&app.ctx, &mut snapshots, BTreeMap::new())
             .await;
-        if let Some(alone) = alone
-            && let Err(error) = alone.release().await
+        if let Some(run_lock) = run_lock
+            && let Err(error) = run_lock.release().await
         {
             tracing::warn!(%error, "the lock of the run was not released cleanly");
         }
@@ -312,7 +312,7 @@ impl Run {
             let sent = snapshots.borrow().unanswered;
             under_way.send_replace(match own {
                 true => BTreeMap::from([(self.about.instance.clone(), sent)]),
-                false => instances.of(self.about.plan.stock_id, sent).await,
+                false => instances.poll(self.about.plan.stock_id, sent).await,
             });
         }
     }

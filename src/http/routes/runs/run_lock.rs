@@ -48,7 +48,7 @@ pub(super) struct RunInProgress {
 /// # Errors
 ///
 /// The run that has it.
-pub(super) async fn alone(
+pub(super) async fn acquire_run_lock(
     ctx: &Ctx,
     id: &str,
     strategy: &str,
