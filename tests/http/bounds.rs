@@ -146,3 +146,43 @@ async fn a_hung_instance_does_not_stop_the_front() -> Result<()> {
     lab.stop().await;
     Ok(())
 }
+
+/// A load that runs, one that waits, and no third; and of all visitors no more than a hundred.
+#[apply(test!)]
+async fn loads_of_one_visitor_and_of_all_have_a_bound() -> Result<()> {
+    const MAX_WAITING: usize = 100;
+    let lab = labs::full_lab().await?;
+    let http = &lab.addresses().http;
+    let start = async |visitor: usize, loops: u64| {
+        let wanted = json!({"strategy": "redis-script", "threads": 10, "loops": loops});
+        let request = client().post(format!("{http}/runs")).json(&wanted);
+        let request = request.header("accept", "application/json");
+        answer(request.header("x-visitor", format!("visitor-number-{visitor}"))).await
+    };
+    for (n, expected) in [(10_000, StatusCode::ACCEPTED), (10, StatusCode::ACCEPTED)] {
+        let (status, words) = start(0, n).await?;
+        ensure!(status == expected, "{status} {words}");
+    }
+    let (status, words) = start(0, 10).await?;
+    ensure!(
+        status == StatusCode::TOO_MANY_REQUESTS && words.contains("runs of one visitor"),
+        "{status} {words}"
+    );
+    for n in 2..MAX_WAITING {
+        let (status, words) = start(n, 10).await?;
+        ensure!(status == StatusCode::ACCEPTED, "{n}: {status} {words}");
+    }
+    let (status, words) = start(MAX_WAITING, 10).await?;
+    ensure!(
+        status == StatusCode::TOO_MANY_REQUESTS && words.contains("runs of all visitors"),
+        "{status} {words}"
+    );
+    let cleared = client().delete(format!("{http}/classroom/desk/queue"));
+    ensure!(answer(cleared).await?.0 == StatusCode::OK);
+    wait_until("a place is free again", || async {
+        Ok(start(MAX_WAITING, 10).await?.0 == StatusCode::ACCEPTED)
+    })
+    .await?;
+    lab.stop().await;
+    Ok(())
+}
