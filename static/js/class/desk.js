@@ -22,6 +22,8 @@ let isTokenWanted = false;
 /** @type {Titles} */
 let titles = new Map();
 let lastDrawn = '';
+/** What was done last, or why not; in the page's language. */
+let said = () => '';
 
 /** @param {{who: string | null, number: number | null}} one */
 const nameOf = ({ who, number }) => who ?? (number == null ? t('deskSomebody') : t('classVisitor', number));
@@ -38,6 +40,7 @@ export function drawLessons(of, shown) {
 }
 
 function draw() {
+  setText($('desk-say'), said());
   const now = JSON.stringify([currentLanguage(), desk, isTokenWanted]);
   if (now === lastDrawn) return;
   lastDrawn = now;
@@ -55,19 +58,19 @@ function draw() {
 /** @param {Visitor} visitor @param {Race} race */
 function showButton(visitor, { lesson, running, replays }) {
   const button = el('button', { 'data-key': `${visitor.number} ${lesson}`, 'data-race': lesson }, t('deskShow', lesson, running));
-  button.addEventListener('click', () => call(lesson, replays, t('deskShown', nameOf(visitor), lesson)));
+  button.addEventListener('click', () => call(lesson, replays, () => t('deskShown', nameOf(visitor), lesson)));
   return button;
 }
 
-/** @param {string} lesson @param {WatchedReplay[]} replays @param {string} done what is said then */
+/** @param {string} lesson @param {WatchedReplay[]} replays @param {() => string} done what is said then */
 const call = (lesson, replays, done) => act(() => api.callClass({ lesson, replays: replays.map(({ id }) => id) }).then(() => done));
 
-/** Says what was done, or why not. @param {() => Promise<string>} does */
+/** Says what was done, or why not. @param {() => Promise<() => string>} does */
 async function act(does) {
   try {
-    setText($('desk-say'), await does());
+    said = await does();
   } catch (error) {
-    if (!admin.askForToken(error, $('desk-admin'), () => act(does))) setText($('desk-say'), errorText(/** @type {any} */ (error)));
+    if (!admin.askForToken(error, $('desk-admin'), () => act(does))) said = () => errorText(/** @type {any} */ (error));
   }
   await ask();
 }
@@ -96,8 +99,14 @@ async function poll(isDesk) {
 
 /** @param {() => boolean} isDesk whether this page is a desk now */
 export function listen(isDesk) {
-  $('desk-call').onclick = () => call($('desk-lesson').value, [], t('deskCalled', $('desk-lesson').value));
-  $('desk-clear').onclick = () => act(async () => t('deskCleared', await api.clearQueue()));
+  $('desk-call').onclick = () => {
+    const lesson = $('desk-lesson').value;
+    call(lesson, [], () => t('deskCalled', lesson));
+  };
+  $('desk-clear').onclick = () => act(async () => {
+    const ended = await api.clearQueue();
+    return () => t('deskCleared', ended);
+  });
   $('desk').addEventListener('toggle', open);
   poll(isDesk);
 }
