@@ -54,8 +54,8 @@ const GIVEN_UP: StatusCode = StatusCode::GATEWAY_TIMEOUT;
 /// Failed requests of one kind are logged once in this time.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
-/// One client may have this part of all requests at once. Loads come from this machine, which has no bound of its own.
-const SHARE_OF_A_CLIENT: usize = 4;
+/// It takes this many addresses to use up `server.concurrency`. Loads come from this machine, which has no such bound.
+const MIN_CLIENTS_TO_FILL: usize = 4;
 
 /// All routes with their middleware. Those for operators have no concurrency limit: an overloaded instance can still be
 /// examined.
@@ -124,7 +124,7 @@ async fn answer(
         .config
         .server
         .concurrency
-        .div_ceil(SHARE_OF_A_CLIENT);
+        .div_ceil(MIN_CLIENTS_TO_FILL);
     let handled = async {
         let mut response = match under_way > most as u64 {
             true => Error::TooMany {
