@@ -5,7 +5,7 @@ use crate::{
     config::ConfigError, ctx::Ctx, instance::Instance, section::Job, stock, visits::Visits,
 };
 use http::HeaderValue;
-use std::{ops::Deref, sync::Arc};
+use std::{net::IpAddr, ops::Deref, sync::Arc};
 use tokio_util::sync::CancellationToken;
 
 /// One instance of the service. Cloning it is cheap.
@@ -19,7 +19,9 @@ pub(super) struct Inner {
     /// The visits to the lessons.
     pub(super) visits: Visits,
     /// The requests that are under way, by product.
-    pub(super) under_way: UnderWay,
+    pub(super) under_way: UnderWay<i64>,
+    /// The same, by the address of the client.
+    pub(super) of_clients: UnderWay<IpAddr>,
     /// Cancelled when the instance is told to stop: ends event streams and runs.
     pub(super) stopping: CancellationToken,
     /// The value of header `x-instance`.
@@ -47,6 +49,7 @@ impl AppState {
             instance: Arc::new(Instance::new(ctx.clone())),
             visits: Visits::new(&ctx.instance),
             under_way: UnderWay::default(),
+            of_clients: UnderWay::default(),
             stopping,
             name,
             default_strategy,

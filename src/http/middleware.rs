@@ -8,6 +8,7 @@ use super::{
     format::Format,
     guard::{self, Hosts},
     problem::Problem,
+    visitor,
 };
 use crate::{
     error::Error as Domain,
@@ -17,7 +18,7 @@ use crate::{
 use axum::{
     BoxError, Router,
     error_handling::HandleErrorLayer,
-    extract::{Request, State},
+    extract::{ConnectInfo, Request, State},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse, Response},
 };
@@ -27,6 +28,7 @@ use std::{
     any::Any,
     collections::HashMap,
     fmt::{self, Display, Write as _},
+    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -51,6 +53,9 @@ const GIVEN_UP: StatusCode = StatusCode::GATEWAY_TIMEOUT;
 
 /// Failed requests of one kind are logged once in this time.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
+
+/// It takes this many addresses to use up `server.concurrency`. Loads come from this machine, which has no such bound.
+const MIN_CLIENTS_TO_FILL: usize = 4;
 
 /// All routes with their middleware. Those for operators have no concurrency limit: an overloaded instance can still be
 /// examined.
@@ -109,8 +114,26 @@ async fn answer(
     let id = request_id(request.headers());
     let told = id.to_str().unwrap_or_default();
     let span = tracing::info_span!("request", id = told, %method, uri = %Printable(request.uri()));
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let sender = visitor::sender(request.headers(), peer.map(|peer| peer.0));
+    let sender = sender.filter(|address| !address.to_canonical().is_loopback());
+    let _until_answered = sender.map(|address| app.of_clients.count(address));
+    let under_way = sender.map_or(0, |address| app.of_clients.of(address));
+    let most = app
+        .ctx
+        .config
+        .server
+        .concurrency
+        .div_ceil(MIN_CLIENTS_TO_FILL);
     let handled = async {
-        let mut response = next.run(request).await;
+        let mut response = match under_way > most as u64 {
+            true => Error::TooMany {
+                what: "requests of one address",
+                most,
+            }
+            .into_response(),
+            false => next.run(request).await,
+        };
         if let Some(error) = take_error(&app, &mut response) {
             response = failed(&app, &throttle, &error, response, format, told);
         }

@@ -130,30 +130,35 @@ async fn ask_one(url: &str) -> Neighbour {
     }
 }
 
-/// What was last heard of the replays in the other instances.
+/// The latest answer of instances. Whoever asks meanwhile waits for it and shares it.
 #[derive(Debug, Default)]
-pub(super) struct OtherInstances(Mutex<Option<(Instant, Vec<RemoteReplay>)>>);
+pub(super) struct LatestAnswer<T>(Mutex<Option<(Instant, T)>>);
 
-impl OtherInstances {
-    /// The replays in progress in the other instances, as they are at `since` or later: who asks meanwhile shares an answer.
-    pub(super) async fn playing_since(&self, since: Instant, config: &Config) -> Vec<RemoteReplay> {
+impl<T: Clone> LatestAnswer<T> {
+    /// An answer that was asked for at `since` or later; `ask` gets a new one.
+    pub(super) async fn since(&self, since: Instant, ask: impl Future<Output = T>) -> T {
         let mut latest = self.0.lock().await;
-        if let Some((asked, playing)) = &*latest
+        if let Some((asked, answer)) = &*latest
             && *asked >= since
         {
-            return playing.clone();
+            return answer.clone();
         }
         let asked = Instant::now();
-        let own = format!(":{}", config.server.port);
-        let others = config.cluster.instances.iter();
-        let others: Vec<_> = others
-            .filter(|url| !url.trim_end_matches('/').ends_with(&own))
-            .cloned()
-            .collect();
-        let playing = playing(&others, config).await;
-        *latest = Some((asked, playing.clone()));
-        playing
+        let answer = ask.await;
+        *latest = Some((asked, answer.clone()));
+        answer
     }
+}
+
+/// The replays in progress in the other instances.
+pub(super) async fn playing_elsewhere(config: &Config) -> Vec<RemoteReplay> {
+    let own = format!(":{}", config.server.port);
+    let others = config.cluster.instances.iter();
+    let others: Vec<_> = others
+        .filter(|url| !url.trim_end_matches('/').ends_with(&own))
+        .cloned()
+        .collect();
+    playing(&others, config).await
 }
 
 /// The replays in progress in these instances. An instance that does not answer in time counts as playing nothing: a lab must
@@ -271,6 +276,7 @@ pub(super) fn notes(servers: &States, all: &[Neighbour]) -> Vec<Note> {
 mod tests {
     use super::*;
     use crate::instance::NamedServer;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn an_exclusive_replay_blocks_all_and_is_blocked_by_all() {
@@ -286,6 +292,19 @@ mod tests {
             let found = RemoteReplay { lesson, pace }.blocking_lesson(is_exclusive, &config);
             assert_eq!(found.is_some(), is, "{found:?} {pace:?} {is_exclusive}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_who_ask_meanwhile_share_an_answer() {
+        let (latest, count) = (LatestAnswer::default(), AtomicUsize::new(0));
+        let ask = || async {
+            tokio::time::sleep(REPLAYS_TIMEOUT).await;
+            count.fetch_add(1, Ordering::Relaxed) + 1
+        };
+        let begun = Instant::now();
+        let shared = join_all((0..40).map(|_| latest.since(begun, ask()))).await;
+        assert_eq!(shared, [1; 40]);
+        assert_eq!(latest.since(Instant::now(), ask()).await, 2, "a newer one");
     }
 
     fn state(up: bool) -> State {

@@ -29,7 +29,7 @@ type Refusal = (
     fn(&Method, &Operation) -> bool,
 );
 
-const REFUSALS: [Refusal; 8] = [
+const REFUSALS: [Refusal; 9] = [
     (
         "400",
         "BadInput",
@@ -65,6 +65,12 @@ const REFUSALS: [Refusal; 8] = [
         "NotJson",
         "The body is not declared as JSON",
         |_, operation| operation.request_body.is_some(),
+    ),
+    (
+        "429",
+        "TooManyOfOneAddress",
+        "The client has a quarter of `server.concurrency` under way: nothing was changed",
+        |_, _| true,
     ),
     (
         "500",

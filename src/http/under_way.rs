@@ -1,4 +1,4 @@
-//! Counts the requests that are under way for each product, in this instance and in the others.
+//! Counts the requests that are under way: for each product, in this instance and in the others, and of each client, in this one.
 //!
 //! A paused instance cannot say how many requests wait in it. Those that the load generator has sent and no other instance
 //! has are in it, so they are counted as the silent instance's ([`InstancePoll::poll`]).
@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, HashMap},
+    hash::Hash,
     sync::Arc,
     time::Duration,
 };
@@ -17,40 +18,46 @@ use utoipa::ToSchema;
 /// An instance that is silent for longer is counted by what the others do not have.
 const REPLY_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How many requests are under way in this instance, by product.
-#[derive(Debug, Clone, Default)]
-pub(super) struct UnderWay(Arc<Mutex<HashMap<i64, u64>>>);
+/// How many requests are under way in this instance, by product or by client.
+#[derive(Debug, Clone)]
+pub(super) struct UnderWay<K: Copy + Eq + Hash>(Arc<Mutex<HashMap<K, u64>>>);
 
 /// A request that is under way, until it is dropped.
 #[derive(Debug)]
-pub(super) struct CountGuard {
-    all: UnderWay,
-    stock_id: i64,
+pub(super) struct CountGuard<K: Copy + Eq + Hash> {
+    all: UnderWay<K>,
+    key: K,
 }
 
-impl UnderWay {
-    /// Counts a request for this product.
-    pub(super) fn count(&self, stock_id: i64) -> CountGuard {
-        *self.0.lock().entry(stock_id).or_default() += 1;
+impl<K: Copy + Eq + Hash> Default for UnderWay<K> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<K: Copy + Eq + Hash> UnderWay<K> {
+    /// Counts a request of this product or client.
+    pub(super) fn count(&self, key: K) -> CountGuard<K> {
+        *self.0.lock().entry(key).or_default() += 1;
         CountGuard {
             all: self.clone(),
-            stock_id,
+            key,
         }
     }
 
-    /// How many there are for this product.
-    pub(super) fn of(&self, stock_id: i64) -> u64 {
-        self.0.lock().get(&stock_id).copied().unwrap_or_default()
+    /// How many there are of this product or client.
+    pub(super) fn of(&self, key: K) -> u64 {
+        self.0.lock().get(&key).copied().unwrap_or_default()
     }
 }
 
-impl Drop for CountGuard {
+impl<K: Copy + Eq + Hash> Drop for CountGuard<K> {
     fn drop(&mut self) {
         let mut all = self.all.0.lock();
-        if let Some(n) = all.get_mut(&self.stock_id) {
+        if let Some(n) = all.get_mut(&self.key) {
             *n -= 1;
             if *n == 0 {
-                all.remove(&self.stock_id);
+                all.remove(&self.key);
             }
         }
     }

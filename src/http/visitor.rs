@@ -8,7 +8,11 @@
 use super::{app::AppState, error::Error};
 use axum::extract::{ConnectInfo, FromRequestParts};
 use http::{HeaderMap, request::Parts};
-use std::{fmt, net::SocketAddr, sync::Arc};
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 /// The header that names a visitor.
 pub(super) const VISITOR: &str = "x-visitor";
@@ -65,6 +69,15 @@ impl FromRequestParts<AppState> for Visitor {
         id.map(|id| Self(id.into()))
             .ok_or_else(|| Error::bad_input(VISITOR, rule()))
     }
+}
+
+/// The address that has sent a request: the last that a proxy names, since a client writes those before it; else that of the
+/// connection.
+pub(super) fn sender(headers: &HeaderMap, peer: Option<SocketAddr>) -> Option<IpAddr> {
+    let named = headers.get_all("x-forwarded-for").iter().next_back();
+    let named =
+        named.and_then(|value| value.to_str().ok()?.rsplit(',').next()?.trim().parse().ok());
+    named.or(peer.map(|peer| peer.ip()))
 }
 
 /// A label for others to read: the first address that a proxy names, else the address of the client.

@@ -397,8 +397,8 @@ fn class_lines(at: &Addresses) -> Vec<String> {
         // Light modules are drawn, as terminals are dark.
         Some(
             code.render::<Dense1x2>()
-                .dark_color(Dense1x2::Dark)
-                .light_color(Dense1x2::Light)
+                .dark_color(Dense1x2::Light)
+                .light_color(Dense1x2::Dark)
                 .build(),
         )
     });
@@ -440,6 +440,8 @@ mod tests {
         .unwrap();
         let lines = class_lines(&at);
         assert!(lines[0].lines().count() > 10, "{}", lines[0]);
+        let quiet_zone = lines[0].lines().next().unwrap_or_default();
+        assert!(quiet_zone.chars().all(|drawn| drawn == '█'), "{}", lines[0]);
         assert!(
             lines[1].contains("http://127.0.0.1:8080/class.html#token=sesame"),
             "{}",

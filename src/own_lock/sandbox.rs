@@ -253,7 +253,7 @@ mod tests {
             "return 'open",
             "return 0x10",
             "return “1”",
-            &"x".repeat(MAX_SCRIPT_BYTES + 1),
+            &format!("return 1 --{}", "x".repeat(MAX_SCRIPT_BYTES)),
         ] {
             assert!(check(script).is_err(), "{script}");
         }

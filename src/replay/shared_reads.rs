@@ -51,8 +51,12 @@ type NodeKey = (usize, String);
 impl Default for SharedReads {
     fn default() -> Self {
         Self {
-            redis: SharedRead::new(|ctx, keys| Box::pin(read_redis(ctx, keys))),
-            mine: SharedRead::new(|ctx, keys| Box::pin(read_mine(ctx, keys))),
+            redis: SharedRead::new(|ctx, keys| {
+                Box::pin(read_keys(ctx.redis.connection(), keys, READ_TIMEOUT))
+            }),
+            mine: SharedRead::new(|ctx, keys| {
+                Box::pin(read_keys(ctx.mine.connection(), keys, READ_TIMEOUT))
+            }),
             nodes: SharedRead::new(|ctx, keys| Box::pin(read_nodes(ctx, keys))),
             mysql: SharedRead::new(|ctx, keys| Box::pin(read_mysql(ctx, keys))),
             zookeeper: SharedRead::new(|ctx, keys| Box::pin(read_zookeeper(ctx, keys))),
@@ -187,27 +191,16 @@ impl RedisEntry {
     }
 }
 
-async fn read_redis(ctx: Ctx, keys: Vec<NodeKey>) -> HashMap<NodeKey, Result<RedisEntry, Error>> {
-    let node = ctx.redis.connection();
-    read_keys(Server::Redis.name(), node, keys, READ_TIMEOUT).await
-}
-
-async fn read_mine(ctx: Ctx, keys: Vec<NodeKey>) -> HashMap<NodeKey, Result<RedisEntry, Error>> {
-    let node = ctx.mine.connection();
-    read_keys(Server::Redis.name(), node, keys, READ_TIMEOUT).await
-}
-
 async fn read_nodes(ctx: Ctx, keys: Vec<NodeKey>) -> HashMap<NodeKey, Result<RedisEntry, Error>> {
     let nodes = ctx.nodes.iter().enumerate().map(|(n, node)| {
         let keys = keys.iter().filter(|(of, _)| *of == n).cloned().collect();
-        read_keys(Server::Redis.name(), node.connection(), keys, NODE_TIMEOUT)
+        read_keys(node.connection(), keys, NODE_TIMEOUT)
     });
     join_all(nodes).await.into_iter().flatten().collect()
 }
 
 /// Of a key that is no hash HGETALL fails, of one that is no string GET: those errors are no errors here.
 async fn read_keys(
-    server: &'static str,
     mut node: Connection,
     keys: Vec<NodeKey>,
     limit: Duration,
@@ -225,7 +218,7 @@ async fn read_keys(
     let answer: Result<RedisResult<Vec<RedisResult<Value>>>, _> =
         timeout(limit, read.query_async(&mut node)).await;
     let unavailable = |reason: &str| Error::Unavailable {
-        server,
+        server: Server::Redis.name(),
         reason: reason.to_owned(),
     };
     let answers = match answer {

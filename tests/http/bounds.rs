@@ -5,7 +5,7 @@ use crate::support::{
     labs, *,
 };
 use futures::future::join_all;
-use oversell::claims;
+use oversell::{claims, lab::Lab};
 use reqwest::StatusCode;
 use serde_json::json;
 use std::{
@@ -23,33 +23,60 @@ fn sleepers(marked: &str) -> usize {
     lines.filter(|line| line.contains(marked)).count()
 }
 
-/// A line that goes on for long, with the shells that its requests leave.
-#[apply(test!)]
-async fn a_typed_line_ends_with_its_client() -> Result<()> {
-    let lab = labs::full_lab().await?;
-    let http = &lab.addresses().http;
-    // This line stays inside for five seconds; its text has this lab's own address.
+/// A line that stays inside for five seconds, as a request and as its processes name it.
+fn long_line(lab: &Lab) -> Result<(String, String)> {
     let (lesson, number) = ("1.1", 2);
     let line = &claims::find(lesson).context("a lesson")?.by_hand[number - 1];
     ensure!(line.run.contains("hold_ms=5000"), "{}", line.run);
-    let type_line = || client().post(format!("{http}/classroom/lines/{lesson}/{number}"));
-    let (status, words) = answer(type_line()).await?;
-    ensure!(status == StatusCode::OK, "{status} {words}");
-    let marked = format!(
-        "{}/check/lock/none?hold_ms=5000",
-        lab.addresses().instances[0].url
-    );
+    let at = lab.addresses();
+    Ok((
+        format!("{}/classroom/lines/{lesson}/{number}", at.http),
+        format!("{}/check/lock/none?hold_ms=5000", at.instances[0].url),
+    ))
+}
+
+/// Its shells would outlive that of a client that began before and stays.
+#[apply(test!)]
+async fn a_typed_line_ends_with_its_client() -> Result<()> {
+    let lab = labs::full_lab().await?;
+    let (line, marked) = long_line(&lab)?;
+    let type_line = || client().post(&line);
+    let stays = tokio::spawn(answer(type_line()));
+    wait_until("its line runs", async || Ok(sleepers(&marked) > 0)).await?;
+    // The shell may still start its program.
+    let of_one = 3;
     let hung_up = (0..60).map(|_| type_line().timeout(Duration::from_millis(20)).send());
     join_all(hung_up).await;
-    ensure!(sleepers(&marked) <= 3 * 16, "more shells than places");
-    wait_until("the shells have ended", || async {
-        Ok(sleepers(&marked) == 0)
+    wait_until("the other shells have ended", async || {
+        Ok(stays.is_finished() || (1..=of_one).contains(&sleepers(&marked)))
     })
     .await?;
+    ensure!(!stays.is_finished(), "they outlive their clients");
+    let (status, words) = stays.await??;
+    ensure!(status == StatusCode::OK, "{status} {words}");
     let (status, words) = answer(type_line()).await?;
     ensure!(
         status == StatusCode::OK,
         "the places are not free again: {status} {words}"
+    );
+    labs::keep_for_next_test(lab);
+    Ok(())
+}
+
+#[apply(test!)]
+async fn no_more_lines_run_at_once_than_places() -> Result<()> {
+    let lab = labs::full_lab().await?;
+    let (line, _) = long_line(&lab)?;
+    let all = join_all((0..60).map(|_| answer(client().post(&line)))).await;
+    let all = all.into_iter().collect::<Result<Vec<_>>>()?;
+    let count = |of| all.iter().filter(|(status, _)| *status == of).count();
+    let (ran, refused) = (
+        count(StatusCode::OK),
+        count(StatusCode::SERVICE_UNAVAILABLE),
+    );
+    ensure!(
+        ran >= 16 && refused > 0 && ran + refused == 60,
+        "{ran} ran, {refused} were refused"
     );
     labs::keep_for_next_test(lab);
     Ok(())
@@ -143,6 +170,46 @@ async fn a_hung_instance_does_not_stop_the_front() -> Result<()> {
     let seen = answered.load(Ordering::Relaxed);
     went_on.with_context(|| format!("the front stood still after {seen} answers"))??;
     ensure!(by.lock().len() == 2, "answered by {:?}", by.lock());
+    lab.stop().await;
+    Ok(())
+}
+
+/// A load that runs, one that waits, and no third; and of all visitors no more than a hundred.
+#[apply(test!)]
+async fn loads_of_one_visitor_and_of_all_have_a_bound() -> Result<()> {
+    const MAX_WAITING: usize = 100;
+    let lab = labs::full_lab().await?;
+    let http = &lab.addresses().http;
+    let start = async |visitor: usize, loops: u64| {
+        let wanted = json!({"strategy": "redis-script", "threads": 10, "loops": loops});
+        let request = client().post(format!("{http}/runs")).json(&wanted);
+        let request = request.header("accept", "application/json");
+        answer(request.header("x-visitor", format!("visitor-number-{visitor}"))).await
+    };
+    for (n, expected) in [(10_000, StatusCode::ACCEPTED), (10, StatusCode::ACCEPTED)] {
+        let (status, words) = start(0, n).await?;
+        ensure!(status == expected, "{status} {words}");
+    }
+    let (status, words) = start(0, 10).await?;
+    ensure!(
+        status == StatusCode::TOO_MANY_REQUESTS && words.contains("runs of one visitor"),
+        "{status} {words}"
+    );
+    for n in 2..MAX_WAITING {
+        let (status, words) = start(n, 10).await?;
+        ensure!(status == StatusCode::ACCEPTED, "{n}: {status} {words}");
+    }
+    let (status, words) = start(MAX_WAITING, 10).await?;
+    ensure!(
+        status == StatusCode::TOO_MANY_REQUESTS && words.contains("runs of all visitors"),
+        "{status} {words}"
+    );
+    let cleared = client().delete(format!("{http}/classroom/desk/queue"));
+    ensure!(answer(cleared).await?.0 == StatusCode::OK);
+    wait_until("a place is free again", || async {
+        Ok(start(MAX_WAITING, 10).await?.0 == StatusCode::ACCEPTED)
+    })
+    .await?;
     lab.stop().await;
     Ok(())
 }

@@ -1,2 +1,3 @@
 mod bounds;
+mod desk;
 mod lights;

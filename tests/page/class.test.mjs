@@ -259,6 +259,83 @@ describe("the class's page", () => {
   });
 });
 
+describe("the teacher's desk", () => {
+  const suite = lab(['--redis-ports=0,0,0,0,0'], { OVERSELL__ADMIN__TOKEN: 'open-sesame' });
+
+  it('lists the class, calls everybody, and shows a race to all', async () => {
+    const desk = await suite.openTab('class.html#token=open-sesame');
+    await desk.waitForText('#desk-summary', /0 人在/);
+    await desk.click('#desk-summary');
+    const phone = await suite.openTab('class.html#/2.10.6?me', PHONE);
+    await phone.fill('#who', '小明');
+    const laptop = await suite.openTab('#/1.3');
+    await laptop.waitForLesson('1.3');
+    await desk.waitForText('#desk-summary', /2 人在/);
+    await desk.waitForText('#desk-visitors', /小明 2\.10\.6 .*访客 2 1\.3 /s);
+    await laptop.press('#race-run');
+    await laptop.waitForElement('#race.ended');
+    await desk.screenshot('class-desk');
+    await desk.press('[data-visitor="2"] [data-race="1.3"]');
+    await desk.waitForText('#desk-say', /大家在看访客 2的 1\.3/);
+    // The phone has played nothing, and sees how both halves ended.
+    await phone.waitForLesson('1.3');
+    await phone.waitForElement('#race.ended');
+    await phone.waitForText('#called', /老师叫大家/);
+    assert.deepEqual(await Promise.all(ENDS.map((end) => phone.text(end))), await Promise.all(ENDS.map((end) => laptop.text(end))));
+    await phone.screenshot('class-shown-phone');
+    await phone.assertAccessible();
+    // To a lesson of the class: the phone is back on the class's page.
+    await desk.page.select('#desk-lesson', '2.10.7');
+    await desk.press('#desk-call');
+    await laptop.waitForLesson('2.10.7');
+    await phone.waitFor(() => location.pathname.endsWith('class.html') && document.getElementById('chapter').textContent === '2.10.7');
+    await desk.waitForText('#desk-visitors', /小明 2\.10\.7 .*访客 2 2\.10\.7 /s);
+    // One that comes later goes where it likes.
+    const late = await suite.openTab('#/2.1');
+    await late.waitForLesson('2.1');
+    await desk.waitForText('#desk-visitors', /访客 3 2\.1 /);
+    await late.go('2.2');
+    await desk.waitForText('#desk-visitors', /访客 3 2\.2 /);
+    assert.equal(await late.text('#chapter'), '2.2');
+    await desk.click('#en');
+    await desk.waitForText('#desk-summary', /The teacher’s desk: 3 here/);
+    await desk.screenshot('class-desk-en');
+    await assertAllWell(desk);
+    for (const tab of [phone, laptop, late]) tab.assertNoErrors();
+  });
+
+  it('clears the queue', async () => {
+    const desk = await suite.openTab('class.html#token=open-sesame');
+    await desk.click('#desk-summary');
+    const started = await Promise.all(['a', 'b', 'c'].map((letter) => fetch(`${suite.at.http}/runs`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-visitor': letter.repeat(16), authorization: 'Bearer open-sesame' },
+      body: JSON.stringify({ strategy: 'redis-script', threads: 10, loops: 10_000 }),
+    })));
+    assert.deepEqual(started.map(({ status }) => status), [202, 202, 202]);
+    await desk.waitForCount('#desk-waiting li', 2);
+    await desk.screenshot('class-desk-queue');
+    await desk.press('#desk-clear');
+    await desk.waitForText('#desk-say', /结束了 2 个/);
+    await desk.waitForCount('#desk-waiting li', 0);
+    await assertAllWell(desk);
+  });
+
+  it('asks for the token, and shows nobody without it', async () => {
+    const stranger = await suite.openTab('class.html');
+    await stranger.waitForText('#desk-summary', /要口令/);
+    assert.equal(await stranger.count('#desk-visitors li'), 0);
+    await stranger.click('#desk-summary');
+    await stranger.waitForElement('#token:focus');
+    await stranger.fill('#token', 'wrong');
+    await stranger.waitFor(() => /** @type {HTMLInputElement} */ (document.getElementById('token'))?.value === '');
+    await stranger.fill('#token', 'open-sesame');
+    await stranger.waitForText('#desk-summary', /人在/);
+    await assertAllWell(stranger);
+  });
+});
+
+const ENDS = ['#race-flaw-end', '#race-cure-end'];
 const RED = '#lanes [data-kind=overlap]';
 
 /** Opens a lesson, and waits until the page hears the instances. @param {Suite} suite @param {string} lesson @param {import('./support.mjs').Size} [size] */

@@ -3,7 +3,7 @@
 use crate::http::routes::prelude::*;
 use crate::{
     http::{
-        neighbours::{self, Neighbour, Note},
+        neighbours::{self, LatestAnswer, Neighbour, Note},
         terms::ProductQuery,
         under_way::Answer,
     },
@@ -15,31 +15,14 @@ use axum::{Json, response::Redirect};
 use futures::future::OptionFuture;
 use http::header;
 use std::time::Instant;
-use tokio::sync::Mutex;
 
 /// How long an answer of all instances serves everybody who asks.
 const CLUSTER_AGE: Duration = Duration::from_millis(300);
 /// A scrape must not wait for a server that is down.
 const METRICS_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The last answer of all instances. Whoever asks meanwhile waits for it.
-#[derive(Default)]
-pub(in crate::http) struct Cluster(Mutex<Option<(Instant, Arc<Vec<Neighbour>>)>>);
-
-impl Cluster {
-    async fn ask(&self, urls: &[String]) -> Arc<Vec<Neighbour>> {
-        let mut last = self.0.lock().await;
-        let young = last
-            .as_ref()
-            .filter(|(asked, _)| asked.elapsed() < CLUSTER_AGE);
-        if let Some((_, all)) = young {
-            return Arc::clone(all);
-        }
-        let all = Arc::new(neighbours::ask(urls).await);
-        *last = Some((Instant::now(), Arc::clone(&all)));
-        all
-    }
-}
+/// What all instances answered last.
+type Cluster = LatestAnswer<Arc<Vec<Neighbour>>>;
 
 /// This instance runs.
 #[derive(Debug, Serialize, ToSchema)]
@@ -110,9 +93,11 @@ pub(in crate::http) async fn ready(
     Own(cluster): Own<Cluster>,
     Query(scope): Query<ReadyQuery>,
 ) -> Result<Response, Error> {
-    let asked = scope
-        .instances
-        .then(|| cluster.ask(&app.ctx.config.cluster.instances));
+    let now = Instant::now();
+    let asked = scope.instances.then(|| {
+        let ask = async { Arc::new(neighbours::ask(&app.ctx.config.cluster.instances).await) };
+        cluster.since(now.checked_sub(CLUSTER_AGE).unwrap_or(now), ask)
+    });
     let (own, instances) = tokio::join!(app.instance.states(), OptionFuture::from(asked));
     let servers = match &instances {
         Some(all) => Arc::new(neighbours::together(&own, all)),

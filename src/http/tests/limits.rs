@@ -97,6 +97,59 @@ async fn a_request_that_times_out_has_an_unknown_outcome() {
 }
 
 #[tokio::test]
+async fn one_client_leaves_room_for_the_others() {
+    let app = app(&[("server.concurrency", "8")]);
+    let entered = Arc::new(tokio::sync::Semaphore::new(0));
+    let inside = Arc::clone(&entered);
+    let slow = get(async move || {
+        inside.add_permits(1);
+        pending::<()>().await;
+    });
+    let routes = Router::new().route("/slow", slow).route("/fast", get(()));
+    let service = surround(&app, routes, Router::new());
+    // The last address is the proxy's; those before it are the client's own words.
+    let of = |address: &str| [("x-forwarded-for", format!("9.9.9.9, {address}"))];
+    let start = |path: &'static str, address: &str| {
+        let (service, [(name, value)]) = (service.clone(), of(address));
+        tokio::spawn(async move { read(&service, path, &[(name, &value), JSON]).await })
+    };
+    let waiting = [start("/slow", "10.0.0.7"), start("/slow", "10.0.0.7")];
+    entered.acquire_many(2).await.expect("open").forget();
+    let refused = start("/fast", "10.0.0.7").await.expect("an answer");
+    assert_eq!(
+        (refused.problem(), refused.header("retry-after")),
+        ((429, "too-many".into()), "1")
+    );
+    assert!(
+        refused.body.contains("requests of one address"),
+        "{}",
+        refused.body
+    );
+    assert_eq!(
+        start("/fast", "10.0.0.8").await.expect("an answer").status,
+        200
+    );
+    // A load from this machine may take all.
+    let loads: Vec<_> = (0..5).map(|_| start("/slow", "127.0.0.1")).collect();
+    entered.acquire_many(5).await.expect("open").forget();
+    assert_eq!(
+        start("/fast", "::ffff:127.0.0.1")
+            .await
+            .expect("an answer")
+            .status,
+        200
+    );
+    for one in waiting.into_iter().chain(loads) {
+        one.abort();
+        assert!(one.await.is_err(), "it was under way until now");
+    }
+    assert_eq!(
+        start("/fast", "10.0.0.7").await.expect("an answer").status,
+        200
+    );
+}
+
+#[tokio::test]
 async fn one_request_too_many_is_refused_and_operators_are_let_in() {
     let app = app(&[("server.concurrency", "1")]);
     let entered = Arc::new(tokio::sync::Notify::new());

@@ -43,6 +43,8 @@ async fn the_document_is_the_one_that_was_read() {
         ("/LessonSeen/allOf/1", "id"),
         ("/OnShow", "lesson"),
         ("/Guess", "lesson"),
+        ("/Presence", "lesson"),
+        ("/NewCall", "lesson"),
     ] {
         let lesson = schemas.pointer_mut(&format!("{of}/properties/{field}"));
         let lesson = lesson.expect("it names a lesson");

@@ -57,3 +57,67 @@ impl TakeMany for WatchAndSet {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use std::time::Instant;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+        time::sleep,
+    };
+
+    const REPLY_TIMEOUT_MS: u64 = 4_000;
+    /// Nearly the whole timeout is over when the connection is there.
+    const CONNECT_TIME: Duration = Duration::from_millis(REPLY_TIMEOUT_MS * 7 / 8);
+
+    /// A Redis that greets late, and never answers WATCH.
+    async fn serve_slowly(listener: TcpListener) {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut commands = [0; 4096];
+                let mut is_first = true;
+                while let Ok(length @ 1..) = stream.read(&mut commands).await {
+                    let text = String::from_utf8_lossy(&commands[..length]).into_owned();
+                    if text.contains("WATCH") {
+                        std::future::pending::<()>().await;
+                    }
+                    if std::mem::take(&mut is_first) {
+                        sleep(CONNECT_TIME).await;
+                    }
+                    let answers = "+OK\r\n".repeat(text.matches('*').count());
+                    if stream.write_all(answers.as_bytes()).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    }
+
+    /// Without the common limit it would take both: the time of the connection, and that of an answer.
+    #[tokio::test]
+    async fn connection_and_watch_share_one_limit() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("redis://{}", listener.local_addr().expect("its address"));
+        let stub = tokio::spawn(serve_slowly(listener));
+        let settings = [
+            ("redis.url", url),
+            ("redis.timeout_ms", REPLY_TIMEOUT_MS.to_string()),
+        ];
+        let config = Config::load_with(None, &settings).expect("a configuration");
+        let ctx = Ctx::new(config).expect("clients");
+        let begun = Instant::now();
+        let taken = WatchAndSet::take(&ctx, 1, 1, Duration::ZERO).await;
+        let took = begun.elapsed();
+        assert!(
+            matches!(taken, Err(Error::Unavailable { .. })),
+            "{:?}",
+            taken.err()
+        );
+        assert!(took > CONNECT_TIME, "{took:?}: it never came to WATCH");
+        assert!(took < CONNECT_TIME * 3 / 2, "{took:?}");
+        stub.abort();
+    }
+}

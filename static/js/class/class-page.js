@@ -9,10 +9,12 @@ import * as api from '../shared/api.js';
 import { follow } from '../shared/event-stream.js';
 import * as faultPanel from '../shared/fault-panel.js';
 import { $, el, setText } from '../shared/dom.js';
-import { localStore } from '../shared/storage.js';
+import { localStore, sessionStore } from '../shared/storage.js';
 import * as lang from '../shared/language.js';
 import * as healthLights from '../shared/health.js';
+import * as desk from './desk.js';
 import * as phoneGuess from './phone-guess.js';
+import * as presence from './presence.js';
 import * as herd from './herd.js';
 import { countsNow, classPictureOf, timesOf } from './visit-lanes.js';
 import { visitFromPhone, sendFromDesk } from './visitors.js';
@@ -91,7 +93,7 @@ function frame() {
   $('lessons').replaceChildren(...[...(isGuessLesson() ? [lessonId] : []), ...LESSON_IDS].map((each) => el('option', { value: each, selected: each === lessonId }, `${each} ${titles.get(each)?.title[words] ?? ''}`)));
   $('back').href = `./#/${lessonId}`;
   document.documentElement.toggleAttribute('data-me', isPhone);
-  for (const part of ['phone', 'back', 'claim', 'consoles', 'lights']) $(part).hidden = isPhone;
+  for (const part of ['phone', 'back', 'claim', 'consoles', 'lights', 'desk']) $(part).hidden = isPhone;
   $('own-name').hidden = !isPhone;
   const isHerd = lessonId === HERD;
   for (const part of ['actions', 'state', 'lanes', 'in-words']) $(part).hidden = isHerd || isGuessLesson();
@@ -106,6 +108,7 @@ function frame() {
   if (isHerd) herd.draw();
   drawButtons();
   drawHealth();
+  desk.drawLessons(titles, lessonId);
   hasNews = true;
   draw();
 }
@@ -289,7 +292,23 @@ function tick() {
   if (!isLooking && Date.now() >= nextLookAt && !document.hidden && lessonId !== HERD) askObjects();
   draw();
 }
+/** A lesson is shown here, a race on the main page. @param {import('./presence.js').Call} call */
+function followCall({ lesson, replays }) {
+  if (!replays.length) {
+    location.hash = `#/${lesson}?me`;
+    return;
+  }
+  presence.leaveToNextPage();
+  location.href = `./#/${lesson}`;
+}
+
 qrCode.listen();
+desk.listen(() => !isPhone);
+// A desk is no student.
+if (isPhone) {
+  sessionStore.set('phone', true);
+  presence.start(() => lessonId, followCall);
+}
 faultPanel.listen(askHealth);
 frame();
 pollHealth();

@@ -31,11 +31,13 @@ import * as requestLanes from '../run/request-lanes.js';
 import { Runs } from '../run/runs.js';
 import * as statusLine from '../run/status-line.js';
 import * as settingsForm from '../run/settings-form.js';
+import * as presence from '../class/presence.js';
 import * as purchaseByHand from '../run/purchase-by-hand.js';
 import * as ninetyMinutes from '../lesson/ninety-minutes.js';
 import * as address from './address.js';
 import * as opening from './opening.js';
 import * as lastResults from '../run/last-results.js';
+import { sessionStore } from '../shared/storage.js';
 import * as theme from '../shared/theme.js';
 import * as routeButtons from '../lesson/route-buttons.js';
 import * as verdictViews from '../lesson/verdicts.js';
@@ -79,6 +81,8 @@ let isReached = false;
 let isAsked = false;
 let startedAt = 0;
 let lastFrame = '';
+/** The lesson to which the teacher has called everybody. */
+let calledTo = '';
 /** How often the strategy's waiters poll. @type {number | null} */
 let pollIntervalMs = null;
 
@@ -183,6 +187,8 @@ function drawFrame() {
     setText($('unknown-text'), t('unknownLesson', address.parseAddress(location.hash).name));
     document.title = 'oversell';
   }
+  $('called').hidden = calledTo !== lesson.id;
+  setText($('called'), t('called'));
   for (const name of ['zh', 'en']) $(name).setAttribute('aria-pressed', String(lang.currentLanguage() === name));
   $('theme').title = t('theme', theme.current());
   $('theme').setAttribute('aria-label', $('theme').title);
@@ -249,6 +255,21 @@ async function loadPollInterval(slug) {
   pollIntervalMs = null;
   const found = await implementation.pollInterval(slug);
   if (strategy?.slug === slug) pollIntervalMs = found;
+  draw();
+}
+
+/** Goes where the teacher calls everybody. @param {import('../class/presence.js').Call} call */
+function followCall({ lesson: id, replays }) {
+  // This phone came from the class's page.
+  if (!replays.length && sessionStore.get('phone')) {
+    presence.leaveToNextPage();
+    location.href = `class.html#/${id}?me`;
+    return;
+  }
+  location.hash = `#/${id}`;
+  race.watch(id, replays);
+  calledTo = id;
+  lastFrame = '';
   draw();
 }
 
@@ -402,5 +423,6 @@ export async function begin(pressed) {
   if (pressed()) race.run();
   await polls;
   draw();
+  presence.start(() => lesson.id, followCall);
   setTimeout(poll, POLL_MS);
 }

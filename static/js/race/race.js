@@ -130,6 +130,20 @@ function watchShared() {
   draw();
 }
 
+/**
+ * Shows a race of somebody else, which the teacher lets everybody watch, in the place of what was recorded here. Who plays this lesson goes on with that.
+ * @param {string} lesson @param {import('../class/presence.js').WatchedReplay[]} replays
+ */
+export function watch(lesson, replays) {
+  const isBusy = [...activeReplays.values()].some((one) => one.lesson === lesson) || (shownRace?.lesson === lesson && scheduler.isOpen());
+  if (!replays.length || isBusy) return;
+  scheduler.closePanel();
+  ownTimes.closePanel();
+  for (const cured of [false, true]) recordings.delete(keyOf(lesson, cured));
+  for (const { id, cured, pace } of replays) followEvents({ id, lesson, cured, pace, events: `replays/${id}/events`, own: false, state: '', shared: true }, newRecording(lesson, cured));
+  if (shownRace?.lesson === lesson) loadPlayer();
+}
+
 /** Joins one, unless scheduler.js plays it. @param {ActiveReplay} playing */
 function join(playing) {
   if (activeReplays.has(keyOf(playing.lesson, playing.cured)) || ['fast', 'scheduler'].includes(playing.pace)) return;

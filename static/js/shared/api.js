@@ -123,6 +123,18 @@ export const showLesson = (lesson) => request('classroom/lesson', { method: 'PUT
 /** Phones say the answer to what was guessed. @param {string} lesson */
 export const endLesson = (lesson) => request('classroom/lesson', { method: 'PUT', body: { lesson, ended: true } });
 
+/** Says that this page is open; the answer is the teacher's last call. @param {{lesson: string, who?: string}} page @returns {Promise<import('../class/presence.js').Call | null>} */
+export const tellPresence = async (page) => (await request('classroom/presence', { method: 'PUT', body: page, soon: true })).json.call;
+
+/** Who is there, which lesson each is at, and what waits. */
+export const classDesk = async () => (await request('classroom/desk', { soon: true })).json;
+
+/** Calls everybody to a lesson, or to a race of it. @param {{lesson: string, replays: string[]}} call */
+export const callClass = (call) => request('classroom/desk', { method: 'PUT', body: call });
+
+/** Ends what waits for its turn. @returns {Promise<number>} how many */
+export const clearQueue = async () => (await request('classroom/desk/queue', { method: 'DELETE' })).json.ended;
+
 /** A guess in the class how a race will end. @param {{lesson: string, who: string, guess: number}} one */
 export const sendGuess = (one) => request('classroom/guesses', { method: 'POST', body: one });
 

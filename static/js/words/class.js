@@ -39,6 +39,11 @@ export const zh = {
   className: '你的名字', classNameWanted: '先写名字。',
   classTimes: ({ waited, inside, over, passed, failed }) => (failed ? `等了 ${waited} 秒，没等到` : passed ? `等了 ${waited} 秒，过去了`
     : inside == null ? `在等，${waited} 秒了` : over ? `等了 ${waited} 秒，在里面 ${inside} 秒，出来了` : `在里面，${inside} 秒了（等了 ${waited} 秒）`),
+  called: '老师叫大家到这一课。',
+  deskSummary: (here, waiting) => `讲台：${here} 人在${waiting ? `，${waiting} 个在排队` : ''}`, deskToken: '讲台（要口令）',
+  deskLesson: '叫大家去哪一课', deskCall: '大家到这一课', deskCalled: (lesson) => `已叫大家到 ${lesson}。`, deskClear: (n) => `清空排队（${n}）`, deskCleared: (n) => `结束了 ${n} 个在排队的。`,
+  deskShow: (lesson, running) => `给大家看 ${lesson}${running ? '（正在演）' : ''}`, deskShown: (who, lesson) => `大家在看${who}的 ${lesson}。`,
+  deskWaits: (who, what, s) => `${who}：${what}，${s} 秒左右后开始`, deskSomebody: '有人（没开页面）',
   classWords: '用文字看', classWaits: '在等', classSaid: (who, times) => `${who}：${times}`, seconds: (s) => `${s} 秒`,
   herdRun: '来一次：1 个持有，50 个排队', herdBusy: '正在排队、释放锁…', herdParent: '都监听父节点：', herdPredecessor: '只监听前一个：',
   herdSaid: (sum, times, mean) => `释放锁 ${times} 次，共唤醒 ${sum} 次，平均每次 ${mean} 个`,
@@ -79,6 +84,11 @@ export const en = {
   className: 'Your name', classNameWanted: 'Type your name first.',
   classTimes: ({ waited, inside, over, passed, failed }) => (failed ? `waited ${waited} s in vain` : passed ? `waited ${waited} s, and went on`
     : inside == null ? `waiting for ${waited} s` : over ? `waited ${waited} s, was inside for ${inside} s, and has left` : `inside for ${inside} s (waited ${waited} s)`),
+  called: 'The teacher has called everybody to this lesson.',
+  deskSummary: (here, waiting) => `The teacher’s desk: ${here} here${waiting ? `, ${waiting} in the queue` : ''}`, deskToken: 'The teacher’s desk (needs the token)',
+  deskLesson: 'The lesson to call everybody to', deskCall: 'Everybody to this lesson', deskCalled: (lesson) => `Everybody is called to ${lesson}.`, deskClear: (n) => `Clear the queue (${n})`, deskCleared: (n) => `${n} that waited are ended.`,
+  deskShow: (lesson, running) => `Show ${lesson} to all${running ? ' (it is being played)' : ''}`, deskShown: (who, lesson) => `Everybody watches ${lesson} by ${who}.`,
+  deskWaits: (who, what, s) => `${who}: ${what}, begins in about ${s} s`, deskSomebody: 'Somebody without a page',
   classWords: 'The same in words', classWaits: 'waits', classSaid: (who, times) => `${who}: ${times}`, seconds: (s) => `${s} s`,
   herdRun: 'Run it: 1 holds, 50 queue', herdBusy: 'They queue, and the lock is given back…', herdParent: 'All watch the directory:', herdPredecessor: 'Each watches the node before its own:',
   herdSaid: (sum, times, mean) => `${times} releases woke ${sum} in all, ${mean} each on average`,

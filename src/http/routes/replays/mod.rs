@@ -19,7 +19,7 @@ use crate::{
     config::Config,
     http::{
         extract::Admin,
-        neighbours::{OtherInstances, RemoteReplay},
+        neighbours::{LatestAnswer, RemoteReplay, playing_elsewhere},
         visitor::Visitor,
     },
     replay::{
@@ -61,7 +61,7 @@ pub(in crate::http) struct Replays {
     latest: Mutex<Vec<Arc<ActiveReplay>>>,
     /// A replay has begun or ended.
     changed: Notify,
-    others: OtherInstances,
+    others: LatestAnswer<Vec<RemoteReplay>>,
     actors: Mutex<HashMap<Uuid, watch::Sender<Vec<Point>>>>,
 }
 
@@ -87,7 +87,7 @@ struct ActiveReplay {
     pace: Pace,
     is_exclusive: bool,
     /// Whether all visitors may watch it.
-    is_shared: bool,
+    is_shared: AtomicBool,
     /// About how long it takes.
     lasts: Duration,
     asked: Instant,
@@ -97,6 +97,46 @@ struct ActiveReplay {
     last_sign: Mutex<tokio::time::Instant>,
     log: Arc<Log>,
     cancel: CancellationToken,
+}
+
+/// A visitor's race, as the teacher sees it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct VisitorRace {
+    #[schema(example = "2.3")]
+    lesson: &'static str,
+    /// Whether it goes on, or waits.
+    running: bool,
+    /// The newest of the flaw, and of the cure.
+    replays: Vec<WatchedReplay>,
+}
+
+/// A replay that others watch.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(in crate::http) struct WatchedReplay {
+    #[schema(example = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b")]
+    id: Uuid,
+    cured: bool,
+    pace: Pace,
+}
+
+impl VisitorRace {
+    fn of(lesson: &'static str) -> Self {
+        Self {
+            lesson,
+            running: false,
+            replays: Vec::new(),
+        }
+    }
+}
+
+impl WatchedReplay {
+    fn of(replay: &ActiveReplay) -> Self {
+        Self {
+            id: replay.id,
+            cured: replay.cured,
+            pace: replay.pace,
+        }
+    }
 }
 
 /// A place in the queue.
@@ -123,7 +163,7 @@ impl Replays {
             cured: wanted.cured,
             pace: wanted.pace,
             is_exclusive: race.is_exclusive(wanted.pace, &app.ctx.config),
-            is_shared: wanted.is_shared,
+            is_shared: wanted.is_shared.into(),
             visitor: wanted.visitor,
             lasts: Duration::from_millis(script.lasts_ms()),
             asked: Instant::now(),
@@ -280,7 +320,8 @@ impl Replays {
         replay: &ActiveReplay,
         config: &Config,
     ) -> Option<&'static str> {
-        let playing = self.others.playing_since(Instant::now(), config).await;
+        let ask = playing_elsewhere(config);
+        let playing = self.others.since(Instant::now(), ask).await;
         playing
             .iter()
             .find_map(|played| played.blocking_lesson(replay.is_exclusive, config))
@@ -301,6 +342,74 @@ impl Replays {
             .filter(|replay| replay.is_running())
             .cloned()
             .collect()
+    }
+
+    /// The races of this visitor that go on or can still be watched, the newest first.
+    pub(in crate::http) fn races_of(&self, visitor: &Visitor) -> Vec<VisitorRace> {
+        let latest = self.latest.lock();
+        let own = latest.iter().rev().filter(|one| one.visitor == *visitor);
+        let mut races: Vec<VisitorRace> = Vec::new();
+        for replay in own {
+            let found = races.iter().position(|race| race.lesson == replay.lesson);
+            let at = found.unwrap_or_else(|| {
+                races.push(VisitorRace::of(replay.lesson));
+                races.len() - 1
+            });
+            let race = &mut races[at];
+            race.running |= replay.is_running();
+            if race.replays.iter().all(|one| one.cured != replay.cured) {
+                race.replays.push(WatchedReplay::of(replay));
+            }
+        }
+        races
+    }
+
+    /// Lets all watch these replays of a lesson.
+    pub(in crate::http) fn share(
+        &self,
+        lesson: &'static str,
+        ids: &[Uuid],
+    ) -> Result<Vec<WatchedReplay>, Error> {
+        let found = ids.iter().map(|id| {
+            let found = self.find(&id.to_string()).ok();
+            found
+                .filter(|replay| replay.lesson == lesson)
+                .ok_or_else(|| Error::NoReplay(id.to_string()))
+        });
+        let found = found.collect::<Result<Vec<_>, _>>()?;
+        for replay in &found {
+            replay.is_shared.store(true, Ordering::Relaxed);
+        }
+        Ok(found
+            .iter()
+            .map(|replay| WatchedReplay::of(replay))
+            .collect())
+    }
+
+    /// What waits for its turn: whose, the lesson, and about how long.
+    pub(in crate::http) fn waiting(&self) -> Vec<(Visitor, String, Duration)> {
+        let waits = self.running().into_iter().filter_map(|replay| {
+            let place = self.place_of(&replay)?;
+            Some((
+                replay.visitor.clone(),
+                replay.lesson.into(),
+                place.starts_in,
+            ))
+        });
+        waits.collect()
+    }
+
+    /// Ends all that wait for their turn, and says how many.
+    pub(in crate::http) fn end_waiting(&self) -> usize {
+        let waiting: Vec<_> = self
+            .running()
+            .into_iter()
+            .filter(|replay| self.place_of(replay).is_some())
+            .collect();
+        for replay in &waiting {
+            replay.cancel.cancel();
+        }
+        waiting.len()
     }
 
     /// Where it stands in the queue; `None` once it has begun.
@@ -434,7 +543,7 @@ mod tests {
             cured: false,
             pace,
             is_exclusive: alone,
-            is_shared: false,
+            is_shared: false.into(),
             lasts: Duration::from_secs(4),
             asked: Instant::now(),
             has_begun: AtomicBool::new(false),
@@ -492,6 +601,57 @@ mod tests {
         assert_eq!(places(), [0, 0, 0, 1]);
         end(&next);
         assert_eq!(places(), [0; 4]);
+    }
+
+    /// What runs goes on.
+    #[test]
+    fn the_teacher_ends_what_waits_and_nothing_else() {
+        let replays = Replays::default();
+        let add = |visitor, alone| {
+            let replay = replay(visitor, "2.8", Pace::Slow, alone);
+            replays.enqueue(&replay).expect("a place");
+            replay
+        };
+        let [alone, next, last] = [add("one", true), add("two", false), add("three", true)];
+        let waiting = replays.waiting();
+        let waiting: Vec<_> = waiting.iter().map(|(of, what, _)| (of, &**what)).collect();
+        assert_eq!(waiting, [(&next.visitor, "2.8"), (&last.visitor, "2.8")]);
+        assert_eq!(replays.end_waiting(), 2);
+        let is_ended = [&alone, &next, &last].map(|one| one.cancel.is_cancelled());
+        assert_eq!(is_ended, [false, true, true]);
+    }
+
+    #[test]
+    fn a_visitors_newest_flaw_and_cure_can_be_shown() {
+        let replays = Replays::default();
+        let add = |visitor, lesson, cured, ends| {
+            let made = Arc::into_inner(replay(visitor, lesson, Pace::Slow, false)).expect("one");
+            let replay = Arc::new(ActiveReplay { cured, ..made });
+            replays.enqueue(&replay).expect("a place");
+            if ends {
+                replay.log.close(ReplayEnd::Failed(String::new()));
+            }
+            replay
+        };
+        add("one", "1.3", false, true);
+        let flaw = add("one", "1.3", false, true);
+        let cure = add("one", "1.3", true, false);
+        add("two", "2.3", false, false);
+        let races = replays.races_of(&Visitor::named("one"));
+        assert_eq!(races.len(), 1, "{races:?}");
+        let ids: Vec<_> = races[0].replays.iter().map(|one| one.id).collect();
+        assert_eq!((ids, races[0].running), (vec![cure.id, flaw.id], true));
+        let other = replays.share("2.3", &[flaw.id]);
+        assert!(matches!(other, Err(Error::NoReplay(_))), "{other:?}");
+        assert!(!flaw.is_shared.load(Ordering::Relaxed));
+        assert_eq!(
+            replays
+                .share("1.3", &[flaw.id])
+                .map(|shown| shown.len())
+                .ok(),
+            Some(1)
+        );
+        assert!(flaw.is_shared.load(Ordering::Relaxed));
     }
 
     /// Forty visitors, and one who asks for more than is theirs.

@@ -17,6 +17,7 @@ use async_stream::stream;
 use axum::response::sse::Event;
 use futures::Stream;
 use http::header;
+use std::sync::atomic::Ordering;
 use uuid::Uuid;
 
 /// More than all visitors' replays have on one instance of three.
@@ -209,7 +210,7 @@ impl ReplayView {
             instance: app.ctx.instance.clone(),
             state,
             own: replay.visitor == *visitor,
-            shared: replay.is_shared,
+            shared: replay.is_shared.load(Ordering::Relaxed),
             position: place.map_or(0, |place| place.position),
             starts_in_ms: u64::try_from(starts_in.as_millis()).unwrap_or(u64::MAX),
             events: format!("/replays/{}/events", replay.id),
@@ -258,7 +259,9 @@ pub(in crate::http) async fn list(
         .find(|replay| replay.is_exclusive && replays.place_of(replay).is_none());
     let playing = running
         .iter()
-        .filter(|replay| all || replay.is_shared || replay.visitor == visitor)
+        .filter(|replay| {
+            all || replay.is_shared.load(Ordering::Relaxed) || replay.visitor == visitor
+        })
         .map(|replay| ReplayView::of(&app, &replays, replay, &visitor));
     Ok(axum::Json(List {
         enabled: app.ctx.config.replays.enabled,

@@ -134,11 +134,31 @@ impl Runs {
 
     fn view(&self, run: &Run, visitor: &Visitor) -> View {
         let before = self.before(run);
-        let left: Duration = before
-            .iter()
-            .map(|run| run.left().unwrap_or(USUAL_TIME))
-            .sum();
-        run.view(before.len(), left, *visitor == run.visitor)
+        run.view(before.len(), time_of(&before), *visitor == run.visitor)
+    }
+
+    /// What waits for its turn: whose, the strategy, and about how long.
+    pub(in crate::http) fn waiting(&self) -> Vec<(Visitor, String, Duration)> {
+        let waiting = self.all_waiting().into_iter().map(|run| {
+            let strategy = run.about.plan.strategy.clone();
+            (run.visitor.clone(), strategy, time_of(&self.before(&run)))
+        });
+        waiting.collect()
+    }
+
+    /// Ends all that wait for their turn, and says how many.
+    pub(in crate::http) fn end_waiting(&self) -> usize {
+        let waiting = self.all_waiting();
+        for run in &waiting {
+            run.cancel();
+        }
+        waiting.len()
+    }
+
+    fn all_waiting(&self) -> Vec<Arc<Run>> {
+        let all = self.all.lock();
+        let waiting = all.iter().filter(|run| run.is_waiting());
+        waiting.cloned().collect()
     }
 
     /// The visitor's run that has not ended; else the one that is under way, whosever it is; else the visitor's last one.
@@ -164,4 +184,10 @@ impl Runs {
             .then_some(found)
             .ok_or_else(|| Error::NoRun(id.to_owned()))
     }
+}
+
+/// About how long these take, one after the other.
+fn time_of(runs: &[Arc<Run>]) -> Duration {
+    let left = runs.iter().map(|run| run.left().unwrap_or(USUAL_TIME));
+    left.sum()
 }

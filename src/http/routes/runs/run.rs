@@ -50,7 +50,7 @@ pub(super) struct About {
     #[schema(example = "8000")]
     instance: String,
     #[schema(value_type = Object)]
-    plan: Plan,
+    pub(super) plan: Plan,
     /// Where to watch it.
     #[schema(example = "/runs/0b0f1b1e-…/events")]
     pub(super) events: String,
@@ -162,6 +162,10 @@ impl Run {
 
     pub(super) fn is_running(&self) -> bool {
         matches!(self.state.borrow().end, End::Running)
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(self.state.borrow().end, End::Waiting)
     }
 
     pub(super) fn has_ended(&self) -> bool {
