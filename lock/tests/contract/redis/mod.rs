@@ -26,24 +26,21 @@ pub(crate) mod sentinel;
 use crate::{
     family::{
         Capability::{self, *},
-        asked, shows,
+        asked, operator,
     },
     multi::{in_any_order, parts},
     redis::fair::{queue_key, scores_key},
     support::*,
 };
 use oversell::clients::redis_at::redis_at;
-use oversell_lock::{
-    Holder,
-    redis::{RedisClient, RedisFairLock, RedisFencedLock, RedisLock, RedisOptions, RedisWriteLock},
-};
+use oversell_lock::redis::{RedisClient, RedisOptions};
 use redis::{AsyncTypedCommands, aio::MultiplexedConnection};
 use std::collections::BTreeSet;
 use tokio::sync::OnceCell;
 
 const PLAIN: &[Capability] = &[Contract, OneServer, Losable];
 
-static KINDS: [Kind<Redis>; 5] = [
+static KINDS: &[Kind<Redis>] = &[
     Kind::new(
         "redis",
         &[
@@ -51,13 +48,13 @@ static KINDS: [Kind<Redis>; 5] = [
         ],
         |client: &RedisClient, name, ask| asked!(client.lock(name), ask).boxed(),
     )
-    .shows(|client: &RedisClient, name| Box::new(client.lock(name))),
+    .shows(|client: &RedisClient, name| operator!(client.lock(name))),
     Kind::once_more(
         "redis_fenced",
         &[Contract, OneServer, Losable, Leased, Reentrant, Shown],
         |client: &RedisClient, name, ask| asked!(client.fenced_lock(name), ask).boxed(),
     )
-    .shows(|client: &RedisClient, name| Box::new(client.fenced_lock(name))),
+    .shows(|client: &RedisClient, name| operator!(client.fenced_lock(name))),
     Kind::once_more(
         "redis_fair",
         &[
@@ -65,22 +62,20 @@ static KINDS: [Kind<Redis>; 5] = [
         ],
         fair,
     )
-    .shows(|client: &RedisClient, name| Box::new(client.fair_lock(name)))
+    .shows(|client: &RedisClient, name| operator!(client.fair_lock(name)))
     .queues(),
     Kind::once_more(
         "redis_write",
         &[Contract, OneServer, Losable, Leased, Reentrant, Shown],
         write,
     )
-    .shows(|client: &RedisClient, name| Box::new(client.rw_lock(name).write()))
+    .shows(|client: &RedisClient, name| operator!(client.rw_lock(name).write()))
     .reads(read),
     Kind::once_more("redis_multi", PLAIN, |client: &RedisClient, name, ask| {
         in_any_order(parts(name).map(|part| asked!(client.lock(&part), ask))).boxed()
     })
     .parts(|name| parts(name).into()),
 ];
-
-shows!(RedisLock, RedisFencedLock, RedisFairLock, RedisWriteLock);
 
 /// The lock is not for one holder alone.
 static READ: Kind<Redis> = Kind::new("redis_read", &[], read);
@@ -244,7 +239,7 @@ impl Server for Redis {
     type Client = RedisClient;
 
     fn kinds() -> &'static [Kind<Self>] {
-        &KINDS
+        KINDS
     }
 
     fn address(&self) -> String {
