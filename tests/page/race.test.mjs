@@ -42,7 +42,7 @@ const NOTHING_RED = { broken: false, arrows: 0, carries: 0 };
 
 describe('the words of a race', () => {
   const wordless = (points) => points.flatMap((event) => Object.entries(languages)
-    .filter(([, words]) => words.told({ actor: 'A', event, value: '7' }).includes(`${event} 7`))
+    .filter(([, words]) => /** @type {(event: object) => string} */ (words.told)({ actor: 'A', event, value: '7' }).includes(`${event} 7`))
     .map(([language]) => `${event} in ${language}`));
 
   it('every point has words in both languages', () => {
