@@ -6,7 +6,7 @@ use crate::{
     family::Capability::*,
     programs::BUSY,
     recorder::{Grant, Recorder},
-    redis::own_cluster::OwnCluster,
+    redis::{HOLDERS, is_lock, own_cluster::OwnCluster},
     support::*,
 };
 use oversell_lock::redis::{RedisClient, RedisOptions, Replicas};
@@ -92,24 +92,16 @@ impl Server for OnCluster {
     }
 
     async fn left(&self, name: &str) -> Vec<String> {
-        let also = [
-            "redisson_lock_token:",
-            "redisson_lock_queue:",
-            "redisson_lock_timeout:",
-        ];
         let mut left = self.get().await.keys(name).await;
-        left.retain(|key| {
-            !key.ends_with(":seen") && !also.iter().any(|prefix| key.starts_with(prefix))
-        });
+        left.retain(|key| is_lock(key));
         left.extend(self.queued(name).await);
         left
     }
 
     async fn holders(&self, name: &str) -> Vec<String> {
-        let fields: Result<Vec<String>> = self.get().await.ask(name, &["HKEYS", name]).await;
-        let mut fields = fields.expect("a list");
-        fields.retain(|field| field != "mode");
-        fields
+        let words = ["EVAL", HOLDERS, "1", name];
+        let holders = self.get().await.ask(name, &words).await;
+        holders.expect("`HOLDERS` knows its key")
     }
 
     async fn take_away(&self, _: &RedisClient, name: &str) {

@@ -90,6 +90,27 @@ pub(crate) fn with_lease(redis: &'static Redis) -> impl Iterator<Item = Family<R
     redis.families().filter(leased).chain([read])
 }
 
+/// Reads a lock's holders from its key: the fields of a hash, but for the mode of a read-write lock.
+pub(crate) const HOLDERS: &str = "
+    local holders = {}
+    for _, field in ipairs(redis.call('hkeys', KEYS[1])) do
+        if field ~= 'mode' then
+            holders[#holders + 1] = field
+        end
+    end
+    return holders";
+
+/// Whether this key goes with the lock. The counter of tokens stays, as it must, and `{n}:seen` for a few seconds; the
+/// queue of a fair lock is counted by its waiters.
+pub(crate) fn is_lock(key: &str) -> bool {
+    let others = [
+        "redisson_lock_token:",
+        "redisson_lock_queue:",
+        "redisson_lock_timeout:",
+    ];
+    !key.ends_with(":seen") && !others.iter().any(|prefix| key.starts_with(prefix))
+}
+
 fn fair(client: &RedisClient, name: &str, ask: Ask) -> AnyLock {
     asked!(client.fair_lock(name), ask).boxed()
 }
@@ -258,27 +279,17 @@ impl Server for Redis {
         client.owner()
     }
 
-    /// The lock, and each waiter of a fair one. The counter of tokens stays, as it must, and `{n}:seen` for a few
-    /// seconds.
+    /// The lock, and each waiter of a fair one.
     async fn left(&self, name: &str) -> Vec<String> {
         let mut left = self.keys(name).await;
-        let also = [
-            "redisson_lock_token:",
-            "redisson_lock_queue:",
-            "redisson_lock_timeout:",
-        ];
-        left.retain(|key| {
-            !key.ends_with(":seen") && !also.iter().any(|prefix| key.starts_with(prefix))
-        });
+        left.retain(|key| is_lock(key));
         left.extend(self.queued(name).await);
         left
     }
 
-    /// The fields of the lock's hash, but for the mode of a read-write lock.
     async fn holders(&self, name: &str) -> Vec<String> {
-        let mut fields = self.outsider().await.hkeys(name).await.expect("a list");
-        fields.retain(|field| field != "mode");
-        fields
+        let holders = self.ask(&["EVAL", HOLDERS, "1", name]).await;
+        holders.expect("`HOLDERS` knows its key")
     }
 
     async fn take_away(&self, _: &RedisClient, name: &str) {
