@@ -7,6 +7,7 @@ use oversell::{
 };
 use std::{
     collections::HashMap,
+    env,
     mem::discriminant,
     path::Path,
     process::{Output, Stdio},
@@ -23,9 +24,13 @@ const RETYPE_DELAY: Duration = Duration::from_millis(200);
 
 type Lessons = Vec<&'static Lesson>;
 
-/// All lessons with `OVERSELL_SOAK=1`, which takes minutes. Otherwise the first lesson of each chapter and of each kind
-/// of experiment.
+/// The lesson with the id `OVERSELL_LESSON`; all lessons with `OVERSELL_SOAK=1`, which takes minutes. Otherwise the first
+/// lesson of each chapter and of each kind of experiment.
 fn parts() -> Vec<(&'static str, Lessons)> {
+    if let Ok(id) = env::var("OVERSELL_LESSON") {
+        let lesson = claims::find(&id).unwrap_or_else(|| panic!("OVERSELL_LESSON: no lesson {id}"));
+        return vec![("the_chosen_lesson", vec![lesson])];
+    }
     if !soak() {
         return vec![("the_first_of_each_kind", first_of_each_kind())];
     }
@@ -153,7 +158,7 @@ async fn follow(lines: &[Line], placeholders: &Placeholders) -> Result<()> {
 async fn bash(line: String) -> Result<Output> {
     let binary = Path::new(env!("CARGO_BIN_EXE_oversell"));
     let folder = binary.parent().context("no folder")?.display();
-    let path = format!("{folder}:{}:{ZKCLI}", std::env::var("PATH")?);
+    let path = format!("{folder}:{}:{ZKCLI}", env::var("PATH")?);
     // A line that waits in vain fails with its output instead of hanging.
     let output = Command::new("timeout")
         .args([LINE_TIMEOUT_SECONDS, "bash", "-c", &line])

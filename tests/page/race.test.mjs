@@ -4,10 +4,12 @@
  */
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import process from 'node:process';
 import { describe, it } from 'node:test';
 import { modelOf } from '../../static/js/timeline/model.js';
 import { addEvent, emptyRecording } from '../../static/js/timeline/player.js';
+import { languages } from '../../static/js/words/all.js';
 import { PHONE, lab, waitUntil } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
@@ -37,6 +39,21 @@ const [LATE_DELETE] = ALL_RACES.filter(({ lesson }) => lesson === '2.3');
 const SOAK = process.env.OVERSELL_SOAK === '1';
 const RACES = ALL_RACES.filter((race) => race !== LATE_DELETE && (SOAK || ['1.3', '2.6', '002.cluster', '003.pause'].includes(race.lesson)));
 const NOTHING_RED = { broken: false, arrows: 0, carries: 0 };
+
+describe('the words of a race', () => {
+  const wordless = (points) => points.flatMap((event) => Object.entries(languages)
+    .filter(([, words]) => /** @type {(event: object) => string} */ (words.told)({ actor: 'A', event, value: '7' }).includes(`${event} 7`))
+    .map(([language]) => `${event} in ${language}`));
+
+  it('every point has words in both languages', () => {
+    const source = readFileSync(new URL('../../src/section/points.rs', import.meta.url), 'utf8');
+    const points = [...source.matchAll(/^ {4}[A-Z]\w+ = "([a-z-]+)",$/gm)].map(([, name]) => name);
+    assert.ok(points.length > 25, `${points}`);
+    // The log says `deleted` in the place of `unlocked`.
+    assert.deepEqual(wordless(points.filter((name) => name !== 'unlocked')), []);
+    assert.deepEqual(wordless(['wordless']), ['wordless in zh', 'wordless in en']);
+  });
+});
 
 describe('the model of a race', () => {
   const HELD = { actor: 'lock', event: 'held', owner: 'B', pttl: 600_000, t_us: 1_000 };

@@ -37,26 +37,31 @@ pub(crate) struct Ask {
 pub(crate) type AnyLock = Box<dyn DynLock>;
 
 /// An operator's handle.
-pub(crate) trait Shows: Send + Sync {
-    fn shown(&self) -> BoxFuture<'_, Result<Option<Holder>, LockError>>;
-
-    fn freed(&self) -> BoxFuture<'_, Result<bool, LockError>>;
+pub(crate) struct Operator {
+    pub(crate) holder: OperatorCall<Option<Holder>>,
+    pub(crate) force_unlock: OperatorCall<bool>,
 }
 
-macro_rules! shows {
-    ($($lock:ty),*) => {$(
-        impl $crate::family::Shows for $lock {
-            fn shown(&self) -> futures::future::BoxFuture<'_, Answer<Option<Holder>>> {
-                Box::pin(self.holder())
-            }
+type OperatorCall<T> = Box<dyn Fn() -> BoxFuture<'static, Result<T, LockError>> + Send + Sync>;
 
-            fn freed(&self) -> futures::future::BoxFuture<'_, Answer<bool>> {
-                Box::pin(self.force_unlock())
-            }
+/// An operator's handle on this lock.
+macro_rules! operator {
+    ($lock:expr) => {{
+        let lock = std::sync::Arc::new($lock);
+        let same = lock.clone();
+        $crate::family::Operator {
+            holder: Box::new(move || {
+                let lock = lock.clone();
+                Box::pin(async move { lock.holder().await })
+            }),
+            force_unlock: Box::new(move || {
+                let lock = same.clone();
+                Box::pin(async move { lock.force_unlock().await })
+            }),
         }
-    )*};
+    }};
 }
-pub(crate) use shows;
+pub(crate) use operator;
 
 /// Makes a lock with the owner and the lease of an [`Ask`].
 macro_rules! asked {
@@ -165,14 +170,14 @@ pub(crate) struct Kind<S: Server> {
     /// Its half for reading.
     pub(crate) read: Option<Make<S>>,
     /// Its operator's handle.
-    pub(crate) shown: Option<Operator<S>>,
+    pub(crate) shown: Option<MakeOperator<S>>,
 }
 
 /// How a contender's handle is made.
 pub(crate) type Make<S> = fn(&<S as Server>::Client, &str, Ask) -> AnyLock;
 
 /// How an operator's handle is made.
-type Operator<S> = fn(&<S as Server>::Client, &str) -> Box<dyn Shows>;
+type MakeOperator<S> = fn(&<S as Server>::Client, &str) -> Operator;
 
 impl<S: Server> Kind<S> {
     pub(crate) const fn new(name: &'static str, can: &'static [Capability], make: Make<S>) -> Self {
@@ -209,7 +214,7 @@ impl<S: Server> Kind<S> {
         self
     }
 
-    pub(crate) const fn shows(mut self, shown: Operator<S>) -> Self {
+    pub(crate) const fn shows(mut self, shown: MakeOperator<S>) -> Self {
         self.shown = Some(shown);
         self
     }
@@ -269,6 +274,13 @@ impl<S: Server> Family<S> {
         join_all(parts.iter().map(|part| self.server.holders(part)))
             .await
             .concat()
+    }
+
+    /// When a lock with this name ends on the server, if that is visible.
+    pub(crate) async fn ends_in(&self, name: &str) -> Option<Duration> {
+        let parts = (self.kind.parts)(name);
+        let ends = join_all(parts.iter().map(|part| self.server.ends_in(part))).await;
+        ends.into_iter().flatten().min()
     }
 
     /// Waits until nothing is left on the server of a lock with this name.
@@ -343,9 +355,9 @@ impl<S: Server> Contender<S> {
     }
 
     /// An operator's handle.
-    pub(crate) fn shows(&self, name: &str) -> Box<dyn Shows> {
-        let shows = self.kind.shown.expect("it shows its holder");
-        shows(&self.client, name)
+    pub(crate) fn operator(&self, name: &str) -> Operator {
+        let operator = self.kind.shown.expect("it shows its holder");
+        operator(&self.client, name)
     }
 
     /// A new owner of its own.

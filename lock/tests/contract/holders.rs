@@ -1,7 +1,7 @@
 //! The holder of a lock, and how an operator frees it.
 
 use super::{
-    family::{Capability::Leased, Shows},
+    family::{Capability::Leased, Operator},
     redis::redlock::until_on,
     register::shown,
     support::*,
@@ -27,8 +27,8 @@ fn is_an_hours(holder: &Holder, is_leased: bool) -> Result {
 }
 
 /// The holder that is shown is the server's.
-async fn is_shown<S: Server>(family: Family<S>, name: &str, asked: &dyn Shows) -> Result<Holder> {
-    let shown = asked.shown().await?.context("nobody is shown")?;
+async fn is_shown<S: Server>(family: Family<S>, name: &str, operator: &Operator) -> Result<Holder> {
+    let shown = (operator.holder)().await?.context("nobody is shown")?;
     let alone = async || {
         let held = family.holders(name).await;
         !held.is_empty() && held.iter().all(|id| *id == shown.id)
@@ -43,20 +43,20 @@ async fn is_shown<S: Server>(family: Family<S>, name: &str, asked: &dyn Shows) -
 async fn its_holder_is_shown_to_anybody<S: Server>(family: Family<S>) -> Result {
     let (name, one, other) = (name(), family.process().await, family.process().await);
     let third = family.process().await;
-    let asked = third.shows(&name);
-    is("nobody has it", asked.shown().await?, None)?;
+    let third = third.operator(&name);
+    is("nobody has it", (third.holder)().await?, None)?;
     let first = take(&one.leased(&name, LEASE)).await?;
-    let holder = is_shown(family, &name, &*asked).await?;
+    let holder = is_shown(family, &name, &third).await?;
     is_an_hours(&holder, family.kind.can.contains(&Leased))?;
     let waiting = acquiring(other.lock(&name));
     family.until_queued(&name, 2).await?;
-    let still = asked.shown().await?.map(|holder| holder.id);
+    let still = (third.holder)().await?.map(|holder| holder.id);
     is("the holder", still, Some(holder.id))?;
     first.release().await?;
     let next = waiting.await??;
-    is_shown(family, &name, &*asked).await?;
+    is_shown(family, &name, &third).await?;
     next.release().await?;
-    is("it is free", asked.shown().await?, None)
+    is("it is free", (third.holder)().await?, None)
 }
 
 /// A waiter gets in, and the holder learns of it: at its next renewal, if there is one, and when it releases.
@@ -64,14 +64,14 @@ async fn its_holder_is_shown_to_anybody<S: Server>(family: Family<S>) -> Result 
 async fn it_is_freed_by_force_and_its_holder_told<S: Server>(family: Family<S>) -> Result {
     let (name, one, other) = (name(), family.process().await, family.process().await);
     let operator = family.process().await;
-    let asked = operator.shows(&name);
-    ensure!(!asked.freed().await?, "nobody had it");
+    let operator = operator.operator(&name);
+    ensure!(!(operator.force_unlock)().await?, "nobody had it");
     let held = take(&one.leased(&name, Lease::Watchdog(S::RENEWED))).await?;
     family.until_shown(&name).await?;
     let waiter = acquiring(other.lock(&name));
     family.until_queued(&name, 2).await?;
     until("it is waited for", || family.server.is_waited_for(&name)).await?;
-    ensure!(asked.freed().await?, "it was held");
+    ensure!((operator.force_unlock)().await?, "it was held");
     let next = waiter.await?.context("it was not let in")?;
     if family.kind.can.contains(&Leased) {
         told(&held).await?;
@@ -79,7 +79,7 @@ async fn it_is_freed_by_force_and_its_holder_told<S: Server>(family: Family<S>) 
     lost("the late release", held.release().await)?;
     kept("the next hold", &next)?;
     next.release().await?;
-    ensure!(!asked.freed().await?, "it was free");
+    ensure!(!(operator.force_unlock)().await?, "it was free");
     family.nothing_left(&name).await
 }
 

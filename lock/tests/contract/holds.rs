@@ -129,7 +129,7 @@ async fn a_fixed_lease_is_extended<S: Server>(family: Family<S>) -> Result {
             sure.is_some_and(|sure| sure > SOON * 20),
             "by {length:?}: sure for {sure:?}"
         );
-        let ends = family.server.ends_in(&name).await;
+        let ends = family.ends_in(&name).await;
         ensure!(
             ends.is_none_or(|ends| ends > SOON * 20),
             "by {length:?}: it ends in {ends:?}"
@@ -186,7 +186,7 @@ async fn a_short_lease_inside_does_not_end_the_long_one<S: Server>(family: Famil
             lost("the hold that had ended", inner.release().await)?;
         }
         kept("the outer hold", &outer)?;
-        let ends = family.server.ends_in(&name).await;
+        let ends = family.ends_in(&name).await;
         let late = ends.is_none_or(|ends| ends > S::BRIEF * 2);
         ensure!(late, "the outer hold ends in {ends:?}");
         is_held("beside the outer hold", &outer, &other.lock(&name)).await?;

@@ -3,15 +3,15 @@
 
 use super::{
     clauses,
-    family::{Shows, asked},
+    family::{Operator, asked},
     holders, holds,
     redis::fair::{drift, queue_key, scores_key},
     support::*,
     zookeeper::Member,
 };
-use futures::future::{BoxFuture, ready};
+use futures::future::ready;
 use oversell_lock::{
-    Fence, Holder,
+    Fence,
     local::Mutexes,
     redis::{RedisClient, RedisLock},
     zk::ZkClient,
@@ -240,25 +240,15 @@ twins! {
         runs LEAVES_THE_OTHERS_SCORES, drift, "too high";
 }
 
-/// An operator's handle that never shows a holder.
-struct Blind;
-
-impl Shows for Blind {
-    fn shown(&self) -> BoxFuture<'_, Answer<Option<Holder>>> {
-        Box::pin(ready(Ok(None)))
-    }
-
-    fn freed(&self) -> BoxFuture<'_, Answer<bool>> {
-        Box::pin(ready(Ok(false)))
-    }
-}
-
 #[apply(test!)]
 async fn one_that_shows_and_frees_nobody_is_caught(redis: &'static Redis) -> Result {
     static TWIN: Kind<Redis> = Kind::new("twin", &[], |client, name, ask| {
         Honest::of(client, name, ask).lock.boxed()
     })
-    .shows(|_, _| Box::new(Blind));
+    .shows(|_, _| Operator {
+        holder: Box::new(|| Box::pin(ready(Ok(None)))),
+        force_unlock: Box::new(|| Box::pin(ready(Ok(false)))),
+    });
     let shown = holders::its_holder_is_shown_to_anybody(twin(redis, &TWIN)).await;
     caught(shown, "nobody is shown")?;
     let freed = holders::it_is_freed_by_force_and_its_holder_told(twin(redis, &TWIN)).await;

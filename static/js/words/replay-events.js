@@ -14,6 +14,7 @@ const EVENTS = {
   woken: { zh: (n) => `唤醒 ${n} 个`, en: (n) => `${n} woken` },
   out: { zh: (n) => (n === '-' ? '出来了' : `出来了，还有 ${n} 位`), en: (n) => (n === '-' ? 'goes out' : `goes out, ${n} left`) },
   door: { zh: () => '锁门', en: () => 'locks the door' },
+  delivered: { zh: () => '收到消息', en: () => 'gets the message' },
   worked: { zh: () => '做完了业务', en: () => 'has done its work' },
   renew: { zh: () => '要续期', en: () => 'is about to renew' },
   renewed: { zh: () => '续期了', en: () => 'has renewed' },

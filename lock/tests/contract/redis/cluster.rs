@@ -3,53 +3,44 @@
 
 use crate::{
     checker::{Asks, Promise, Share, Verdict, judge, worst},
-    family::{Capability::*, asked},
-    multi::{in_any_order, parts},
+    family::Capability::*,
     programs::BUSY,
     recorder::{Grant, Recorder},
-    redis::{own_cluster::OwnCluster, read, write},
+    redis::{HOLDERS, is_lock, own_cluster::OwnCluster},
     support::*,
 };
 use oversell_lock::redis::{RedisClient, RedisOptions, Replicas};
 use redis::{Cmd, Pipeline, RedisFuture, Value, aio::ConnectionLike};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{
+    LazyLock,
+    atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+};
 use tokio::{
     sync::{Mutex, OnceCell},
     time::sleep,
 };
 
-static KINDS: [Kind<OnCluster>; 5] = [
-    Kind::new(
-        "cluster",
-        &[Contract, Losable, Leased, Reentrant],
-        |client: &RedisClient, name, ask| asked!(client.lock(name), ask).boxed(),
-    ),
-    Kind::new(
-        "cluster_fenced",
-        &[Contract, Losable, Leased, Reentrant],
-        |client: &RedisClient, name, ask| asked!(client.fenced_lock(name), ask).boxed(),
-    ),
-    Kind::new(
-        "cluster_fair",
-        &[Contract, Losable, Leased, Reentrant, InTurn],
-        |client: &RedisClient, name, ask| asked!(client.fair_lock(name), ask).boxed(),
-    )
-    .queues(),
-    Kind::new(
-        "cluster_write",
-        &[Contract, Losable, Leased, Reentrant],
-        write,
-    )
-    .reads(read),
-    Kind::new(
-        "cluster_multi",
-        &[Contract, Losable],
-        |client: &RedisClient, name, ask| {
-            in_any_order(parts(name).map(|part| asked!(client.lock(&part), ask))).boxed()
-        },
-    )
-    .parts(|name| parts(name).into()),
-];
+/// The kinds of one Redis, in a cluster.
+static KINDS: LazyLock<Vec<Kind<OnCluster>>> =
+    LazyLock::new(|| Redis::kinds().iter().map(on_cluster).collect());
+
+/// A cluster is not one server, and the layer's tests do not use it.
+fn on_cluster(kind: &'static Kind<Redis>) -> Kind<OnCluster> {
+    let can = kind.can.iter().copied();
+    let can: Vec<_> = can
+        .filter(|can| !matches!(can, OneServer | Layered))
+        .collect();
+    Kind {
+        name: kind.name.replacen("redis", "cluster", 1).leak(),
+        can: can.leak(),
+        once_more: kind.once_more,
+        queues: kind.queues,
+        parts: kind.parts,
+        make: kind.make,
+        read: kind.read,
+        shown: kind.shown,
+    }
+}
 
 /// The cluster of all clauses, started by the first.
 #[derive(Default)]
@@ -101,24 +92,16 @@ impl Server for OnCluster {
     }
 
     async fn left(&self, name: &str) -> Vec<String> {
-        let also = [
-            "redisson_lock_token:",
-            "redisson_lock_queue:",
-            "redisson_lock_timeout:",
-        ];
         let mut left = self.get().await.keys(name).await;
-        left.retain(|key| {
-            !key.ends_with(":seen") && !also.iter().any(|prefix| key.starts_with(prefix))
-        });
+        left.retain(|key| is_lock(key));
         left.extend(self.queued(name).await);
         left
     }
 
     async fn holders(&self, name: &str) -> Vec<String> {
-        let fields: Result<Vec<String>> = self.get().await.ask(name, &["HKEYS", name]).await;
-        let mut fields = fields.expect("a list");
-        fields.retain(|field| field != "mode");
-        fields
+        let words = ["EVAL", HOLDERS, "1", name];
+        let holders = self.get().await.ask(name, &words).await;
+        holders.expect("`HOLDERS` knows its key")
     }
 
     async fn take_away(&self, _: &RedisClient, name: &str) {

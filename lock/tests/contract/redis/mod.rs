@@ -26,24 +26,21 @@ pub(crate) mod sentinel;
 use crate::{
     family::{
         Capability::{self, *},
-        asked, shows,
+        asked, operator,
     },
     multi::{in_any_order, parts},
     redis::fair::{queue_key, scores_key},
     support::*,
 };
 use oversell::clients::redis_at::redis_at;
-use oversell_lock::{
-    Holder,
-    redis::{RedisClient, RedisFairLock, RedisFencedLock, RedisLock, RedisOptions, RedisWriteLock},
-};
+use oversell_lock::redis::{RedisClient, RedisOptions};
 use redis::{AsyncTypedCommands, aio::MultiplexedConnection};
 use std::collections::BTreeSet;
 use tokio::sync::OnceCell;
 
 const PLAIN: &[Capability] = &[Contract, OneServer, Losable];
 
-static KINDS: [Kind<Redis>; 5] = [
+static KINDS: &[Kind<Redis>] = &[
     Kind::new(
         "redis",
         &[
@@ -51,13 +48,13 @@ static KINDS: [Kind<Redis>; 5] = [
         ],
         |client: &RedisClient, name, ask| asked!(client.lock(name), ask).boxed(),
     )
-    .shows(|client: &RedisClient, name| Box::new(client.lock(name))),
+    .shows(|client: &RedisClient, name| operator!(client.lock(name))),
     Kind::once_more(
         "redis_fenced",
         &[Contract, OneServer, Losable, Leased, Reentrant, Shown],
         |client: &RedisClient, name, ask| asked!(client.fenced_lock(name), ask).boxed(),
     )
-    .shows(|client: &RedisClient, name| Box::new(client.fenced_lock(name))),
+    .shows(|client: &RedisClient, name| operator!(client.fenced_lock(name))),
     Kind::once_more(
         "redis_fair",
         &[
@@ -65,22 +62,20 @@ static KINDS: [Kind<Redis>; 5] = [
         ],
         fair,
     )
-    .shows(|client: &RedisClient, name| Box::new(client.fair_lock(name)))
+    .shows(|client: &RedisClient, name| operator!(client.fair_lock(name)))
     .queues(),
     Kind::once_more(
         "redis_write",
         &[Contract, OneServer, Losable, Leased, Reentrant, Shown],
         write,
     )
-    .shows(|client: &RedisClient, name| Box::new(client.rw_lock(name).write()))
+    .shows(|client: &RedisClient, name| operator!(client.rw_lock(name).write()))
     .reads(read),
     Kind::once_more("redis_multi", PLAIN, |client: &RedisClient, name, ask| {
         in_any_order(parts(name).map(|part| asked!(client.lock(&part), ask))).boxed()
     })
     .parts(|name| parts(name).into()),
 ];
-
-shows!(RedisLock, RedisFencedLock, RedisFairLock, RedisWriteLock);
 
 /// The lock is not for one holder alone.
 static READ: Kind<Redis> = Kind::new("redis_read", &[], read);
@@ -93,6 +88,27 @@ pub(crate) fn with_lease(redis: &'static Redis) -> impl Iterator<Item = Family<R
     };
     let leased = |family: &Family<Redis>| family.kind.can.contains(&Leased);
     redis.families().filter(leased).chain([read])
+}
+
+/// Reads a lock's holders from its key: the fields of a hash, but for the mode of a read-write lock.
+pub(crate) const HOLDERS: &str = "
+    local holders = {}
+    for _, field in ipairs(redis.call('hkeys', KEYS[1])) do
+        if field ~= 'mode' then
+            holders[#holders + 1] = field
+        end
+    end
+    return holders";
+
+/// Whether this key goes with the lock. The counter of tokens stays, as it must, and `{n}:seen` for a few seconds; the
+/// queue of a fair lock is counted by its waiters.
+pub(crate) fn is_lock(key: &str) -> bool {
+    let others = [
+        "redisson_lock_token:",
+        "redisson_lock_queue:",
+        "redisson_lock_timeout:",
+    ];
+    !key.ends_with(":seen") && !others.iter().any(|prefix| key.starts_with(prefix))
 }
 
 fn fair(client: &RedisClient, name: &str, ask: Ask) -> AnyLock {
@@ -244,7 +260,7 @@ impl Server for Redis {
     type Client = RedisClient;
 
     fn kinds() -> &'static [Kind<Self>] {
-        &KINDS
+        KINDS
     }
 
     fn address(&self) -> String {
@@ -263,27 +279,17 @@ impl Server for Redis {
         client.owner()
     }
 
-    /// The lock, and each waiter of a fair one. The counter of tokens stays, as it must, and `{n}:seen` for a few
-    /// seconds.
+    /// The lock, and each waiter of a fair one.
     async fn left(&self, name: &str) -> Vec<String> {
         let mut left = self.keys(name).await;
-        let also = [
-            "redisson_lock_token:",
-            "redisson_lock_queue:",
-            "redisson_lock_timeout:",
-        ];
-        left.retain(|key| {
-            !key.ends_with(":seen") && !also.iter().any(|prefix| key.starts_with(prefix))
-        });
+        left.retain(|key| is_lock(key));
         left.extend(self.queued(name).await);
         left
     }
 
-    /// The fields of the lock's hash, but for the mode of a read-write lock.
     async fn holders(&self, name: &str) -> Vec<String> {
-        let mut fields = self.outsider().await.hkeys(name).await.expect("a list");
-        fields.retain(|field| field != "mode");
-        fields
+        let holders = self.ask(&["EVAL", HOLDERS, "1", name]).await;
+        holders.expect("`HOLDERS` knows its key")
     }
 
     async fn take_away(&self, _: &RedisClient, name: &str) {

@@ -1,15 +1,12 @@
 //! `Redlock` on five nodes, and what it promises beyond the contract. Tests with dead nodes are in `redlock_faults.rs`.
 
 use crate::{
-    family::{Capability::*, asked, shows},
+    family::{Capability::*, asked, operator},
     redis::client,
     support::*,
 };
 use ::redis::AsyncTypedCommands;
-use oversell_lock::{
-    Holder,
-    redis::{RedisClient, Redlock},
-};
+use oversell_lock::redis::{RedisClient, Redlock};
 
 /// A node may take a tenth of it to answer, which a busy machine can usually keep.
 const LEASE: Duration = Duration::from_secs(15);
@@ -17,14 +14,12 @@ const LEASE: Duration = Duration::from_secs(15);
 /// Gives a node the longest time to answer, and outlasts every test.
 pub(crate) const LONG_LEASE: Lease = Lease::Fixed(Duration::from_secs(600));
 
-static KINDS: [Kind<Five>; 1] = [Kind::new(
+static KINDS: &[Kind<Five>] = &[Kind::new(
     "redlock",
     &[Contract, Losable, Leased, Reentrant, Shown],
     |clients: &Vec<RedisClient>, name, ask| asked!(Redlock::new(clients, name), ask).boxed(),
 )
-.shows(|clients: &Vec<RedisClient>, name| Box::new(Redlock::new(clients, name)))];
-
-shows!(Redlock);
+.shows(|clients: &Vec<RedisClient>, name| operator!(Redlock::new(clients, name)))];
 
 /// Five independent nodes.
 pub(crate) struct Five(pub(crate) Vec<Redis>);
@@ -59,7 +54,7 @@ impl Server for Five {
     const COPIES: usize = 5;
 
     fn kinds() -> &'static [Kind<Self>] {
-        &KINDS
+        KINDS
     }
 
     fn address(&self) -> String {

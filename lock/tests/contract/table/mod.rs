@@ -7,25 +7,22 @@ pub(crate) mod pool;
 pub(crate) mod tls;
 
 use crate::{
-    family::{Capability::*, asked, shows},
+    family::{Capability::*, asked, operator},
     support::*,
 };
-use oversell_lock::{
-    Holder,
-    mysql::{MySqlOptions, MySqlPool, TableLeaseLock, TableLock},
-};
+use oversell_lock::mysql::{MySqlOptions, MySqlPool};
 use sqlx::{Connection, MySqlConnection};
 
 /// A renewed lease: a busy machine keeps it, and a test can wait for its loss.
 pub(crate) const LEASE: Lease = Lease::Watchdog(Duration::from_secs(9));
 
-static KINDS: [Kind<Table>; 2] = [
+static KINDS: &[Kind<Table>] = &[
     Kind::new(
         "table",
         &[Contract, OneServer, Shown],
         |pool: &MySqlPool, name, _| pool.table_lock(name).boxed(),
     )
-    .shows(|pool: &MySqlPool, name| Box::new(pool.table_lock(name))),
+    .shows(|pool: &MySqlPool, name| operator!(pool.table_lock(name))),
     Kind::new(
         "table_lease",
         &[
@@ -33,10 +30,8 @@ static KINDS: [Kind<Table>; 2] = [
         ],
         |pool: &MySqlPool, name, ask| asked!(pool.table_lease_lock(name).lease(LEASE), ask).boxed(),
     )
-    .shows(|pool: &MySqlPool, name| Box::new(pool.table_lease_lock(name))),
+    .shows(|pool: &MySqlPool, name| operator!(pool.table_lease_lock(name))),
 ];
-
-shows!(TableLock, TableLeaseLock);
 
 /// The server.
 pub(crate) struct Table {
@@ -87,7 +82,7 @@ impl Server for Table {
     const BRIEF: Duration = Duration::from_millis(400);
 
     fn kinds() -> &'static [Kind<Self>] {
-        &KINDS
+        KINDS
     }
 
     fn address(&self) -> String {

@@ -12,14 +12,11 @@ pub(crate) mod semaphore;
 pub(crate) mod wire;
 
 use crate::{
-    family::{Capability::*, shows},
+    family::{Capability::*, operator},
     multi::{in_any_order, parts},
     support::*,
 };
-use oversell_lock::{
-    Holder,
-    zk::{ZkClient, ZkLock, ZkOptions, ZkSemaphoreMutex, ZkWriteLock},
-};
+use oversell_lock::zk::{ZkClient, ZkLock, ZkOptions};
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use zookeeper_client::{Acls, Client, CreateMode, Error};
@@ -38,9 +35,7 @@ pub(crate) const CHROOT: &str = "/tests";
 /// A Java process's uuid.
 pub(crate) const JAVA: &str = "_c_3f0c9a52-6f0e-4d0b-9a43-0d0c8f6a7b11-";
 
-shows!(ZkLock, ZkWriteLock, ZkSemaphoreMutex);
-
-static KINDS: [Kind<ZooKeeper>; 4] = [
+static KINDS: &[Kind<ZooKeeper>] = &[
     Kind::new(
         "zookeeper",
         &[
@@ -54,7 +49,7 @@ static KINDS: [Kind<ZooKeeper>; 4] = [
             }
         },
     )
-    .shows(|member: &Member, name| Box::new(member.client.lock(name)))
+    .shows(|member: &Member, name| operator!(member.client.lock(name)))
     .queues(),
     // With an owner of its own, so that re-entry is tested too.
     Kind::once_more(
@@ -62,7 +57,7 @@ static KINDS: [Kind<ZooKeeper>; 4] = [
         &[Contract, OneServer, Losable, Reentrant, InTurn, Shown],
         write,
     )
-    .shows(|member: &Member, name| Box::new(member.client.rw_lock(name).write()))
+    .shows(|member: &Member, name| operator!(member.client.rw_lock(name).write()))
     .reads(|member: &Member, name, ask| {
         let owner = ask.owner.unwrap_or_else(|| member.client.owner());
         member.client.rw_lock(name).read().owner(owner).boxed()
@@ -82,7 +77,7 @@ static KINDS: [Kind<ZooKeeper>; 4] = [
         &[Contract, OneServer, Losable, Shown],
         |member: &Member, name, _| member.client.semaphore_mutex(name).boxed(),
     )
-    .shows(|member: &Member, name| Box::new(member.client.semaphore_mutex(name)))
+    .shows(|member: &Member, name| operator!(member.client.semaphore_mutex(name)))
     .queues()
     .parts(semaphore_parts),
 ];
@@ -311,7 +306,7 @@ impl Server for ZooKeeper {
     type Client = Member;
 
     fn kinds() -> &'static [Kind<Self>] {
-        &KINDS
+        KINDS
     }
 
     fn address(&self) -> String {
