@@ -21,19 +21,20 @@ use tokio::runtime::{Builder, Handle};
 /// To acquire and to release.
 const MAX_ROUND_TRIPS: u64 = 2;
 
-/// Of one acquire and release, by the library, the `redis` crate and tokio together.
-const MAX_ALLOCATIONS: u64 = 20;
+/// Allocations of the plain lock.
+const MOST_OF_LOCK: u64 = 70;
 
-/// How often each is repeated: what happens once in a while does not count.
-const TIMES: u64 = 1000;
+/// How often each is repeated.
+const TIMES: u64 = 100;
 
 /// A test that runs longer hangs.
 const HANGS: Duration = Duration::from_secs(60);
 
 const WAIT: Duration = Duration::from_secs(10);
 
-/// Counts what `once` costs, and says so if it is too much.
-async fn check<E, F>(url: &str, once: impl Fn() -> F) -> Result<()>
+/// Counts what `once` costs, and fails if it is too much. `most` bounds the allocations of the library, the `redis` crate and
+/// tokio together; the scripts alone make 24 (`make lockbench`).
+async fn check<E, F>(url: &str, most: u64, once: impl Fn() -> F) -> Result<()>
 where
     F: Future<Output = Result<(), E>>,
     E: std::error::Error + Send + Sync + 'static,
@@ -54,10 +55,10 @@ where
         once().await?;
     }
     let count = allocations() - before;
-    println!("{:.1} allocations", count as f64 / TIMES as f64);
+    // Ten more for what happens once in a while.
     ensure!(
-        count <= MAX_ALLOCATIONS * TIMES,
-        "allocations: {count} for {TIMES}"
+        count <= most * TIMES + 10,
+        "allocations: {count} for {TIMES}, more than {most} each"
     );
     Ok(())
 }
@@ -79,16 +80,16 @@ fn all(runtime: &Handle, server: Option<(&str, &RedisClient)>) -> Vec<Trial> {
         })
     };
     macro_rules! costs {
-        ($($name:literal: |$redis:ident| $once:expr;)+) => {
-            vec![$(test($name, |url, $redis| Box::pin(async move { check(&url, || $once).await }))),+]
+        ($($name:literal, $most:expr, |$redis:ident| $once:expr;)+) => {
+            vec![$(test($name, |url, $redis| Box::pin(async move { check(&url, $most, || $once).await }))),+]
         };
     }
     let mut all = costs! {
-        "the_lock_costs_what_is_said": |redis| pass(redis.lock("lock"));
-        "the_fenced_lock_costs_what_is_said": |redis| pass(redis.fenced_lock("fenced"));
-        "the_fair_lock_costs_what_is_said": |redis| pass(redis.fair_lock("fair"));
-        "the_read_lock_costs_what_is_said": |redis| pass(redis.rw_lock("readers").read());
-        "the_write_lock_costs_what_is_said": |redis| pass(redis.rw_lock("writers").write());
+        "the_lock_costs_what_is_said", MOST_OF_LOCK, |redis| pass(redis.lock("lock"));
+        "the_fenced_lock_costs_what_is_said", 80, |redis| pass(redis.fenced_lock("fenced"));
+        "the_fair_lock_costs_what_is_said", 110, |redis| pass(redis.fair_lock("fair"));
+        "the_read_lock_costs_what_is_said", 100, |redis| pass(redis.rw_lock("readers").read());
+        "the_write_lock_costs_what_is_said", 80, |redis| pass(redis.rw_lock("writers").write());
     };
     all.push(test("a_permit_costs_what_is_said", |url, redis| {
         Box::pin(async move {
@@ -101,7 +102,7 @@ fn all(runtime: &Handle, server: Option<(&str, &RedisClient)>) -> Vec<Trial> {
                     .release()
                     .await
             };
-            check(&url, once).await
+            check(&url, 85, once).await
         })
     }));
     all.push(test("a_third_round_trip_is_refused", |url, redis| {
@@ -110,18 +111,21 @@ fn all(runtime: &Handle, server: Option<(&str, &RedisClient)>) -> Vec<Trial> {
                 redis.lock("twin").holder().await?;
                 pass(redis.lock("twin")).await
             };
-            caught(check(&url, once).await, "round trips: 3000 for 1000")
+            caught(
+                check(&url, MOST_OF_LOCK, once).await,
+                "round trips: 300 for 100",
+            )
         })
     }));
     all.push(test("more_allocations_are_refused", |url, redis| {
         Box::pin(async move {
             let once = || async {
-                for n in 0..=MAX_ALLOCATIONS {
+                for n in 0..=MOST_OF_LOCK {
                     black_box(Box::new(n));
                 }
                 pass(redis.lock("twin")).await
             };
-            caught(check(&url, once).await, "allocations: ")
+            caught(check(&url, MOST_OF_LOCK, once).await, "allocations: ")
         })
     }));
     all
