@@ -143,7 +143,7 @@ impl Kind {
     /// What this contender takes.
     pub(crate) const fn of(self, contender: usize) -> Self {
         match self {
-            Self::ReadWrite if contender % 10 == 0 => Self::Write,
+            Self::ReadWrite if contender.is_multiple_of(10) => Self::Write,
             Self::ReadWrite => Self::Read,
             same => same,
         }

@@ -10,15 +10,25 @@ pub(crate) struct Figures {
     pub(crate) costs: BTreeMap<(Scene, Library), Costs>,
 }
 
+/// How far apart the rates of the scripts alone may be in the rounds of one run.
+const MAX_NOISE: f64 = 2.0;
+
 /// A goal: what it is about, what is wanted, what was measured.
 type Goal = (&'static str, &'static str, f64);
 
 impl Figures {
     pub(crate) fn print(&self) {
-        let base = self.median(Scene::BASE, Library::Bare);
+        let base = &self.rates[&(Scene::BASE, Library::Bare)];
+        let base = Spread::of(base.iter().copied());
         println!(
-            "\nThe scripts alone: {base:.0}/s. Rates as ratios to them, median (least to greatest) of the rounds:\n"
+            "\nThe scripts alone: {:.0}/s ({:.0} to {:.0}). Rates as ratios to them, median (least to greatest) of the rounds:\n",
+            base.median, base.min, base.max
         );
+        if base.max > MAX_NOISE * base.min {
+            println!(
+                "This machine did other work too: the ratios below are noise, and the counts of contenders higher.\n"
+            );
+        }
         self.print_rows("scene", Scene::all(), |scene, library| {
             let base = &self.rates[&(Scene::BASE, Library::Bare)];
             let rates = self.rates.get(&(scene, library))?;
