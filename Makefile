@@ -17,8 +17,9 @@ PEERS := $(REDISSON:%=interop/redisson/target/%/peer.jar) $(CURATOR:%=interop/cu
 # Of the library, each alone.
 FEATURES := redis zookeeper mysql tls tower
 KAZOO := interop/kazoo/venv/installed
+REDIS_PY := interop/redis-py/venv/installed
 
-.PHONY: help demo lab test servers soak package check course faults docs bench jmeter interop install build
+.PHONY: help demo lab test servers soak package check course faults docs bench lockbench jmeter interop install build
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -31,7 +32,7 @@ lab: install build ## servers, three instances and nginx, until Ctrl-C
 
 test: install browser $(NODE_MODULES) ## every test, against real servers on free ports, and the page in a real browser
 	cargo test --workspace --locked --no-run
-	cargo test --workspace --locked --lib --bins --examples --test history
+	cargo test --workspace --locked --lib --bins --examples --test history --test cost
 	cargo test --workspace --locked --doc
 	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(BESIDE)
 	$(PROGRAMS) random_programs
@@ -117,6 +118,11 @@ faults: install build ## strategies while servers break, about 10 minutes, kept 
 bench: install build ## strategies as ratios to ceilings of the same run; wanted and seen
 	$(OVERSELL) bench --lab
 
+# Without Python's venv it goes on, and says what it leaves out.
+lockbench: install ## the lock library beside rslock, redlock-rs and redis-py: rates as ratios to the bare scripts, round trips, allocations
+	-@$(MAKE) --no-print-directory $(REDIS_PY)
+	cargo bench --package oversell-lock --locked --bench locks
+
 jmeter: ## JMeter's plans against a running lab; PLAN=check-lock runs one; STRATEGY= THREADS= LOOPS=, STEP= of the seckill
 	@test -z '$(PLAN)' || test -e 'jmeter/$(basename $(PLAN)).jmx' || { \
 	    echo 'there is no plan $(PLAN); there are: $(basename $(notdir $(wildcard jmeter/*.jmx)))' >&2; exit 2; }
@@ -146,8 +152,8 @@ interop/spring/target/%/peer.jar: $(call JAVA,spring)
 	@scripts/install interop
 	mvn -f interop/spring -q package -Dspring=$*
 
-$(KAZOO): interop/kazoo/requirements.txt
-	@scripts/install interop
+interop/%/venv/installed: interop/%/requirements.txt
+	@scripts/install python
 	python3 -m venv $(@D)
 	$(@D)/bin/pip install -q --disable-pip-version-check -r $<
 	touch $@
