@@ -13,7 +13,9 @@ use super::{
     row::{Caller, Contender, REPLY_TIMEOUT, Row},
 };
 use crate::{
-    Guard, Holder, Lease, Lock, LockError, Owner, deadline, inherent,
+    Guard, Holder, Lease, Lock, LockError, Owner, deadline,
+    events::{LockEvent, Observer},
+    inherent,
     keeper::{Share, keep},
     lease::owner_and_lease,
     left,
@@ -199,14 +201,18 @@ impl Lock for TableLeaseLock {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         self.lease.check(&self.contender.name)?;
-        let share = match self.owner {
-            Some(owner) => self.as_owner(owner, wait).await?,
-            None => self.first(wait, None).await?,
+        let take = async {
+            let share = match self.owner {
+                Some(owner) => self.as_owner(owner, wait).await?,
+                None => self.first(wait, None).await?,
+            };
+            // A guard that is already lost is not given out: its row goes with the share.
+            if self.lease.is_over(share.leased) {
+                return Err(unanswered());
+            }
+            Ok(share)
         };
-        // A guard that is already lost is not given out: its row goes with the share.
-        if self.lease.is_over(share.leased) {
-            return Err(unanswered());
-        }
+        let share = self.contender.acquire(take).await?;
         let sure_until = SureUntil::new(self.lease.sure(share.leased));
         let (guard, keeper) = Guard::until(Arc::clone(&sure_until), &self.contender.name, None);
         let hold = Arc::downgrade(&share.hold);
@@ -274,10 +280,22 @@ impl Share for RowShare {
         &self.hold.row.name
     }
 
+    fn observer(&self) -> &Observer {
+        self.hold.row.pool.observer()
+    }
+
     async fn renew_until_lost(&self, sure_until: &SureUntil) {
+        let limit = REPLY_TIMEOUT.min(self.lease.renewal_timeout());
+        let renew = || self.write(Some(self.lease), limit);
+        let late = |left| {
+            let name = self.name();
+            self.observer()
+                .observe(LockEvent::RenewedLate { name, left });
+        };
         tokio::select! {
             () = self.hold.lost.cancelled() => {}
-            () = self.lease.renew_until_gone(self.leased, sure_until, None, || self.write(Some(self.lease), REPLY_TIMEOUT)) => {}
+            () = self.hold.row.pool.closed() => {}
+            () = self.lease.renew_until_gone(self.leased, sure_until, late, None, renew) => {}
         }
     }
 

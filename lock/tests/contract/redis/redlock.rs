@@ -8,7 +8,7 @@ use crate::{
 use ::redis::AsyncTypedCommands;
 use oversell_lock::{
     Holder,
-    redis::{RedisClient, Redlock},
+    redis::{RedisClient, Redlock, RedlockClient},
 };
 
 /// A node may take a tenth of it to answer, which a busy machine can usually keep.
@@ -20,11 +20,18 @@ pub(crate) const LONG_LEASE: Lease = Lease::Fixed(Duration::from_secs(600));
 static KINDS: [Kind<Five>; 1] = [Kind::new(
     "redlock",
     &[Contract, Losable, Leased, Reentrant, Shown],
-    |clients: &Vec<RedisClient>, name, ask| asked!(Redlock::new(clients, name), ask).boxed(),
+    |clients: &Vec<RedisClient>, name, ask| asked!(redlock(clients, name), ask).boxed(),
 )
-.shows(|clients: &Vec<RedisClient>, name| Box::new(Redlock::new(clients, name)))];
+.shows(|clients: &Vec<RedisClient>, name| Box::new(redlock(clients, name)))];
 
 shows!(Redlock);
+
+/// A handle on the lock of these nodes.
+pub(crate) fn redlock(nodes: &[RedisClient], name: &str) -> Redlock {
+    RedlockClient::new(nodes)
+        .expect("there are nodes")
+        .lock(name)
+}
 
 /// Five independent nodes.
 pub(crate) struct Five(pub(crate) Vec<Redis>);
@@ -112,6 +119,5 @@ pub(crate) async fn until_on(five: &Five, name: &str, nodes: usize) -> Result {
 
 #[apply(test!)]
 async fn no_nodes_are_refused(_: &Five) -> Result {
-    let refused = Redlock::new(&[], "lock").try_acquire().await;
-    invalid("without nodes", refused)
+    invalid("without nodes", RedlockClient::new(&[]))
 }
