@@ -35,7 +35,7 @@ async fn closes(
     unavailable("a late one", late.acquire(SOON).await)?;
     kept("a holder that has time to release", &held)?;
     close.await;
-    ensure!(held.is_lost(), "the holder does not know");
+    told(&held).await?;
     lost("its release", held.release().await)?;
     pass(&other).await
 }
