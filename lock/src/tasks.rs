@@ -59,6 +59,7 @@ impl Tasks {
     /// # Cancel safety
     ///
     /// As that of `future`, which is dropped when the client is closed.
+    #[cfg(any(feature = "mysql", feature = "redis"))]
     pub(crate) async fn while_open<T>(
         &self,
         server: &'static str,
@@ -84,6 +85,7 @@ impl Tasks {
     }
 
     /// Completes when the client is closed and holders have had their time: what they still hold is lost.
+    #[cfg(any(feature = "mysql", feature = "redis"))]
     pub(crate) async fn closed(&self) {
         self.closed.cancelled().await;
     }
