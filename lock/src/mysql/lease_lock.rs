@@ -220,7 +220,10 @@ impl Lock for TableLeaseLock {
             let hold = hold.upgrade();
             async move {
                 match hold {
-                    Some(hold) => hold.write(Some(Lease::Fixed(lease)), REPLY_TIMEOUT).await,
+                    Some(hold) => {
+                        let lease = Some(Lease::Fixed(lease));
+                        hold.write(lease, REPLY_TIMEOUT, false).await
+                    }
                     None => Ok(false),
                 }
             }
@@ -253,7 +256,7 @@ impl RowShare {
     }
 
     async fn write(&self, lease: Option<Lease>, bound: Duration) -> Result<bool, LockError> {
-        self.hold.write(lease, bound).await
+        self.hold.write(lease, bound, false).await
     }
 
     /// Leaves the hold; returns whether it was the last.
@@ -265,9 +268,14 @@ impl RowShare {
 
 impl RowHold {
     /// Writes the hold count and extends the lease. If the row is no longer ours, all guards become lost.
-    async fn write(&self, lease: Option<Lease>, bound: Duration) -> Result<bool, LockError> {
+    async fn write(
+        &self,
+        lease: Option<Lease>,
+        bound: Duration,
+        is_by_keeper: bool,
+    ) -> Result<bool, LockError> {
         let guards = self.guards.load(Ordering::Relaxed);
-        let still = self.row.renew(guards, lease, bound).await?;
+        let still = self.row.renew(guards, lease, bound, is_by_keeper).await?;
         if !still {
             self.lost.cancel();
         }
@@ -286,7 +294,7 @@ impl Share for RowShare {
 
     async fn renew_until_lost(&self, sure_until: &SureUntil) {
         let limit = REPLY_TIMEOUT.min(self.lease.renewal_timeout());
-        let renew = || self.write(Some(self.lease), limit);
+        let renew = || self.hold.write(Some(self.lease), limit, true);
         let late = |left| {
             let name = self.name();
             self.observer()

@@ -467,16 +467,20 @@ impl MySqlPool {
         self.ask_on(conn, end, statement).await
     }
 
-    /// As [`ask`](Self::ask), by the connection for renewals if all others are in use.
+    /// As [`ask`](Self::ask), and for a keeper by the connection for renewals if all others are in use.
     ///
     /// # Cancel safety
     ///
     /// As [`ask`](Self::ask).
     pub(super) async fn ask_to_renew<T>(
         &self,
+        is_by_keeper: bool,
         bound: Duration,
         statement: impl Fn(&mut MySqlConnection) -> BoxFuture<'_, Result<T, sqlx::Error>>,
     ) -> Result<T, Failure> {
+        if !is_by_keeper {
+            return self.ask(bound, statement).await;
+        }
         let end = deadline(bound);
         let mut conn = self.conn_of(&self.0.connections, Duration::ZERO, end).await;
         if conn.as_ref().is_err_and(is_exhausted) {

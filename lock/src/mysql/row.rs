@@ -337,8 +337,9 @@ impl Row {
         holds: u32,
         lease: Option<Lease>,
         bound: Duration,
+        is_by_keeper: bool,
     ) -> Result<bool, LockError> {
-        let renewed = self.pool.ask_to_renew(bound, |conn| {
+        let renewed = self.pool.ask_to_renew(is_by_keeper, bound, |conn| {
             sqlx::query(RENEW)
                 .bind(holds)
                 .bind(lease.map_or(0, micros))
