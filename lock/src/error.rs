@@ -6,11 +6,20 @@ use std::{error::Error, fmt, ops::Deref, sync::Arc, time::Duration};
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// The lock was not acquired within the wait: another owner held it, or a latch or barrier stayed closed. Nothing
-    /// is left behind.
+    /// It was not acquired within the wait, because others had it: the lock, the permits, or the admissions of a rate
+    /// limiter. Nothing is left behind.
     #[error("lock {name} was not acquired within {} ms", waited.as_millis())]
     Taken {
         /// The lock's name.
+        name: String,
+        /// How long the caller waited.
+        waited: Duration,
+    },
+    /// What was waited for did not happen within the wait: a latch or barrier stayed closed, or members of a double barrier
+    /// were missing. Nobody had taken anything.
+    #[error("the wait for {name} timed out after {} ms", waited.as_millis())]
+    Timeout {
+        /// The name of the latch or barrier.
         name: String,
         /// How long the caller waited.
         waited: Duration,
@@ -56,6 +65,12 @@ impl LockError {
     pub(crate) fn taken(name: impl Into<String>, waited: Duration) -> Self {
         let name = name.into();
         Self::Taken { name, waited }
+    }
+
+    #[cfg(any(feature = "redis", feature = "zookeeper"))]
+    pub(crate) fn timeout(name: impl Into<String>, waited: Duration) -> Self {
+        let name = name.into();
+        Self::Timeout { name, waited }
     }
 
     pub(crate) fn lost(name: impl Into<String>) -> Self {

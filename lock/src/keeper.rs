@@ -9,7 +9,11 @@
 //!
 //! Next to read: `lease.rs`.
 
-use crate::{LockError, sure_until::SureUntil};
+use crate::{
+    LockError,
+    events::{LockEvent, Observer},
+    sure_until::SureUntil,
+};
 use std::{future::Future, sync::Arc};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -65,6 +69,11 @@ pub(crate) trait Share: Send + 'static {
     /// The lock's name, for errors.
     fn name(&self) -> &str;
 
+    /// Who is told what becomes of it.
+    fn observer(&self) -> &Observer {
+        Observer::NONE
+    }
+
     /// Renews the lease, if there is one, and completes when the hold is lost.
     fn renew_until_lost(&self, sure_until: &SureUntil) -> impl Future<Output = ()> + Send;
 
@@ -78,6 +87,9 @@ pub(crate) trait Share: Send + 'static {
 
 /// Keeps a hold until its holder releases it.
 pub(crate) async fn keep(mut share: impl Share, sure_until: Arc<SureUntil>, mut keeper: Keeper) {
+    let observer = share.observer().clone();
+    let began = observer.now();
+    let held = || began.map(|began| began.elapsed()).unwrap_or_default();
     let request = tokio::select! {
         biased;
         request = keeper.release_requested() => Some(request),
@@ -90,6 +102,10 @@ pub(crate) async fn keep(mut share: impl Share, sure_until: Arc<SureUntil>, mut 
             tracing::warn!(lock = share.name(), "lost while it was held");
             sure_until.end();
             keeper.tell_lost();
+            observer.observe(LockEvent::Lost {
+                name: share.name(),
+                held: held(),
+            });
             share.on_loss();
             match request {
                 Some(request) => (true, request),
@@ -97,8 +113,14 @@ pub(crate) async fn keep(mut share: impl Share, sure_until: Arc<SureUntil>, mut 
             }
         }
     };
-    let name = share.name().to_owned();
-    request.done(match share.finish(lost).await {
+    let (name, held) = (share.name().to_owned(), held());
+    let finished = share.finish(lost).await;
+    match &finished {
+        Ok(()) if lost => {}
+        Ok(()) => observer.observe(LockEvent::Released { name: &name, held }),
+        Err(error) => observer.observe(LockEvent::NotReleased { name: &name, error }),
+    }
+    request.done(match finished {
         Ok(()) if lost => Err(LockError::lost(name)),
         finished => finished,
     });

@@ -17,6 +17,8 @@ use tokio::{
 
 /// A renewal without an answer is tried often within the third of a lease that is left for it.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// A renewal is never given up earlier: a busy machine is no broken connection.
+const MIN_RENEWAL_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How long a hold lasts: 1 ms to ten years, in whole milliseconds.
 ///
@@ -59,6 +61,11 @@ impl Lease {
         ))
     }
 
+    /// How long a renewal may take: a third of the lease, so that another one by a new connection is in time.
+    pub(crate) fn renewal_timeout(self) -> Duration {
+        (self.duration() / 3).max(MIN_RENEWAL_TIMEOUT)
+    }
+
     /// Whether a lease that began at `leased` is no longer sure.
     pub(crate) fn is_over(self, leased: Instant) -> bool {
         Instant::now() >= self.sure(leased)
@@ -70,7 +77,8 @@ impl Lease {
     }
 
     /// Renews every third, and at once after each disconnect, until the server says that the hold is gone. A fixed
-    /// lease is not renewed. `leased` is when the command that began the lease was sent.
+    /// lease is not renewed. `leased` is when the command that began the lease was sent. `renewed_late` gets how long a hold
+    /// that was renewed with less than half of its lease was still sure.
     ///
     /// # Cancel safety
     ///
@@ -79,6 +87,7 @@ impl Lease {
         self,
         leased: Instant,
         sure_until: &SureUntil,
+        renewed_late: impl Fn(Duration),
         mut disconnects: Option<watch::Receiver<()>>,
         renew: impl Fn() -> F,
     ) where
@@ -96,7 +105,10 @@ impl Lease {
             let sent = Instant::now();
             match renew().await {
                 Ok(true) => {
-                    sure_until.extend(self.sure(sent));
+                    let left = sure_until.left();
+                    if sure_until.extend(self.sure(sent)) && left < length / 2 {
+                        renewed_late(left);
+                    }
                     next = sent + length / 3;
                 }
                 Ok(false) => return,

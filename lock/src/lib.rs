@@ -67,7 +67,8 @@
 //! | you want | take | a holder that dies | requests |
 //! |---|---|---|---|
 //! | at most so many at once | [`redis::RedisSemaphore`] | **keeps its permits for ever** | 1 to take, 1 to release |
-//! | the same, and permits that come back | [`zk::ZkSemaphore`] | gives them back with its session | 4 and one for each lease to take, 1 for each to release |
+//! | the same, and permits that come back | [`redis::RedisSemaphore`] with a [`lease`](redis::RedisSemaphore::lease) | gives them back with its lease | 1 to take, 1 to release, 1 to renew |
+//! | the same in ZooKeeper | [`zk::ZkSemaphore`] | gives them back with its session | 4 and one for each lease to take, 1 for each to release |
 //! | at most so many in any interval | [`redis::RateLimiter`] | has spent its admissions | 1 |
 //! | to wait until so many have finished | [`redis::RedisLatch`] | is waited for | 1 to count down; one task of a process looks for all waiters |
 //! | to wait until somebody opens | [`zk::ZkBarrier`] | changes nothing | 1 to open, 2 at once for each look |
@@ -77,6 +78,14 @@
 //! `examples/` has a program for each family, and for three tasks: `cron` runs a nightly job once on many machines, `leader`
 //! elects a leader, `layer` puts a lock around a route of axum. The `guides` translate the calls of Redisson, rslock and
 //! redis-py.
+//!
+//! Not here:
+//!
+//! - **No spin lock** (Redisson's `getSpinLock`, which saves a channel for each name): all wake-ups of a client come by one
+//!   connection, so that a channel costs little.
+//! - **No blocking API**: call `Handle::block_on` of a runtime that other threads drive, for example from
+//!   `tokio::task::spawn_blocking`.
+//! - No PostgreSQL, no etcd.
 //!
 //! # Limits
 //!
@@ -105,6 +114,14 @@
 //!   clock ([`Guard::is_lost`]), when it looks.
 //! - **Nothing is left behind.** Any future may be dropped at any point. A command whose answer never came is undone by
 //!   an identity that was made for it alone, so a late undo affects no other hold.
+//! - **An unavailable server is told at once**, and to all waiters of the process; of Redis it is waited out until the wait is
+//!   over if a client is asked to ([`wait_while_unavailable`](redis::RedisOptions::wait_while_unavailable)). In ZooKeeper a
+//!   waiter keeps its place while its session is sure.
+//! - **`close()` means the same for every client**: from the call on, waiters and later acquires get
+//!   [`LockError::Unavailable`]; holders have 3 s to release; those that are left are told that their lock is lost, and nothing
+//!   is renewed. What they have goes with the session in ZooKeeper, and elsewhere when they release it or its lease ends.
+//! - **What becomes of locks is told by name** to a [`LockObserver`], for metrics and logs: acquired, not acquired, renewed
+//!   late, lost, released.
 //! - **`Duration::MAX` waits for ever**, that is, for ten years; no lease is longer either.
 //!
 //! ```no_run
@@ -124,6 +141,8 @@
 //! # }
 //! ```
 //!
+//! `use oversell_lock::prelude::*;` brings all types and no modules: a glob of the crate itself would hide the crate `redis`.
+//!
 //! # Features
 //!
 //! `redis`, `zookeeper` and `mysql`, none by default; each brings its module and its client. `tls` encrypts connections
@@ -140,6 +159,7 @@
 
 mod dyn_lock;
 mod error;
+mod events;
 mod guard;
 mod keeper;
 #[cfg(any(feature = "mysql", feature = "redis"))]
@@ -158,6 +178,7 @@ pub mod guides;
 pub mod local;
 #[cfg(feature = "mysql")]
 pub mod mysql;
+pub mod prelude;
 #[cfg(feature = "redis")]
 pub mod redis;
 #[cfg(feature = "tower")]
@@ -167,6 +188,7 @@ pub mod zk;
 
 pub use dyn_lock::DynLock;
 pub use error::{Cause, LockError};
+pub use events::{LockEvent, LockObserver};
 pub use guard::{Fence, Guard};
 pub use keeper::{Keeper, Release};
 #[cfg(any(feature = "mysql", feature = "redis"))]

@@ -1,30 +1,43 @@
-//! A client's background tasks. They run in the runtime in which the client was made, wherever its handles, guards and
-//! futures are used or dropped.
+//! A client's background tasks, and its end. They run in the runtime in which the client was made, or that its options
+//! name, wherever its handles, guards and futures are used or dropped.
+//!
+//! A client is closed in three steps, whatever its server:
+//!
+//! 1. From the call on, whoever waits or comes is refused.
+//! 2. It waits for the holders to release, [`CLOSE_TIMEOUT`] at most.
+//! 3. Those that still hold are told that their lock is lost, and nothing is renewed any more.
 
 use crate::LockError;
-use std::future::Future;
-use tokio::{runtime::Handle, task::JoinHandle};
-use tokio_util::task::TaskTracker;
+use std::{future::Future, time::Duration};
+use tokio::{runtime::Handle, task::JoinHandle, time::timeout};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// How long a client that is closed waits for its holders.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The tasks that a client waits for when it is closed. Cloning it is cheap.
 #[derive(Debug, Clone)]
 pub(crate) struct Tasks {
     runtime: Handle,
     tracker: TaskTracker,
+    closing: CancellationToken,
+    closed: CancellationToken,
 }
 
 impl Tasks {
-    /// No tasks yet, in the current runtime.
+    /// No tasks yet, in this runtime or else in the current one.
     ///
     /// # Errors
     ///
-    /// [`LockError::Invalid`] outside a runtime.
-    pub(crate) fn in_current_runtime() -> Result<Self, LockError> {
-        let rule = "must be made in a tokio runtime";
-        let runtime = Handle::try_current().map_err(|_| LockError::invalid("runtime", rule))?;
+    /// [`LockError::Invalid`] without either.
+    pub(crate) fn on(runtime: Option<Handle>) -> Result<Self, LockError> {
+        let rule = "must be made in a tokio runtime, or be given one";
+        let current = || Handle::try_current().map_err(|_| LockError::invalid("runtime", rule));
         Ok(Self {
-            runtime,
+            runtime: runtime.map_or_else(current, Ok)?,
             tracker: TaskTracker::new(),
+            closing: CancellationToken::new(),
+            closed: CancellationToken::new(),
         })
     }
 
@@ -41,6 +54,56 @@ impl Tasks {
         &self.runtime
     }
 
+    /// The result of `future`, unless the client is closed before it.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of `future`, which is dropped when the client is closed.
+    #[cfg(any(feature = "mysql", feature = "redis"))]
+    pub(crate) async fn while_open<T>(
+        &self,
+        server: &'static str,
+        future: impl Future<Output = Result<T, LockError>>,
+    ) -> Result<T, LockError> {
+        tokio::select! {
+            biased;
+            () = self.closing.cancelled() => Err(closed(server)),
+            done = future => done,
+        }
+    }
+
+    /// Whether [`close`](Self::close) was called.
+    #[cfg(feature = "zookeeper")]
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.is_cancelled()
+    }
+
+    /// Completes when [`close`](Self::close) is called.
+    #[cfg(feature = "zookeeper")]
+    pub(crate) async fn closing(&self) {
+        self.closing.cancelled().await;
+    }
+
+    /// Completes when the client is closed and holders have had their time: what they still hold is lost.
+    #[cfg(any(feature = "mysql", feature = "redis"))]
+    pub(crate) async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
+
+    /// Closes the client; see the module.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may be called again. Once polled, whoever waits or comes is refused.
+    pub(crate) async fn close(&self, server: &'static str) {
+        self.closing.cancel();
+        if timeout(CLOSE_TIMEOUT, self.ended()).await.is_err() {
+            let held = self.tracker.len();
+            tracing::warn!(server, held, "closing a client under its holders");
+        }
+        self.closed.cancel();
+    }
+
     /// Waits until no task is left.
     ///
     /// # Cancel safety
@@ -50,8 +113,9 @@ impl Tasks {
         self.tracker.close();
         self.tracker.wait().await;
     }
+}
 
-    pub(crate) fn len(&self) -> usize {
-        self.tracker.len()
-    }
+/// The error of whoever comes after `close`.
+pub(crate) fn closed(server: &'static str) -> LockError {
+    LockError::unavailable(server, "the client was closed")
 }

@@ -171,7 +171,9 @@ impl Error {
 impl From<LockError> for Error {
     fn from(error: LockError) -> Self {
         match error {
-            LockError::Taken { name, waited } => Self::Timeout { what: name, waited },
+            LockError::Taken { name, waited } | LockError::Timeout { name, waited } => {
+                Self::Timeout { what: name, waited }
+            }
             LockError::Lost { name } => Self::Lost(name),
             LockError::Refused { reason, .. } if redis::is_wrong_type(&reason) => Self::WrongType,
             LockError::Unavailable { server, reason } | LockError::Refused { server, reason } => {

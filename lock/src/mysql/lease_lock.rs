@@ -13,7 +13,9 @@ use super::{
     row::{Caller, Contender, REPLY_TIMEOUT, Row},
 };
 use crate::{
-    Guard, Holder, Lease, Lock, LockError, Owner, deadline, inherent,
+    Guard, Holder, Lease, Lock, LockError, Owner, deadline,
+    events::{LockEvent, Observer},
+    inherent,
     keeper::{Share, keep},
     lease::owner_and_lease,
     left,
@@ -199,14 +201,18 @@ impl Lock for TableLeaseLock {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         self.lease.check(&self.contender.name)?;
-        let share = match self.owner {
-            Some(owner) => self.as_owner(owner, wait).await?,
-            None => self.first(wait, None).await?,
+        let take = async {
+            let share = match self.owner {
+                Some(owner) => self.as_owner(owner, wait).await?,
+                None => self.first(wait, None).await?,
+            };
+            // A guard that is already lost is not given out: its row goes with the share.
+            if self.lease.is_over(share.leased) {
+                return Err(unanswered());
+            }
+            Ok(share)
         };
-        // A guard that is already lost is not given out: its row goes with the share.
-        if self.lease.is_over(share.leased) {
-            return Err(unanswered());
-        }
+        let share = self.contender.acquire(take).await?;
         let sure_until = SureUntil::new(self.lease.sure(share.leased));
         let (guard, keeper) = Guard::until(Arc::clone(&sure_until), &self.contender.name, None);
         let hold = Arc::downgrade(&share.hold);
@@ -214,7 +220,10 @@ impl Lock for TableLeaseLock {
             let hold = hold.upgrade();
             async move {
                 match hold {
-                    Some(hold) => hold.write(Some(Lease::Fixed(lease)), REPLY_TIMEOUT).await,
+                    Some(hold) => {
+                        let lease = Some(Lease::Fixed(lease));
+                        hold.write(lease, REPLY_TIMEOUT, false).await
+                    }
                     None => Ok(false),
                 }
             }
@@ -247,7 +256,7 @@ impl RowShare {
     }
 
     async fn write(&self, lease: Option<Lease>, bound: Duration) -> Result<bool, LockError> {
-        self.hold.write(lease, bound).await
+        self.hold.write(lease, bound, false).await
     }
 
     /// Leaves the hold; returns whether it was the last.
@@ -259,9 +268,14 @@ impl RowShare {
 
 impl RowHold {
     /// Writes the hold count and extends the lease. If the row is no longer ours, all guards become lost.
-    async fn write(&self, lease: Option<Lease>, bound: Duration) -> Result<bool, LockError> {
+    async fn write(
+        &self,
+        lease: Option<Lease>,
+        bound: Duration,
+        is_by_keeper: bool,
+    ) -> Result<bool, LockError> {
         let guards = self.guards.load(Ordering::Relaxed);
-        let still = self.row.renew(guards, lease, bound).await?;
+        let still = self.row.renew(guards, lease, bound, is_by_keeper).await?;
         if !still {
             self.lost.cancel();
         }
@@ -274,10 +288,22 @@ impl Share for RowShare {
         &self.hold.row.name
     }
 
+    fn observer(&self) -> &Observer {
+        self.hold.row.pool.observer()
+    }
+
     async fn renew_until_lost(&self, sure_until: &SureUntil) {
+        let limit = REPLY_TIMEOUT.min(self.lease.renewal_timeout());
+        let renew = || self.hold.write(Some(self.lease), limit, true);
+        let late = |left| {
+            let name = self.name();
+            self.observer()
+                .observe(LockEvent::RenewedLate { name, left });
+        };
         tokio::select! {
             () = self.hold.lost.cancelled() => {}
-            () = self.lease.renew_until_gone(self.leased, sure_until, None, || self.write(Some(self.lease), REPLY_TIMEOUT)) => {}
+            () = self.hold.row.pool.closed() => {}
+            () = self.lease.renew_until_gone(self.leased, sure_until, late, None, renew) => {}
         }
     }
 

@@ -8,7 +8,13 @@
 //! Next to read: `connection_id.rs`.
 
 use super::connection_id::{ConnectionId, number_and_host};
-use crate::{LockError, Owner, Process, deadline, left, local::ByType, tasks::Tasks};
+use crate::{
+    LockError, LockObserver, Owner, Process, deadline,
+    events::Observer,
+    left,
+    local::ByType,
+    tasks::{self, Tasks},
+};
 use deadpool::managed::{self, Metrics, Object, Pool, PoolError, RecycleResult, Timeouts};
 use futures::future::BoxFuture;
 use sqlx::{
@@ -36,9 +42,6 @@ const SERVER: &str = "mysql";
 
 /// The longest time to connect.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// How long [`MySqlPool::close`] waits for running work.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A connection that was idle for longer is pinged before use: the server, or a proxy, closes idle ones.
 const MAX_UNCHECKED_IDLE: Duration = Duration::from_secs(1);
@@ -92,6 +95,8 @@ pub struct MySqlOptions {
     connections: usize,
     process: Process,
     variables: Vec<String>,
+    observer: Observer,
+    runtime: Option<Handle>,
 }
 
 /// Starts from sqlx's own options, for what an address cannot say.
@@ -143,11 +148,13 @@ impl MySqlOptions {
             connections: 10,
             process: Process::new(),
             variables: Vec::new(),
+            observer: Observer::default(),
+            runtime: None,
         }
     }
 
-    /// Sets the most connections, 1 or more. A waiter has none, but acquiring, renewing and releasing need one: a lease
-    /// that finds none free until it ends is lost.
+    /// Sets the most connections, 1 or more. A waiter has none, but acquiring and releasing need one. If all are in use, a
+    /// renewal uses one more that is kept for renewals, so that a lease is not lost.
     #[must_use]
     pub fn connections(self, connections: usize) -> Self {
         Self {
@@ -160,6 +167,21 @@ impl MySqlOptions {
     #[must_use]
     pub fn process(self, process: Process) -> Self {
         Self { process, ..self }
+    }
+
+    /// Sets who is told what becomes of the locks: for metrics and logs.
+    #[must_use]
+    pub fn observer(self, observer: impl LockObserver) -> Self {
+        let observer = Observer::new(observer);
+        Self { observer, ..self }
+    }
+
+    /// Sets the tokio runtime of the pool's connections and tasks, instead of the one in which the pool is made. Its I/O and
+    /// time drivers must be enabled.
+    #[must_use]
+    pub fn runtime(self, runtime: Handle) -> Self {
+        let runtime = Some(runtime);
+        Self { runtime, ..self }
     }
 
     /// Sets a variable of each new session, as `innodb_snapshot_isolation = OFF`. A server that does not know the
@@ -303,8 +325,11 @@ pub struct MySqlPool(Arc<Inner>);
 
 struct Inner {
     connections: Pool<Connections>,
+    /// One connection for renewals, which is made where the others are all in use.
+    renewals: Pool<Connections>,
     shared: ByType,
     process: Process,
+    observer: Observer,
     tasks: Tasks,
 }
 
@@ -331,7 +356,7 @@ impl MySqlPool {
     }
 
     /// Makes a pool that connects on first use. Its connections and tasks live in the tokio runtime in which it is
-    /// made. Locks may be used in another runtime, but nothing is taken, renewed or released while the first one does
+    /// made, or that [`MySqlOptions::runtime`] names. Locks may be used in another runtime, but nothing is taken, renewed or released while the first one does
     /// not run.
     ///
     /// # Errors
@@ -350,21 +375,24 @@ impl MySqlPool {
         if options.connections == 0 {
             return Err(invalid("connections", "must be 1 or more"));
         }
-        let tasks = Tasks::in_current_runtime()?;
+        let tasks = Tasks::on(options.runtime)?;
         let variables = options.variables;
-        let connections = Connections {
-            nodes: Arc::new(Nodes { servers, variables }),
-            runtime: tasks.runtime().clone(),
+        let nodes = Arc::new(Nodes { servers, variables });
+        let pool = |max_size| {
+            let connections = Connections {
+                nodes: Arc::clone(&nodes),
+                runtime: tasks.runtime().clone(),
+            };
+            let pool = Pool::builder(connections).max_size(max_size);
+            let pool = pool.runtime(deadpool::Runtime::Tokio1).build();
+            pool.map_err(|e| LockError::unavailable(SERVER, e))
         };
-        let connections = Pool::builder(connections)
-            .max_size(options.connections)
-            .runtime(deadpool::Runtime::Tokio1)
-            .build()
-            .map_err(|e| LockError::unavailable(SERVER, e))?;
         Ok(Self(Arc::new(Inner {
-            connections,
+            connections: pool(options.connections)?,
+            renewals: pool(1)?,
             shared: ByType::default(),
             process: options.process,
+            observer: options.observer,
             tasks,
         })))
     }
@@ -387,11 +415,17 @@ impl MySqlPool {
     ///
     /// Safe: nothing is taken before it completes.
     pub async fn conn(&self, wait: Duration) -> Result<Conn, LockError> {
-        self.conn_by(wait, deadline(wait) + CONNECT_TIMEOUT).await
+        let end = deadline(wait) + CONNECT_TIMEOUT;
+        self.conn_of(&self.0.connections, wait, end).await
     }
 
-    /// A connection that is free within `wait` and answers by `end`.
-    async fn conn_by(&self, wait: Duration, end: Instant) -> Result<Conn, LockError> {
+    /// A connection of this pool that is free within `wait` and answers by `end`.
+    async fn conn_of(
+        &self,
+        pool: &Pool<Connections>,
+        wait: Duration,
+        end: Instant,
+    ) -> Result<Conn, LockError> {
         let free = deadline(wait);
         loop {
             let timeouts = Timeouts {
@@ -399,9 +433,10 @@ impl MySqlPool {
                 create: Some(left(end).min(CONNECT_TIMEOUT)),
                 recycle: None,
             };
-            let mut conn = match self.0.connections.timeout_get(&timeouts).await {
+            let mut conn = match pool.timeout_get(&timeouts).await {
                 Ok(object) => Conn(Some(object), self.clone()),
                 Err(PoolError::Backend(e)) => return Err(failed(e)),
+                Err(PoolError::Closed) => return Err(tasks::closed(SERVER)),
                 Err(PoolError::Timeout(managed::TimeoutType::Wait)) => {
                     let exhausted = PoolExhausted { waited: wait };
                     return Err(LockError::unavailable(SERVER, exhausted));
@@ -428,7 +463,58 @@ impl MySqlPool {
         statement: impl Fn(&mut MySqlConnection) -> BoxFuture<'_, Result<T, sqlx::Error>>,
     ) -> Result<T, Failure> {
         let end = deadline(bound);
-        let conn = self.conn_by(bound, end).await;
+        let conn = self.conn_of(&self.0.connections, bound, end).await;
+        self.ask_on(conn, end, statement).await
+    }
+
+    /// As [`ask`](Self::ask), and for a keeper by the connection for renewals if all others are in use.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`ask`](Self::ask).
+    pub(super) async fn ask_to_renew<T>(
+        &self,
+        is_by_keeper: bool,
+        bound: Duration,
+        statement: impl Fn(&mut MySqlConnection) -> BoxFuture<'_, Result<T, sqlx::Error>>,
+    ) -> Result<T, Failure> {
+        if !is_by_keeper {
+            return self.ask(bound, statement).await;
+        }
+        let end = deadline(bound);
+        let mut conn = self.conn_of(&self.0.connections, Duration::ZERO, end).await;
+        if conn.as_ref().is_err_and(is_exhausted) {
+            conn = self.conn_of(&self.0.renewals, bound, end).await;
+        }
+        self.ask_on(conn, end, statement).await
+    }
+
+    /// As [`ask`](Self::ask), also after the pool was closed, when late holders delete what they had.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`ask`](Self::ask).
+    pub(super) async fn ask_to_delete<T>(
+        &self,
+        bound: Duration,
+        statement: impl Fn(&mut MySqlConnection) -> BoxFuture<'_, Result<T, sqlx::Error>>,
+    ) -> Result<T, Failure> {
+        let end = deadline(bound);
+        let pool = if self.0.connections.is_closed() {
+            &self.0.renewals
+        } else {
+            &self.0.connections
+        };
+        let conn = self.conn_of(pool, bound, end).await;
+        self.ask_on(conn, end, statement).await
+    }
+
+    async fn ask_on<T>(
+        &self,
+        conn: Result<Conn, LockError>,
+        end: Instant,
+        statement: impl Fn(&mut MySqlConnection) -> BoxFuture<'_, Result<T, sqlx::Error>>,
+    ) -> Result<T, Failure> {
         let mut conn = conn.map_err(Failure::Unsent)?;
         let answer = timeout_at(end, async {
             loop {
@@ -471,26 +557,51 @@ impl MySqlPool {
 
     /// Drops every idle connection: after one was found dead, the others probably are too.
     pub fn forget_idle(&self) {
-        self.0.connections.retain(|_, _| false);
+        for pool in [&self.0.connections, &self.0.renewals] {
+            pool.retain(|_, _| false);
+        }
     }
 
-    /// Returns how many connections there are, and how many of them are idle.
+    /// Returns how many connections there are, without the one for renewals, and how many of them are idle.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
         let status = self.0.connections.status();
         (status.size, status.available)
     }
 
-    /// Waits, 3 s at most, for running releases and kills, and closes the idle connections. Later calls on the pool
-    /// fail.
+    /// Ends the use of locks, as `close` of every client does. From the call on, waiters and later calls get
+    /// [`LockError::Unavailable`]. It waits, 3 s at most, until every hold is released. Holders that are left are then told
+    /// that their lock is lost, and nothing is renewed: their rows go when they release or drop their guards, or else with the
+    /// lease. Idle connections are closed, and [`conn`](Self::conn) fails.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it may be called again.
     pub async fn close(&self) {
-        if timeout(CLOSE_TIMEOUT, self.0.tasks.ended()).await.is_err() {
-            tracing::warn!(
-                left = self.0.tasks.len(),
-                "closing the mysql pool before all locks in tb_lock are deleted"
-            );
-        }
+        self.0.tasks.close(SERVER).await;
         self.0.connections.close();
+        self.forget_idle();
+    }
+
+    /// The result of `future`, unless the pool is closed before it.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of `future`.
+    pub(super) async fn while_open<T>(
+        &self,
+        future: impl Future<Output = Result<T, LockError>>,
+    ) -> Result<T, LockError> {
+        self.0.tasks.while_open(SERVER, future).await
+    }
+
+    /// Completes when the pool is closed and what is still held is lost.
+    pub(super) async fn closed(&self) {
+        self.0.tasks.closed().await;
+    }
+
+    pub(super) fn observer(&self) -> &Observer {
+        &self.0.observer
     }
 
     /// The shared state of this pool's locks, by type.
@@ -516,7 +627,7 @@ const NOT_EMPTY: &str = "only `done` and `drop` empty it, and both consume it";
 impl Conn {
     /// Puts the connection back: no statement is under way and no transaction open.
     pub fn done(mut self) {
-        if self.closes_when_done().load(Ordering::Relaxed) {
+        if self.closes_when_done().load(Ordering::Relaxed) || self.1.0.connections.is_closed() {
             return;
         }
         if let Some(mut link) = self.0.take() {
@@ -623,6 +734,11 @@ fn failed(error: sqlx::Error) -> LockError {
     } else {
         LockError::unavailable(server, reason)
     }
+}
+
+/// Whether all connections were in use.
+fn is_exhausted(error: &LockError) -> bool {
+    matches!(error, LockError::Unavailable { reason, .. } if reason.is::<PoolExhausted>())
 }
 
 /// Whether the server ended the statement because of others (a deadlock, a lock wait timeout, a `KILL QUERY`), so that

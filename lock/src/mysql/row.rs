@@ -129,6 +129,19 @@ impl Contender {
         LockError::taken(&self.name, waited)
     }
 
+    /// Acquires by `take`, until the pool is closed, and tells its observer.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of `take`.
+    pub(super) async fn acquire<T>(
+        &self,
+        take: impl Future<Output = Result<T, LockError>>,
+    ) -> Result<T, LockError> {
+        let take = self.pool.while_open(take);
+        self.pool.observer().acquire(&self.name, take).await
+    }
+
     /// The owner of the present row.
     pub(super) async fn holder(&self) -> Result<Option<Holder>, LockError> {
         let row = self.pool.ask(REPLY_TIMEOUT, |conn| {
@@ -324,8 +337,9 @@ impl Row {
         holds: u32,
         lease: Option<Lease>,
         bound: Duration,
+        is_by_keeper: bool,
     ) -> Result<bool, LockError> {
-        let renewed = self.pool.ask(bound, |conn| {
+        let renewed = self.pool.ask_to_renew(is_by_keeper, bound, |conn| {
             sqlx::query(RENEW)
                 .bind(holds)
                 .bind(lease.map_or(0, micros))
@@ -372,7 +386,7 @@ impl Row {
 
     /// Whether there was a row to delete. After an unanswered attempt (`asked`) a missing row counts as deleted by it.
     async fn delete_once(&self, asked: &mut bool) -> Result<bool, LockError> {
-        let deleted = self.pool.ask(REPLY_TIMEOUT, |conn| {
+        let deleted = self.pool.ask_to_delete(REPLY_TIMEOUT, |conn| {
             sqlx::query(DELETE)
                 .bind(self.name.clone())
                 .bind(self.owner.to_string())

@@ -9,8 +9,15 @@ use super::{
     pool::MySqlPool,
     row::{Caller, Contender, Row},
 };
-use crate::{Guard, Holder, Keeper, Lock, LockError, inherent};
+use crate::{
+    FOR_EVER, Guard, Holder, Lock, LockError,
+    events::Observer,
+    inherent,
+    keeper::{Share, keep},
+    sure_until::SureUntil,
+};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// A contender for a row of `tb_lock`, without a lease: the row stays until it is deleted.
 ///
@@ -95,19 +102,36 @@ impl Lock for TableLock {
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let (row, _) = self.0.row(None, wait).await?;
+        let (row, _) = self.0.acquire(self.0.row(None, wait)).await?;
         let (guard, keeper) = Guard::new(&self.0.name, None);
-        self.0.pool.tasks().spawn(keep(row, keeper));
+        // There is no lease to end.
+        let sure_until = SureUntil::new(Instant::now() + FOR_EVER);
+        let share = TableShare(row);
+        self.0.pool.tasks().spawn(keep(share, sure_until, keeper));
         Ok(guard)
     }
 }
 
 inherent!(TableLock);
 
-/// Keeps the row until its holder releases it. Only a person can take it away meanwhile.
-async fn keep(row: Row, mut keeper: Keeper) {
-    let release = keeper.release_requested().await;
-    let released = row.release().await;
-    drop(row);
-    release.done(released);
+/// A row that stays until its holder releases it. Only a person can take it away meanwhile.
+struct TableShare(Row);
+
+impl Share for TableShare {
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    fn observer(&self) -> &Observer {
+        self.0.pool.observer()
+    }
+
+    async fn renew_until_lost(&self, _: &SureUntil) {
+        self.0.pool.closed().await;
+    }
+
+    /// A lost row is deleted in the background.
+    async fn finish(self, lost: bool) -> Result<(), LockError> {
+        if lost { Ok(()) } else { self.0.release().await }
+    }
 }

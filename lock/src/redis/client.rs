@@ -7,13 +7,14 @@
 
 use super::{
     connection::Connection,
-    failure::{Failure, failed},
+    failure::{Failure, SERVER, failed},
     node::Servers,
     options::RedisOptions,
     scripts::{self, Scripts},
 };
 use crate::{
     Holder, Lease, LockError, Owner,
+    events::Observer,
     local::ByType,
     registry::{Registration, Registry},
     tasks::Tasks,
@@ -23,10 +24,10 @@ use redis::{
     aio::{ConnectionLike, MultiplexedConnection},
 };
 use std::{any::Any, future::Future, sync::Arc, time::Duration};
-use tokio::{sync::watch, task::JoinHandle, time::timeout};
-
-/// How long [`RedisClient::close`] waits for releases.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+use tokio::{
+    sync::watch,
+    task::{JoinError, JoinHandle},
+};
 
 /// One process's client for all locks in one Redis: a single server, the primary that Sentinels name
 /// ([`RedisOptions::sentinels`]), or a Redis Cluster ([`RedisOptions::cluster`]). Cloning it is cheap.
@@ -94,7 +95,7 @@ impl RedisClient {
     }
 
     /// Makes a client that connects on first use. Its connections and tasks live in the tokio runtime in which it is
-    /// made. Locks may be used in another runtime, but nothing is taken, renewed or released while the first one does
+    /// made, or that [`RedisOptions::runtime`] names. Locks may be used in another runtime, but nothing is taken, renewed or released while the first one does
     /// not run (a `current_thread` runtime outside `block_on`, for example).
     ///
     /// # Errors
@@ -132,7 +133,7 @@ impl RedisClient {
     }
 
     fn made(options: RedisOptions, given: Option<Connection>) -> Result<Self, LockError> {
-        let tasks = Tasks::in_current_runtime()?;
+        let tasks = Tasks::on(options.runtime.clone())?;
         let disconnects = watch::Sender::new(());
         let servers = options.servers(tasks.runtime(), &disconnects)?;
         let connection = given.unwrap_or_else(|| servers.connection());
@@ -180,18 +181,50 @@ impl RedisClient {
         self.0.options.process.owner()
     }
 
-    /// Waits, 3 s at most, until every hold of this process is released. What is still held then ends with its lease.
+    /// Ends the use of locks, as `close` of every client does. From the call on, waiters and later acquires get
+    /// [`LockError::Unavailable`]. It waits, 3 s at most, until every hold is released. Holders that are left are then told
+    /// that their lock is lost, and nothing is renewed: what they have goes when they release or drop their guards, or else
+    /// with the lease. The [`connection`](Self::connection) stays usable.
     ///
     /// # Cancel safety
     ///
     /// Safe: it may be called again.
     pub async fn close(&self) {
-        if timeout(CLOSE_TIMEOUT, self.0.tasks.ended()).await.is_err() {
-            tracing::warn!(
-                left = self.0.tasks.len(),
-                "closing the redis client under its holders"
-            );
-        }
+        self.0.tasks.close(SERVER).await;
+    }
+
+    /// Acquires by `take`, until the client is closed, and tells its observer.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of `take`.
+    pub(super) async fn acquire<T>(
+        &self,
+        name: &str,
+        take: impl Future<Output = Result<T, LockError>>,
+    ) -> Result<T, LockError> {
+        self.observer().acquire(name, self.while_open(take)).await
+    }
+
+    /// The result of `future`, unless the client is closed before it.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of `future`.
+    pub(super) async fn while_open<T>(
+        &self,
+        future: impl Future<Output = Result<T, LockError>>,
+    ) -> Result<T, LockError> {
+        self.0.tasks.while_open(SERVER, future).await
+    }
+
+    /// Completes when the client is closed and what is still held is lost.
+    pub(super) async fn closed(&self) {
+        self.0.tasks.closed().await;
+    }
+
+    pub(super) fn observer(&self) -> &Observer {
+        &self.0.options.observer
     }
 
     pub(super) fn inner(&self) -> &Inner {
@@ -250,14 +283,25 @@ impl RedisClient {
         &self,
         script: &ScriptInvocation<'_>,
     ) -> Result<T, Failure> {
-        let mut connection = self.connection();
+        self.run_within(script, None).await
+    }
+
+    /// Runs a script. A connection without an answer within `limit` counts as broken, and the next command makes another
+    /// one.
+    pub(super) async fn run_within<T: FromRedisValue>(
+        &self,
+        script: &ScriptInvocation<'_>,
+        limit: Option<Duration>,
+    ) -> Result<T, Failure> {
+        let mut connection = self.connection().within(limit);
         let answer = script.invoke_async(&mut connection).await;
         answer.map_err(|error| Failure::of(error, connection.has_sent()))
     }
 
-    /// `renew.lua`.
-    pub(super) async fn renew(&self, key: &str, lease: Lease, id: Owner) -> Result<bool, Failure> {
-        self.run(&renewal(key, lease, id)).await
+    /// Whether a waiter goes on after this error, which the end of the client's runtime is not.
+    pub(super) fn waits_out(&self, error: &LockError) -> bool {
+        self.0.options.waits_while_unavailable
+            && matches!(error, LockError::Unavailable { reason, .. } if !reason.is::<JoinError>())
     }
 
     /// The number in this key; 0 if there is none.

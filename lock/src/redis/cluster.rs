@@ -148,6 +148,7 @@ impl Cluster {
     pub(super) async fn send(
         &self,
         request: Request<'_>,
+        limit: Option<Duration>,
         last: &mut Option<Arc<RedisNode>>,
         sent: &mut bool,
     ) -> RedisResult<Vec<Value>> {
@@ -167,7 +168,7 @@ impl Cluster {
             let refusal = match &node {
                 Some(node) => {
                     *last = Some(Arc::clone(node));
-                    let answers = send_to(&node.shared, request, is_asking, sent).await;
+                    let answers = send_to(&node.shared, request, is_asking, limit, sent).await;
                     match refusal(request, &answers) {
                         Some(refusal) => refusal,
                         None if answers.is_ok() => return answers,
@@ -350,7 +351,7 @@ type Range = (usize, usize, Address);
 async fn map_of(node: &Arc<connection::Shared>, host: &str) -> RedisResult<Vec<Range>> {
     let mut ask = redis::cmd("CLUSTER");
     ask.arg("SLOTS");
-    let answers = node.send(Request::One(&ask), &mut false).await?;
+    let answers = node.send(Request::One(&ask), None, &mut false).await?;
     let answer = answers.into_iter().next().unwrap_or(Value::Nil);
     let ranges = Vec::<Vec<Value>>::from_redis_value(answer.extract_error()?)?;
     let mut known = Vec::new();
@@ -385,10 +386,11 @@ async fn send_to(
     node: &Arc<connection::Shared>,
     request: Request<'_>,
     is_asking: bool,
+    limit: Option<Duration>,
     sent: &mut bool,
 ) -> RedisResult<Vec<Value>> {
     if !is_asking {
-        return node.send(request, sent).await;
+        return node.send(request, limit, sent).await;
     }
     // In one piece: other tasks write to the same connection.
     let mut commands = redis::pipe();
@@ -407,8 +409,8 @@ async fn send_to(
             (several.len() + 2, 1)
         }
     };
-    node.send(Request::Several(&commands, skipped, wanted), sent)
-        .await
+    let request = Request::Several(&commands, skipped, wanted);
+    node.send(request, limit, sent).await
 }
 
 /// The refusal, if nothing was carried out because of it.

@@ -26,7 +26,7 @@ use std::{fmt, io, sync::Arc, time::Duration};
 use tokio::{
     runtime::Handle,
     sync::watch,
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, error::Elapsed, sleep_until, timeout},
 };
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -38,6 +38,8 @@ pub struct Connection {
     transport: Transport,
     /// Whether the last command went out.
     sent: bool,
+    /// How long an answer may take, if less than the client's time limit.
+    limit: Option<Duration>,
 }
 
 #[derive(Debug, Clone)]
@@ -92,6 +94,7 @@ impl Connection {
         Self {
             transport: Transport::Own(shared),
             sent: false,
+            limit: None,
         }
     }
 
@@ -103,6 +106,7 @@ impl Connection {
                 last: None,
             },
             sent: false,
+            limit: None,
         }
     }
 
@@ -116,7 +120,13 @@ impl Connection {
             transport: Transport::User(UserConnection { clone, timeout }),
             // Whether it sent a failed command is unknown.
             sent: true,
+            limit: None,
         }
+    }
+
+    /// Waits only so long for each answer, and then gives up the connection.
+    pub(super) fn within(self, limit: Option<Duration>) -> Self {
+        Self { limit, ..self }
     }
 
     /// Whether the last command went out, so that a server may have carried it out; if not, there was no connection, or
@@ -142,20 +152,33 @@ impl Connection {
 
 impl Transport {
     /// Sends by the library's own connections.
-    async fn send(&mut self, request: Request<'_>, sent: &mut bool) -> RedisResult<Vec<Value>> {
+    async fn send(
+        &mut self,
+        request: Request<'_>,
+        limit: Option<Duration>,
+        sent: &mut bool,
+    ) -> RedisResult<Vec<Value>> {
         match self {
-            Self::Own(shared) => shared.send(request, sent).await,
-            Self::Cluster { cluster, last } => cluster.send(request, last, sent).await,
+            Self::Own(shared) => shared.send(request, limit, sent).await,
+            Self::Cluster { cluster, last } => cluster.send(request, limit, last, sent).await,
             Self::User(_) => Err(io::Error::from(io::ErrorKind::Unsupported).into()),
         }
     }
 }
 
 impl UserConnection {
-    async fn answer<T>(&self, answer: RedisFuture<'_, T>) -> RedisResult<T> {
-        let late = |_| Err(io::Error::from(io::ErrorKind::TimedOut).into());
-        timeout(self.timeout, answer).await.unwrap_or_else(late)
+    async fn answer<T>(
+        &self,
+        limit: Option<Duration>,
+        answer: RedisFuture<'_, T>,
+    ) -> RedisResult<T> {
+        let limit = limit.map_or(self.timeout, |limit| limit.min(self.timeout));
+        timeout(limit, answer).await.unwrap_or_else(late)
     }
+}
+
+fn late<T>(_: Elapsed) -> RedisResult<T> {
+    Err(io::Error::from(io::ErrorKind::TimedOut).into())
 }
 
 impl Shared {
@@ -183,18 +206,25 @@ impl Shared {
     pub(super) async fn send(
         self: &Arc<Self>,
         request: Request<'_>,
+        limit: Option<Duration>,
         sent: &mut bool,
     ) -> RedisResult<Vec<Value>> {
         let (number, mut connection) = self.made(sent).await?;
-        let answers = match request {
-            Request::One(cmd) => connection
-                .send_packed_command(cmd)
-                .await
-                .map(|answer| vec![answer]),
-            Request::Several(commands, offset, count) => {
-                let answers = connection.send_packed_commands(commands, offset, count);
-                answers.await
+        let answers = async {
+            match request {
+                Request::One(cmd) => connection
+                    .send_packed_command(cmd)
+                    .await
+                    .map(|answer| vec![answer]),
+                Request::Several(commands, offset, count) => {
+                    let answers = connection.send_packed_commands(commands, offset, count);
+                    answers.await
+                }
             }
+        };
+        let answers = match limit {
+            Some(limit) => timeout(limit, answers).await.unwrap_or_else(late),
+            None => answers.await,
         };
         self.judge(number, answers.as_ref().map(Vec::as_slice));
         answers
@@ -285,13 +315,19 @@ impl Shared {
 
 impl ConnectionLike for Connection {
     fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
-        let Self { transport, sent } = self;
+        let Self {
+            transport,
+            sent,
+            limit,
+        } = self;
+        let limit = *limit;
         let answer = async move {
             if let Transport::User(user) = transport {
                 let mut connection = (user.clone)();
-                return user.answer(connection.req_packed_command(cmd)).await;
+                let answer = connection.req_packed_command(cmd);
+                return user.answer(limit, answer).await;
             }
-            let answers = transport.send(Request::One(cmd), sent).await?;
+            let answers = transport.send(Request::One(cmd), limit, sent).await?;
             Ok(answers.into_iter().next().unwrap_or(Value::Nil))
         };
         answer.boxed()
@@ -303,15 +339,20 @@ impl ConnectionLike for Connection {
         offset: usize,
         count: usize,
     ) -> RedisFuture<'a, Vec<Value>> {
-        let Self { transport, sent } = self;
+        let Self {
+            transport,
+            sent,
+            limit,
+        } = self;
+        let limit = *limit;
         let answers = async move {
             if let Transport::User(user) = transport {
                 let mut connection = (user.clone)();
                 let answers = connection.req_packed_commands(commands, offset, count);
-                return executed(commands, user.answer(answers).await?);
+                return executed(commands, user.answer(limit, answers).await?);
             }
             let request = Request::Several(commands, offset, count);
-            executed(commands, transport.send(request, sent).await?)
+            executed(commands, transport.send(request, limit, sent).await?)
         };
         answers.boxed()
     }

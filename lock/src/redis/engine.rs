@@ -27,6 +27,7 @@ use crate::{
     reentry::{Reentry, slot_of},
     registry::Registration,
 };
+use parking_lot::Mutex;
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -39,6 +40,8 @@ pub(super) const UNDO_LIMIT: Duration = Duration::from_secs(10 * 60);
 /// The pauses between the tries of an undo: nobody waits for it, and the server may be down.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(100);
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// The pause before the next try while Redis is unavailable; a connection that fails again and again pauses too.
+const OUTAGE_PAUSE: Duration = Duration::from_millis(100);
 /// The shortest pause between two tries.
 const MIN_PAUSE: Duration = Duration::from_millis(1);
 
@@ -73,41 +76,77 @@ impl AcquireRequest {
 
     /// A guard of the owner's existing hold, or of a new hold that `first_hold` takes. `first_hold` gets the owner's
     /// live hold of the other kind (read or write), if there is one; `shared`: this is a reader's request.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of `first_hold`.
     pub(super) async fn acquire<C: Claim, F>(
         &self,
+        client: &RedisClient,
         name: &str,
-        held: &Reentry<Hold<C>>,
         shared: bool,
-        first_hold: impl FnOnce(Option<Arc<Hold<C>>>) -> F,
+        first_hold: impl Fn(Option<Arc<Hold<C>>>) -> F,
+    ) -> Result<Guard, LockError>
+    where
+        F: Future<Output = Result<Option<Hold<C>>, LockError>>,
+    {
+        let take = self.take(client, name, shared, first_hold);
+        client.acquire(name, take).await
+    }
+
+    async fn take<C: Claim, F>(
+        &self,
+        client: &RedisClient,
+        name: &str,
+        shared: bool,
+        first_hold: impl Fn(Option<Arc<Hold<C>>>) -> F,
     ) -> Result<Guard, LockError>
     where
         F: Future<Output = Result<Option<Hold<C>>, LockError>>,
     {
         let taken = || LockError::taken(name, self.wait);
         let Some(owner) = self.owner else {
-            let hold = first_hold(None).await?.ok_or_else(taken)?;
-            return Ok(Arc::new(hold.replicated().await?).guard());
+            loop {
+                let hold = first_hold(None).await?.ok_or_else(taken)?;
+                match hold.replicated().await {
+                    Ok(hold) => return Ok(Arc::new(hold).guard()),
+                    Err(error) => wait_out(client, error, self.until).await?,
+                }
+            }
         };
+        let held = client.owned::<Reentry<Hold<C>>>();
         let mut slot = held
             .enter(name, owner, self.until)
             .await
             .ok_or_else(taken)?;
         let place = slot_of(&slot);
         let (same, other) = slot.of(shared);
-        if let Some(hold) = same.upgrade() {
-            if self.fenced && hold.fence.is_none() && hold.is_live() {
-                let rule = "its owner holds it without a token, and cannot have one before it has given it back";
-                return Err(LockError::invalid(name, rule));
+        loop {
+            if let Some(hold) = same.upgrade() {
+                if self.fenced && hold.fence.is_none() && hold.is_live() {
+                    let rule = "its owner holds it without a token, and cannot have one before it has given it back";
+                    return Err(LockError::invalid(name, rule));
+                }
+                match hold.reenter(self.lease).await {
+                    Ok(Some(guard)) => return Ok(guard),
+                    Ok(None) => {}
+                    Err(error) => {
+                        wait_out(client, error, self.until).await?;
+                        continue;
+                    }
+                }
             }
-            if let Some(guard) = hold.reenter(self.lease).await? {
-                return Ok(guard);
+            let other = other.upgrade().filter(|hold| hold.is_live());
+            let hold = first_hold(other).await?.ok_or_else(taken)?;
+            match hold.replicated().await {
+                Ok(hold) => {
+                    let hold = hold.named(place);
+                    *same = Arc::downgrade(&hold);
+                    return Ok(hold.guard());
+                }
+                Err(error) => wait_out(client, error, self.until).await?,
             }
         }
-        let other = other.upgrade().filter(|hold| hold.is_live());
-        let hold = first_hold(other).await?.ok_or_else(taken)?;
-        let hold = hold.replicated().await?.named(place);
-        *same = Arc::downgrade(&hold);
-        Ok(hold.guard())
     }
 }
 
@@ -116,9 +155,21 @@ impl AcquireRequest {
 pub(super) struct SharedObject<T = (), A = ()> {
     pub(super) line: Arc<Line<T, A>>,
     pub(super) news: Subscription,
+    pub(super) outage: Outage,
     /// Whether the channel carries messages; if not, it only names the line.
     has_news: bool,
     _place: Registration,
+}
+
+/// Why Redis did not carry out the last try, for the waiters whose wait ends before another one.
+#[derive(Debug, Default)]
+pub(super) struct Outage(Mutex<Option<LockError>>);
+
+impl Outage {
+    /// An error while Redis is unavailable.
+    pub(super) fn check(&self) -> Result<(), LockError> {
+        self.0.lock().clone().map_or(Ok(()), Err)
+    }
 }
 
 /// The head of the line; `None` for a caller that does not wait and so skips the line.
@@ -129,6 +180,8 @@ pub(super) enum TryResult<T> {
     Acquired(T),
     /// Not free; it cannot become free by itself before this time is over. `None`: unknown.
     RetryWithin(Option<Duration>),
+    /// Redis was unavailable, and the client waits that out. What the try may have taken is undone.
+    Unavailable(LockError),
 }
 
 impl<T, A> SharedObject<T, A> {
@@ -142,6 +195,7 @@ impl<T, A> SharedObject<T, A> {
         Self {
             line: Arc::default(),
             news: Subscription::new(client, name, channel),
+            outage: Outage::default(),
             has_news: true,
             _place: place,
         }
@@ -185,22 +239,54 @@ impl<A: Send> SharedObject<(), A> {
             match self.line.join(asks, left(until)).await {
                 Some(Turn::Contend(head)) => Some(head),
                 Some(Turn::Failed(error)) => return Err(error),
-                Some(Turn::Handed(())) | None => return Ok(None),
+                Some(Turn::Handed(())) | None => return self.outage.check().map(|()| None),
             }
         };
         let news = self.has_news.then_some(&self.news);
-        wait_for(client, news, until, || attempt(head.clone())).await
+        let attempt = || attempt(head.clone());
+        wait_for(client, news, &self.outage, until, attempt).await
     }
 }
 
-/// Passes an unavailable server on to all waiters behind the head. A refusal for good may be this caller's own fault.
-pub(super) fn fail<T, A>(head: Option<&Head<T, A>>, failure: Failure) -> LockError {
-    if failure.retryable
+/// A failed try: if the client waits out an outage, its wait goes on. Otherwise an unavailable server is passed on to all
+/// waiters behind the head; a refusal for good may be this caller's own fault.
+pub(super) fn fail<T, H, A>(
+    client: &RedisClient,
+    head: Option<&Head<H, A>>,
+    failure: Failure,
+) -> Result<TryResult<T>, LockError> {
+    if client.waits_out(&failure.error) {
+        return Ok(TryResult::Unavailable(failure.error));
+    }
+    if failure.is_the_servers()
         && let Some(head) = head
     {
         head.fail(&failure.error);
     }
-    failure.error
+    Err(failure.error)
+}
+
+/// A pause before the next try, if the client waits out such an error and there is time left.
+///
+/// # Errors
+///
+/// This error, otherwise.
+///
+/// # Cancel safety
+///
+/// Safe.
+pub(super) async fn wait_out(
+    client: &RedisClient,
+    error: LockError,
+    until: Instant,
+) -> Result<(), LockError> {
+    let left = left(until);
+    if left.is_zero() || !client.waits_out(&error) {
+        return Err(error);
+    }
+    tracing::debug!(%error, "waiting for redis");
+    sleep(OUTAGE_PAUSE.min(left)).await;
+    Ok(())
 }
 
 /// Tries until it succeeds or the time is up. Without `news` it only waits for the hint.
@@ -211,6 +297,7 @@ pub(super) fn fail<T, A>(head: Option<&Head<T, A>>, failure: Failure) -> LockErr
 pub(super) async fn wait_for<T, F>(
     client: &RedisClient,
     news: Option<&Subscription>,
+    outage: &Outage,
     until: Instant,
     attempt: impl Fn() -> F + Send + Sync,
 ) -> Result<Option<T>, LockError>
@@ -219,13 +306,18 @@ where
     F: Future<Output = Result<TryResult<T>, LockError>> + Send + 'static,
 {
     loop {
-        let hint = match run_to_end(client, attempt()).await? {
-            TryResult::Acquired(acquired) => return Ok(Some(acquired)),
-            TryResult::RetryWithin(hint) => hint,
+        let (hint, error) = match run_to_end(client, attempt()).await? {
+            TryResult::Acquired(acquired) => {
+                *outage.0.lock() = None;
+                return Ok(Some(acquired));
+            }
+            TryResult::RetryWithin(hint) => (hint, None),
+            TryResult::Unavailable(error) => (Some(OUTAGE_PAUSE), Some(error)),
         };
+        *outage.0.lock() = error;
         let left = left(until);
         if left.is_zero() {
-            return Ok(None);
+            return outage.check().map(|()| None);
         }
         let pause = hint
             .unwrap_or(RECHECK_INTERVAL)

@@ -69,6 +69,11 @@ impl Failure {
 }
 
 impl Failure {
+    /// Whether the next waiter would see the same.
+    pub(super) fn is_the_servers(&self) -> bool {
+        self.retryable || matches!(self.error, LockError::Unavailable { .. })
+    }
+
     /// How much later it may arrive than the command that undoes it; zero if it was answered.
     pub(super) fn max_delay(&self) -> Duration {
         if self.may_have_run && self.retryable {

@@ -16,13 +16,16 @@
 
 use super::{
     client::{RedisClient, renewal},
-    engine::{AcquireRequest, TryResult, hint, run_to_end, undo, wait_for},
+    engine::{AcquireRequest, Outage, TryResult, fail, hint, run_to_end, undo, wait_for, wait_out},
     failure::{Failure, MAX_COMMAND_DELAY},
     hold::{Claim, Hold},
     scripts::{self, Scripts, fair_channel, lock_channel, prefixed, suffixed},
     wakeups::Subscription,
 };
-use crate::{Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease};
+use crate::{
+    Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease, left,
+    local::line::Head,
+};
 use redis::{Script, ScriptInvocation};
 use std::{
     sync::{
@@ -149,7 +152,23 @@ impl RedisFairLock {
         Ok(self.client.run(&script).await?)
     }
 
+    /// A first hold. An identity that may have queued or taken the lock is undone and never used again; another one then
+    /// queues anew.
     async fn first(
+        &self,
+        mut wait: Duration,
+        until: Instant,
+    ) -> Result<Option<Hold<FairClaim>>, LockError> {
+        loop {
+            match self.first_as_one(wait, until).await {
+                Err(error) => wait_out(&self.client, error, until).await?,
+                acquired => return acquired,
+            }
+            wait = left(until);
+        }
+    }
+
+    async fn first_as_one(
         &self,
         wait: Duration,
         until: Instant,
@@ -170,9 +189,14 @@ impl RedisFairLock {
             claim,
             left_behind: AtomicBool::new(false),
         });
-        let acquired = wait_for(&self.client, Some(&news), until, || {
-            Arc::clone(&waiter).attempt(until)
-        })
+        let attempt = || Arc::clone(&waiter).attempt(until);
+        let acquired = wait_for(
+            &self.client,
+            Some(&news),
+            &Outage::default(),
+            until,
+            attempt,
+        )
         .await?;
         if acquired.is_none() {
             run_to_end(&self.client, waiter.leave()).await?;
@@ -190,7 +214,7 @@ impl Lock for RedisFairLock {
         let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
         let first = |_| self.first(wait, request.until);
         request
-            .acquire(&self.name, &self.client.owned(), false, first)
+            .acquire(&self.client, &self.name, false, first)
             .await
     }
 }
@@ -233,11 +257,12 @@ impl FairWaiter {
                 self.left_behind.store(queues, Ordering::Release);
                 Ok(TryResult::RetryWithin(hint(millis)))
             }
-            Err(failure) => {
-                let may_be = failure.may_have_run;
-                self.left_behind.fetch_or(may_be, Ordering::AcqRel);
+            Err(failure) if failure.may_have_run => {
+                self.left_behind.store(true, Ordering::Release);
                 Err(failure.error)
             }
+            // Nothing was done: this waiter keeps its place.
+            Err(failure) => fail(&claim.client, None::<&Head<()>>, failure),
         }
     }
 
@@ -290,8 +315,9 @@ impl Claim for FairClaim {
         &self.name
     }
 
-    async fn renew(&self, lease: Lease) -> Result<bool, Failure> {
-        self.client.renew(&self.name, lease, self.id).await
+    async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, Failure> {
+        let renewal = renewal(&self.name, lease, self.id);
+        self.client.run_within(&renewal, limit).await
     }
 
     async fn replicated(&self, lease: Lease) -> Result<bool, LockError> {

@@ -7,7 +7,8 @@
 //! 3. Once all guards are lost, the next waiter of this process may try.
 //! 4. The last guard releases the identity, lost or not.
 //!
-//! A renewal or release without an answer is retried while the lease lasts. A key that goes before its lease ends
+//! A renewal or release without an answer is retried while the lease lasts. A renewal without an answer for a third of the
+//! lease is repeated by a new connection, as it may be: it only means this identity. A key that goes before its lease ends
 //! (deleted, evicted, lost in a fail-over) is noticed at the next renewal.
 //!
 //! Next to read: `lock.rs`.
@@ -19,6 +20,7 @@ use super::{
 };
 use crate::{
     Fence, Guard, Lease, LockError,
+    events::{LockEvent, Observer},
     keeper::{Share, keep},
     reentry::OwnerSlot,
     sure_until::SureUntil,
@@ -39,8 +41,13 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
     /// The lock's name, for errors.
     fn name(&self) -> &str;
 
-    /// Extends the lease to at least this, from now; `false` if the identity is gone.
-    fn renew(&self, lease: Lease) -> impl Future<Output = Result<bool, Failure>> + Send;
+    /// Extends the lease to at least this, from now; `false` if the identity is gone. After `limit` without an answer the
+    /// connection counts as broken.
+    fn renew(
+        &self,
+        lease: Lease,
+        limit: Option<Duration>,
+    ) -> impl Future<Output = Result<bool, Failure>> + Send;
 
     /// Waits until enough replicas have the identity; `false` if none are waited for.
     fn replicated(&self, _lease: Lease) -> impl Future<Output = Result<bool, LockError>> + Send {
@@ -150,7 +157,9 @@ impl<C: Claim> Hold<C> {
             Ok(true) => lease_ended_before("as many replicas had the lock"),
             Err(error) => error,
         };
-        if let Some(turn) = &self.state.get_mut().turn {
+        if !self.claim.client().waits_out(&error)
+            && let Some(turn) = &self.state.get_mut().turn
+        {
             C::fail(turn, &error);
         }
         // What this cannot release is released in the background.
@@ -171,7 +180,7 @@ impl<C: Claim> Hold<C> {
             return Ok(None);
         }
         let (mut reentry, sent) = (PendingReentry(Some(Arc::clone(&self))), Instant::now());
-        if !self.renew(lease).await? {
+        if !self.renew(lease, None).await? {
             return Ok(None);
         }
         if lease.is_over(sent) {
@@ -182,8 +191,8 @@ impl<C: Claim> Hold<C> {
     }
 
     /// Extends the lease. If the identity is gone, all guards become lost.
-    async fn renew(&self, lease: Lease) -> Result<bool, LockError> {
-        let there = self.claim.renew(lease).await?;
+    async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, LockError> {
+        let there = self.claim.renew(lease, limit).await?;
         if !there {
             self.revoked.cancel();
         }
@@ -205,7 +214,7 @@ impl<C: Claim> Hold<C> {
             let hold = hold.upgrade();
             async move {
                 match hold {
-                    Some(hold) => hold.renew(Lease::Fixed(lease)).await,
+                    Some(hold) => hold.renew(Lease::Fixed(lease), None).await,
                     None => Ok(false),
                 }
             }
@@ -291,12 +300,26 @@ impl<C: Claim> Share for LeaseShare<C> {
         self.hold.claim.name()
     }
 
+    fn observer(&self) -> &Observer {
+        self.hold.claim.client().observer()
+    }
+
     async fn renew_until_lost(&self, sure_until: &SureUntil) {
         let disconnects = self.hold.claim.client().disconnects();
-        let renew = || self.hold.renew(self.lease);
+        let limit = Some(self.lease.renewal_timeout());
+        let renew = || self.hold.renew(self.lease, limit);
+        let late = |left| {
+            let name = self.name();
+            self.observer()
+                .observe(LockEvent::RenewedLate { name, left });
+        };
+        let renewed =
+            self.lease
+                .renew_until_gone(self.leased, sure_until, late, Some(disconnects), renew);
         tokio::select! {
             () = self.hold.revoked.cancelled() => {}
-            () = self.lease.renew_until_gone(self.leased, sure_until, Some(disconnects), renew) => {}
+            () = self.hold.claim.client().closed() => {}
+            () = renewed => {}
         }
     }
 

@@ -10,7 +10,7 @@
 
 use super::{
     client::RedisClient,
-    engine::{RECHECK_INTERVAL, SharedObject},
+    engine::{RECHECK_INTERVAL, SharedObject, wait_out},
     failure::failed,
     scripts::{self, suffixed},
 };
@@ -192,35 +192,46 @@ impl RedisLatch {
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] if it stayed closed for all of `limit`, [`LockError::Unavailable`] if Redis is down.
+    /// [`LockError::Timeout`] if it stayed closed for all of `limit`, [`LockError::Unavailable`] if Redis is down.
     ///
     /// # Cancel safety
     ///
     /// Safe: it only looks.
     pub async fn wait(&self, limit: Duration) -> Result<(), LockError> {
+        self.client.while_open(self.wait_until_open(limit)).await
+    }
+
+    async fn wait_until_open(&self, limit: Duration) -> Result<(), LockError> {
         let until = deadline(limit);
-        let (since, first) = self.look().await;
-        let first = first?;
+        let (since, first) = loop {
+            match self.look().await {
+                (number, Ok(look)) => break (number, look),
+                (_, Err(error)) => wait_out(&self.client, error, until).await?,
+            }
+        };
         if !first.closed {
             return Ok(());
         }
         if limit.is_zero() {
-            return Err(LockError::taken(&self.name, limit));
+            return Err(LockError::timeout(&self.name, limit));
         }
         let is_open = |look: &LatchState| !look.closed || look.opened > first.opened;
         let (mut seen, is_first) = self.shared.poller.join();
         if is_first {
             self.client.spawn(self.clone().poll_for_all());
         }
-        let told =
-            seen.wait_for(|(number, look)| *number > since && look.as_ref().map_or(true, is_open));
+        let decides = |look: &Result<LatchState, LockError>| match look {
+            Ok(look) => is_open(look),
+            Err(error) => !self.client.waits_out(error),
+        };
+        let told = seen.wait_for(|(number, look)| *number > since && decides(look));
         if let Ok(Ok(look)) = timeout_at(until, told).await {
             return look.1.clone().map(drop);
         }
         if is_open(&self.look().await.1?) {
             return Ok(());
         }
-        Err(LockError::taken(&self.name, limit))
+        Err(LockError::timeout(&self.name, limit))
     }
 
     /// Reads the count while there are waiters.

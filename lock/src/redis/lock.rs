@@ -312,11 +312,8 @@ impl Handle {
             fenced: self.terms.fenced,
             ..AcquireRequest::new(name, self.owner, self.terms.lease, wait)?
         };
-        request
-            .acquire(name, &self.client.owned(), false, |_| {
-                self.first(request.until)
-            })
-            .await
+        let first = |_| self.first(request.until);
+        request.acquire(&self.client, name, false, first).await
     }
 
     /// Waits in this process's line, and contends in Redis at its head.
@@ -330,11 +327,12 @@ impl Handle {
                     }
                 }
                 Some(Turn::Contend(head)) => {
+                    let (client, news) = (&self.client, Some(&object.news));
                     let attempt = || self.clone().attempt(Arc::clone(&head));
-                    return wait_for(&self.client, Some(&object.news), until, attempt).await;
+                    return wait_for(client, news, &object.outage, until, attempt).await;
                 }
                 Some(Turn::Failed(error)) => return Err(error),
-                None => return Ok(None),
+                None => return object.outage.check().map(|()| None),
             }
         }
     }
@@ -369,7 +367,7 @@ impl Handle {
             Ok((false, millis)) => Ok(TryResult::RetryWithin(hint(millis))),
             Err(failure) => {
                 failure.undo(&claim, lease);
-                Err(fail(Some(&*head), failure))
+                fail(&claim.client, Some(&*head), failure)
             }
         }
     }
@@ -391,8 +389,9 @@ impl Claim for LockClaim {
         &self.lock.name
     }
 
-    async fn renew(&self, lease: Lease) -> Result<bool, Failure> {
-        self.client.renew(&self.lock.name, lease, self.id).await
+    async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, Failure> {
+        let renewal = renewal(&self.lock.name, lease, self.id);
+        self.client.run_within(&renewal, limit).await
     }
 
     async fn replicated(&self, lease: Lease) -> Result<bool, LockError> {
@@ -487,8 +486,14 @@ impl LockClaim {
             }
             Err(failure) => {
                 failure.undo(&claim, lease);
-                drop(next.give(Turn::Failed(failure.error.clone())));
-                fail(Some(&*head), failure.clone());
+                if self.client.waits_out(&failure.error) {
+                    drop(next.give(Turn::Contend(head)));
+                } else {
+                    drop(next.give(Turn::Failed(failure.error.clone())));
+                    if failure.is_the_servers() {
+                        head.fail(&failure.error);
+                    }
+                }
                 Err(failure)
             }
         }

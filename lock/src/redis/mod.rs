@@ -35,5 +35,5 @@ pub use lock::{MAX_BATCH, MAX_BATCH_TIME, RedisFencedLock, RedisLock, YIELD_TIME
 pub use options::{RedisOptions, Replicas};
 pub use rate_limiter::{MAX_ADMISSIONS, RateLimiter};
 pub use read_write::{RedisReadLock, RedisRwLock, RedisWriteLock};
-pub use redlock::Redlock;
+pub use redlock::{Redlock, RedlockClient};
 pub use semaphore::{Permit, RedisSemaphore};

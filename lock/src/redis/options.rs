@@ -7,7 +7,7 @@ use super::{
     node::{RedisNode, Servers},
     primary::{Address, Primary, Sentinels},
 };
-use crate::{FOR_EVER, LockError, Process};
+use crate::{FOR_EVER, LockError, LockObserver, Process, events::Observer};
 use redis::{
     Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
     io::tcp::{TcpSettings, socket2::TcpKeepalive},
@@ -57,6 +57,9 @@ pub struct RedisOptions {
     pub(super) java_watchdog: Duration,
     pub(super) timeout: Duration,
     pub(super) replicas: Replicas,
+    pub(super) waits_while_unavailable: bool,
+    pub(super) observer: Observer,
+    pub(super) runtime: Option<Handle>,
     /// `None` if the address was invalid.
     server: Option<ConnectionInfo>,
     /// The Sentinels (`None` for an invalid address), and their name for the primary.
@@ -103,6 +106,9 @@ impl RedisOptions {
             java_watchdog: Duration::from_secs(30),
             timeout: Duration::from_secs(3),
             replicas: Replicas::AtLeast(0),
+            waits_while_unavailable: false,
+            observer: Observer::default(),
+            runtime: None,
             server,
             sentinels: Vec::new(),
             master: String::new(),
@@ -143,9 +149,9 @@ impl RedisOptions {
     }
 
     /// Sets the time limit of a command, from 1 ms to an hour: a command without an answer by then is abandoned, and
-    /// may have run. With Sentinels, half of it is for each server that may be the primary. A silent connection is only
-    /// detected by this limit: a lease of less than twice the limit may be lost with that connection, though the server
-    /// is reachable.
+    /// may have run. With Sentinels, half of it is for each server that may be the primary. A renewal has a third of its
+    /// lease, if that is less (but at least 100 ms): after that it is repeated by a new connection, so that a silent one
+    /// does not cost a lease whose server can be reached.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
@@ -233,6 +239,43 @@ impl RedisOptions {
     #[must_use]
     pub fn wait_replicas(self, replicas: Replicas) -> Self {
         Self { replicas, ..self }
+    }
+
+    /// Has those who wait go on while Redis is unavailable (down, silent, read-only, loading its data), until their wait is
+    /// over: in `acquire` of every lock, semaphore and rate limiter, and in `wait` of a latch. By default each of them
+    /// returns [`LockError::Unavailable`] at once, and so do all waiters of the process.
+    ///
+    /// They try again every 100 ms, keep their turn in the process's line, and return `Unavailable` if Redis is still
+    /// unavailable at the end. `try_acquire`, and a wait of zero, ask once. A command whose answer did not come is never
+    /// repeated: what it may have taken is undone, and the next try has another identity. So a waiter for a fair lock
+    /// keeps its place in the queue through a connection that cannot be made, and loses it with one that breaks under its
+    /// command; a rate limiter may spend an admission twice. A latch that Redis lost meanwhile is open.
+    ///
+    /// ```
+    /// # use oversell_lock::redis::RedisOptions;
+    /// let options = RedisOptions::new("redis://127.0.0.1:6379").wait_while_unavailable(true);
+    /// ```
+    #[must_use]
+    pub fn wait_while_unavailable(self, waits: bool) -> Self {
+        Self {
+            waits_while_unavailable: waits,
+            ..self
+        }
+    }
+
+    /// Sets who is told what becomes of the locks: for metrics and logs.
+    #[must_use]
+    pub fn observer(self, observer: impl LockObserver) -> Self {
+        let observer = Observer::new(observer);
+        Self { observer, ..self }
+    }
+
+    /// Sets the tokio runtime of the client's connections and tasks, instead of the one in which the client is made. Its I/O
+    /// and time drivers must be enabled.
+    #[must_use]
+    pub fn runtime(self, runtime: Handle) -> Self {
+        let runtime = Some(runtime);
+        Self { runtime, ..self }
     }
 
     /// Sets the process that owners are named after. An owner's holds are known only to the client that took them, so
@@ -361,6 +404,7 @@ impl fmt::Debug for RedisOptions {
             .field("timeout", &self.timeout)
             .field("master", &self.master)
             .field("replicas", &self.replicas)
+            .field("waits_while_unavailable", &self.waits_while_unavailable)
             .field("process", &self.process)
             .finish_non_exhaustive()
     }

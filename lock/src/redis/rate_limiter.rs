@@ -155,7 +155,7 @@ impl RateLimiter {
         let (started, until) = (Instant::now(), deadline(wait));
         let attempt = |head| self.clone().take(n, head, until);
         let admitted = self.object.wait(&self.client, (), wait, until, attempt);
-        let admitted = admitted.await?;
+        let admitted = self.client.while_open(admitted).await?;
         if admitted == Some(true) {
             return Ok(());
         }
@@ -191,8 +191,10 @@ impl RateLimiter {
             .key(format!("{}:window", self.key))
             .arg(n.get())
             .arg(self.client.owner().to_string());
-        let code = self.client.run(&script).await;
-        let code = code.map_err(|failure| fail(head.as_deref(), failure))?;
+        let code = match self.client.run(&script).await {
+            Ok(code) => code,
+            Err(failure) => return fail(&self.client, head.as_deref(), failure),
+        };
         let after = match Reply::of(code) {
             Reply::Admitted => return Ok(TryResult::Acquired(true)),
             Reply::NoRate => return Err(self.invalid("no rate is set")),

@@ -285,17 +285,18 @@ impl Half {
             lease: self.kept(),
             ..AcquireRequest::new(name, self.owner, self.lease, wait)?
         };
-        let first = async |other: Option<Arc<Hold<RwClaim>>>| {
+        let request = &request;
+        let first = |other: Option<Arc<Hold<RwClaim>>>| async move {
             if self.side == Side::Write && other.is_some() {
                 let rule =
                     "its owner reads, and cannot write before it has given the read lock back";
                 return Err(LockError::invalid(name, rule));
             }
-            self.first(&request, other.map(|writer| writer.claim().id))
+            self.first(request, other.map(|writer| writer.claim().id))
                 .await
         };
         request
-            .acquire(name, &client.owned(), self.side == Side::Read, first)
+            .acquire(client, name, self.side == Side::Read, first)
             .await
     }
 
@@ -388,7 +389,7 @@ impl Half {
             Ok(Some(millis)) => Ok(TryResult::RetryWithin(hint(millis))),
             Err(failure) => {
                 failure.undo(&claim, lease);
-                Err(fail(head.as_deref(), failure))
+                fail(&claim.lock.client, head.as_deref(), failure)
             }
         }
     }
@@ -437,8 +438,9 @@ impl Claim for RwClaim {
         &self.lock.name
     }
 
-    async fn renew(&self, lease: Lease) -> Result<bool, Failure> {
-        self.lock.client.run(&self.renewal(lease)).await
+    async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, Failure> {
+        let client = &self.lock.client;
+        client.run_within(&self.renewal(lease), limit).await
     }
 
     async fn replicated(&self, lease: Lease) -> Result<bool, LockError> {

@@ -14,8 +14,8 @@
 //! no drift. Next to read: `quorum.rs`.
 
 use super::{
-    client::RedisClient,
-    engine::{AcquireRequest, HeadOfLine, SharedObject, TryResult, undo},
+    client::{RedisClient, renewal},
+    engine::{AcquireRequest, HeadOfLine, SharedObject, TryResult, fail, undo},
     failure::{Failure, MAX_COMMAND_DELAY, SERVER},
     hold::{Claim, Hold},
     quorum::{Answer, Outcome, outcome, quorum},
@@ -39,7 +39,24 @@ const MAX_NODE_TIMEOUT: Duration = Duration::from_secs(3);
 /// The nodes keep a key this much longer than the holder relies on it, because expiry is rounded to a millisecond.
 const EXPIRY_MARGIN: Duration = Duration::from_millis(2);
 
-/// A handle on one lock on several independent nodes.
+/// One process's clients of several independent Redis, whose majority decides. Cloning it is cheap.
+///
+/// ```no_run
+/// # use oversell_lock::{LockError, redis::{RedisClient, RedisOptions, RedlockClient}};
+/// # use std::time::Duration;
+/// # async fn example() -> Result<(), LockError> {
+/// let nodes = ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"];
+/// let nodes = nodes.map(|url| RedisClient::new(RedisOptions::new(url)));
+/// let redlock = RedlockClient::new(&nodes.into_iter().collect::<Result<Vec<_>, _>>()?)?;
+/// redlock.lock("lock").acquire(Duration::from_secs(5)).await?.release().await?;
+/// redlock.close().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct RedlockClient(Arc<[RedisClient]>);
+
+/// A handle on one lock on several independent nodes; see [`RedlockClient::lock`].
 ///
 /// # Survives
 ///
@@ -64,9 +81,10 @@ const EXPIRY_MARGIN: Duration = Duration::from_millis(2);
 /// # Example
 ///
 /// ```no_run
-/// # use oversell_lock::{LockError, redis::{RedisClient, Redlock}};
+/// # use oversell_lock::{LockError, redis::{RedisClient, RedlockClient}};
 /// # async fn example(nodes: [RedisClient; 5]) -> Result<(), LockError> {
-/// let guard = Redlock::new(&nodes, "redLock").acquire(std::time::Duration::from_secs(5)).await?;
+/// let redlock = RedlockClient::new(&nodes)?;
+/// let guard = redlock.lock("redLock").acquire(std::time::Duration::from_secs(5)).await?;
 /// tokio::select! {
 ///     () = guard.lost() => println!("fewer than three of the five renewed it in time"),
 ///     () = async { /* the work */ } => {}
@@ -78,8 +96,8 @@ const EXPIRY_MARGIN: Duration = Duration::from_millis(2);
 pub struct Redlock {
     name: String,
     nodes: Arc<[RedlockNode]>,
-    /// The first node's client names the owners and holds the line; `None` without nodes.
-    object: Option<Arc<SharedObject>>,
+    /// The first node's client names the owners and holds the line.
+    object: Arc<SharedObject>,
     owner: Option<Owner>,
     lease: Lease,
 }
@@ -103,35 +121,57 @@ pub(super) struct NodesClaim {
     asked: Vec<Shared<BoxFuture<'static, Answer>>>,
 }
 
-impl Redlock {
-    /// Makes a handle on the lock `name` on `nodes`: an odd number of clients, each of a Redis of its own that
-    /// replicates from none of the others. The first client names the owners, and its lease is the lock's.
+impl RedlockClient {
+    /// Makes a client of `nodes`: an odd number of clients, each of a Redis of its own that replicates from none of the
+    /// others. The first one names the owners, and its lease, observer and way of waiting are the locks'.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Invalid`] without nodes.
+    pub fn new(nodes: &[RedisClient]) -> Result<Self, LockError> {
+        if nodes.is_empty() {
+            let rule = "must have at least one Redis";
+            return Err(LockError::invalid("nodes", rule));
+        }
+        Ok(Self(nodes.into()))
+    }
+
+    /// Makes a handle on the lock `name`.
     #[must_use]
-    pub fn new(nodes: &[RedisClient], name: &str) -> Self {
-        let object = nodes.first().map(|client| {
-            // Not the line of the plain lock of this name.
-            let line = prefixed("redlock", &client.key(name));
-            client.shared(&line, |place| {
-                SharedObject::without_news(client, line.clone(), place)
-            })
+    pub fn lock(&self, name: &str) -> Redlock {
+        let home = &self.0[0];
+        // Not the line of the plain lock of this name.
+        let line = prefixed("redlock", &home.key(name));
+        let object = home.shared(&line, |place| {
+            SharedObject::without_news(home, line.clone(), place)
         });
-        let lease = nodes
-            .first()
-            .map_or(Lease::Fixed(Duration::ZERO), RedisClient::lease);
-        let nodes: Arc<[RedlockNode]> = nodes
-            .iter()
-            .map(|client| RedlockNode::new(client, name))
-            .collect();
-        let name = nodes.first().map_or(name, |node| &node.key).to_owned();
-        Self {
-            name,
-            nodes,
+        let nodes = self.0.iter();
+        Redlock {
+            name: home.key(name),
+            nodes: nodes.map(|node| RedlockNode::new(node, name)).collect(),
             object,
             owner: None,
-            lease,
+            lease: home.lease(),
         }
     }
 
+    /// Makes a new owner, to take a lock with more than once.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        self.0[0].owner()
+    }
+
+    /// Closes the client of each node: [`RedisClient::close`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it may be called again.
+    pub async fn close(&self) {
+        join_all(self.0.iter().map(RedisClient::close)).await;
+    }
+}
+
+impl Redlock {
     /// Returns the holder on more than half of the nodes, and the shortest rest of its leases; `None` if the lock is
     /// free.
     ///
@@ -231,11 +271,8 @@ impl Redlock {
         claim.retract().await;
         match outcome {
             Outcome::Silent(answered) => {
-                let error = too_few(answered, claim.nodes.len()).error;
-                if let Some(head) = &head {
-                    head.fail(&error);
-                }
-                Err(error)
+                let failure = too_few(answered, claim.nodes.len());
+                fail(claim.client(), head.as_deref(), failure)
             }
             Outcome::Agreed | Outcome::Refused => Ok(TryResult::RetryWithin(Some(
                 MAX_BACK_OFF.mul_f64(fastrand::f64()),
@@ -252,16 +289,11 @@ impl Lock for Redlock {
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let (Some(home), Some(object)) = (self.nodes.first(), &self.object) else {
-            return Err(LockError::invalid(
-                &self.name,
-                "nodes: must have at least one Redis",
-            ));
-        };
+        let (home, object) = (&self.nodes[0], &self.object);
         let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
         let first = |_| self.first(object, &request);
         request
-            .acquire(&self.name, &home.client.owned(), false, first)
+            .acquire(&home.client, &self.name, false, first)
             .await
     }
 }
@@ -296,8 +328,8 @@ impl RedlockNode {
     fn renew(&self, id: Owner, lease: Lease) -> impl Future<Output = Answer> + Send + use<> {
         let node = self.clone();
         self.run_in_background(lease, async move {
-            let lease = on_nodes(lease);
-            node.client.renew(&node.key, lease, id).await
+            let renewal = renewal(&node.key, on_nodes(lease), id);
+            node.client.run(&renewal).await
         })
     }
 
@@ -433,7 +465,8 @@ impl Claim for NodesClaim {
         &self.name
     }
 
-    async fn renew(&self, lease: Lease) -> Result<bool, Failure> {
+    /// Each node has its own limit.
+    async fn renew(&self, lease: Lease, _: Option<Duration>) -> Result<bool, Failure> {
         self.agreed(self.nodes.iter().map(|node| node.renew(self.id, lease)))
             .await
     }

@@ -59,6 +59,10 @@ scripts! {
     RW_WRITE = "rw_write.lua";
     /// Renews a read or write hold.
     RW_RENEW = "rw_renew.lua";
+    /// Renews permits that expire.
+    PERMITS_RENEW = "permits_renew.lua";
+    /// Counts the free permits, with those that have expired.
+    PERMITS_FREE = "permits_free.lua";
     /// Sets a rate.
     RATE_SET = "rate_set.lua";
     /// Asks for admissions.
@@ -84,6 +88,10 @@ telling_scripts! {
     SEMAPHORE_ACQUIRE = "semaphore_acquire.lua";
     /// Releases permits.
     SEMAPHORE_RELEASE = "semaphore_release.lua";
+    /// Takes permits that expire.
+    PERMITS_TAKE = "permits_take.lua";
+    /// Releases permits that expire.
+    PERMITS_RELEASE = "permits_release.lua";
     /// Closes a latch.
     LATCH_SET = "latch_set.lua";
     /// Counts a latch down.

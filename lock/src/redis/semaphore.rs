@@ -5,45 +5,67 @@
 //!    ([`engine`](super::engine)). The script returns how many are left, so the waiters that fit follow at once.
 //! 3. The script also writes a claim (`{n}:claims`: owner → permits), and a release removes it. A repeated release therefore
 //!    counts once, and permits taken before the semaphore was reset do not count.
+//! 4. With a [lease](RedisSemaphore::lease) it writes when each permit ends instead (`{n}:timeout`), as Redisson's
+//!    `RPermitExpirableSemaphore` does. They are a [hold](super::hold) like that of a lock. Whoever asks for permits first
+//!    takes back those whose lease has ended.
 //!
 //! Next to read: `latch.rs`.
 
 use super::{
     client::RedisClient,
-    engine::{HeadOfLine, SharedObject, TryResult, UNDO_LIMIT, fail, run_to_end, undo},
+    engine::{HeadOfLine, SharedObject, TryResult, UNDO_LIMIT, fail, hint, undo},
     failure::Failure,
+    hold::{Claim, Hold},
     scripts::{self, prefixed, suffixed},
 };
-use crate::{LockError, Owner, deadline};
-use std::{fmt, sync::Arc, time::Duration};
+use crate::{
+    FOR_EVER, Guard, Lease, LockError, Owner, deadline,
+    events::Observer,
+    keeper::{Share, keep},
+    sure_until::SureUntil,
+};
+use redis::ScriptInvocation;
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+use tokio::time::Instant;
 
 /// How long the tombstone of an abandoned owner is kept: longer than a command can be on its way.
 const TOMBSTONE_TTL: Duration = Duration::from_secs(60);
+
+/// A script that writes more entries would keep Redis busy.
+const MAX_LEASED_PERMITS: u32 = 1000;
 
 /// The waiters, and the permits that each asks for.
 type SharedSemaphore = SharedObject<(), u32>;
 
 /// A handle on one semaphore in Redis. Cloning it is cheap.
 ///
-/// Source: Redisson's `RSemaphore`.
+/// Source: Redisson's `RSemaphore`; with a [`lease`](Self::lease), its `RPermitExpirableSemaphore`.
 ///
 /// # Survives
 ///
-/// A lost message, a dropped caller, a command without an answer, a semaphore that is deleted under its holders.
+/// A lost message, a dropped caller, a command without an answer, a semaphore that is deleted under its holders; with a
+/// lease, a holder that dies.
 ///
 /// # What breaks it
 ///
-/// **A holder that crashes keeps its permits for ever** (Redisson's issue 2045): a semaphore has no lease. `{n}:claims` shows
-/// what was lost, and only deleting the semaphore brings it back. If a holder may crash, use `zk::ZkSemaphore`, whose permits
-/// come back with the session. A Java process writes no claims, so a permit that it releases twice counts twice.
+/// - **Without a lease, a holder that crashes keeps its permits for ever** (Redisson's issue 2045). `{n}:claims` shows what was
+///   lost, and only deleting the semaphore brings it back. Give every handle a [`lease`](Self::lease) if a holder may crash, or
+///   use `zk::ZkSemaphore`.
+/// - With a lease, a holder that is paused beyond it: others have its permits. It is told, as the holder of a lock is.
+/// - Of handles with and without a lease on one semaphore, only those with one take expired permits back.
+/// - A Java process writes no claims, so a permit without a lease that it releases twice counts twice. Java's expirable
+///   semaphore uses its own clock: if that is ahead, it takes back permits that are held.
 ///
 /// # Cost
 ///
-/// One script to acquire and one to release. Of the waiters of a process only the first asks.
+/// One script to acquire and one to release; with a lease, one for each renewal. Of the waiters of a process only the first
+/// asks.
 ///
 /// # Format
 ///
-/// Redisson's `RSemaphore`, 3.x and 4.x: STRING `n`, channel `redisson_sc:{n}`; ours alone: HASH `{n}:claims`.
+/// Redisson's `RSemaphore`, 3.x and 4.x: STRING `n`, channel `redisson_sc:{n}`; ours alone: HASH `{n}:claims`. With a lease,
+/// that of `RPermitExpirableSemaphore`: STRING `n`, ZSET `{n}:timeout` with an entry for each permit, the same channel; this
+/// one is tested only among our own processes.
 ///
 /// # Example
 ///
@@ -65,6 +87,8 @@ pub struct RedisSemaphore {
     object: Arc<SharedSemaphore>,
     /// The permits to create the semaphore with if it is missing; 0: do not create it.
     initial: u32,
+    /// How long its permits last; `None`: until they are released.
+    lease: Option<Lease>,
 }
 
 /// Held permits. Dropping it releases them in the background.
@@ -73,17 +97,31 @@ pub struct RedisSemaphore {
 /// # use oversell_lock::LockError;
 /// # use std::time::Duration;
 /// # async fn example(permit: oversell_lock::redis::Permit) -> Result<(), LockError> {
-/// println!("{} permits are held", permit.permits());
+/// println!("{} permits are held, surely for {:?}", permit.permits(), permit.sure_for());
+/// tokio::select! {
+///     () = permit.lost() => { /* others may have them soon: stop here */ }
+///     () = async { /* the work */ } => {}
+/// }
 /// permit.release().await?;
 /// # Ok(())
 /// # }
 /// ```
 #[must_use = "the permits are given back as soon as this is dropped"]
 pub struct Permit {
+    guard: Guard,
+    permits: u32,
+}
+
+/// Permits without a lease, by their owner's claim.
+struct ClaimedPermits {
     semaphore: RedisSemaphore,
     owner: Owner,
-    permits: u32,
-    held: bool,
+}
+
+/// Permits with a lease: an entry of its own for each.
+struct LeasedPermits {
+    semaphore: RedisSemaphore,
+    ids: Vec<String>,
 }
 
 impl RedisClient {
@@ -99,6 +137,7 @@ impl RedisClient {
             }),
             name,
             initial: 0,
+            lease: None,
         }
     }
 }
@@ -119,6 +158,25 @@ impl RedisSemaphore {
         }
     }
 
+    /// Gives its permits this lease, of 1 ms to ten years, so that those of a holder that dies come back when it ends; a
+    /// [`Lease::Watchdog`] is renewed while the permit is held. Every process must do so. Without it permits last until they
+    /// are released.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{Lease, LockError, redis::RedisClient};
+    /// # use std::time::Duration;
+    /// # async fn example(redis: RedisClient) -> Result<(), LockError> {
+    /// let room = redis.semaphore("room").initially(3).lease(Lease::Watchdog(Duration::from_secs(30)));
+    /// let permit = room.acquire(1, Duration::from_secs(5)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn lease(self, lease: Lease) -> Self {
+        let lease = Some(lease);
+        Self { lease, ..self }
+    }
+
     /// Creates the semaphore with `permits` permits; `false` if it exists, even with none free.
     ///
     /// # Errors
@@ -131,10 +189,12 @@ impl RedisSemaphore {
     pub async fn try_set_permits(&self, permits: u32) -> Result<bool, LockError> {
         let mut script = self.client.script(&scripts::SEMAPHORE_SET).key(&self.name);
         script.key(self.claims()).key(self.object.channel());
+        script.key(self.timeouts());
         Ok(self.client.run(script.arg(permits)).await?)
     }
 
-    /// Returns how many permits are free now; 0 if the semaphore is not set.
+    /// Returns how many permits are free now; 0 if the semaphore is not set. A handle with a lease counts those whose lease
+    /// has ended.
     ///
     /// # Errors
     ///
@@ -144,7 +204,11 @@ impl RedisSemaphore {
     ///
     /// Safe.
     pub async fn available_permits(&self) -> Result<i64, LockError> {
-        self.client.number(&self.name).await
+        if self.lease.is_none() {
+            return self.client.number(&self.name).await;
+        }
+        let mut script = scripts::PERMITS_FREE.key(&self.name);
+        Ok(self.client.run(script.key(self.timeouts())).await?)
     }
 
     /// Takes `permits` (at least 1) at once, waiting for them at most `wait`. A semaphore that is not set has none
@@ -153,7 +217,7 @@ impl RedisSemaphore {
     /// # Errors
     ///
     /// [`LockError::Taken`] if they were not free for all of `wait`, [`LockError::Unavailable`] if Redis is down or did
-    /// not answer, [`LockError::Invalid`] for no permits.
+    /// not answer, [`LockError::Invalid`] for no permits, more than 1,000 with a lease, or a lease out of its range.
     ///
     /// # Cancel safety
     ///
@@ -166,14 +230,24 @@ impl RedisSemaphore {
                 "permits: must be at least 1",
             ));
         }
-        let until = deadline(wait);
-        let attempt = |head| self.clone().attempt(permits, head);
-        let acquired = self
-            .object
-            .wait(&self.client, permits, wait, until, attempt);
-        acquired
-            .await?
-            .ok_or_else(|| LockError::taken(&self.name, wait))
+        if let Some(lease) = self.lease {
+            lease.check(&self.name)?;
+            if permits > MAX_LEASED_PERMITS {
+                let rule = "permits: at most 1,000 at once with a lease, an entry for each";
+                return Err(LockError::invalid(&self.name, rule));
+            }
+        }
+        let take = async {
+            let until = deadline(wait);
+            let attempt = |head| self.clone().attempt(permits, head);
+            let acquired = self
+                .object
+                .wait(&self.client, permits, wait, until, attempt);
+            acquired
+                .await?
+                .ok_or_else(|| LockError::taken(&self.name, wait))
+        };
+        self.client.acquire(&self.name, take).await
     }
 
     /// Takes `permits` if they are free now, ahead of any waiter.
@@ -195,6 +269,52 @@ impl RedisSemaphore {
         permits: u32,
         head: HeadOfLine<u32>,
     ) -> Result<TryResult<Permit>, LockError> {
+        match self.lease {
+            Some(lease) => self.attempt_leased(lease, permits, head).await,
+            None => self.attempt_claimed(permits, head).await,
+        }
+    }
+
+    /// `permits_take.lua`.
+    async fn attempt_leased(
+        self,
+        lease: Lease,
+        permits: u32,
+        head: HeadOfLine<u32>,
+    ) -> Result<TryResult<Permit>, LockError> {
+        let (client, owner, leased) = (self.client.clone(), self.client.owner(), Instant::now());
+        let ids = (0..permits).map(|n| format!("{owner}:{n}")).collect();
+        let initial = self.initial;
+        let claim = Arc::new(LeasedPermits {
+            semaphore: self,
+            ids,
+        });
+        let mut script = claim.semaphore.keyed(&scripts::PERMITS_TAKE);
+        script.key(claim.semaphore.claims());
+        script.arg(lease.millis()).arg(initial).arg(&claim.ids);
+        match client.run::<(i64, i64)>(&script).await {
+            Ok((free, _)) if free >= 0 => {
+                let Some(hold) = Hold::new(claim, None, lease, leased, ()).in_time() else {
+                    return Ok(TryResult::RetryWithin(None));
+                };
+                invite(head, u32::try_from(free).unwrap_or(u32::MAX));
+                let guard = Arc::new(hold).guard();
+                Ok(TryResult::Acquired(Permit { guard, permits }))
+            }
+            Ok((_, millis)) => Ok(TryResult::RetryWithin(hint(millis))),
+            Err(failure) => {
+                failure.undo(&claim, lease);
+                fail(&client, head.as_deref(), failure)
+            }
+        }
+    }
+
+    /// `semaphore_acquire.lua`.
+    async fn attempt_claimed(
+        self,
+        permits: u32,
+        head: HeadOfLine<u32>,
+    ) -> Result<TryResult<Permit>, LockError> {
         let owner = self.client.owner();
         let mut script = self
             .client
@@ -203,30 +323,29 @@ impl RedisSemaphore {
         script
             .key(self.claims())
             .key(self.tombstone(owner))
-            .key(self.object.channel());
+            .key(self.object.channel())
+            .key(self.timeouts());
         script.arg(permits).arg(owner.to_string()).arg(self.initial);
         match self.client.run::<Option<u32>>(&script).await {
-            Ok(Some(mut free)) => {
-                if let Some(head) = head {
-                    head.invite(|asks| {
-                        let fits = *asks <= free;
-                        free -= if fits { *asks } else { 0 };
-                        fits
-                    });
-                }
-                Ok(TryResult::Acquired(Permit {
+            Ok(Some(free)) => {
+                invite(head, free);
+                let (guard, keeper) = Guard::new(&self.name, None);
+                // There is no lease to end.
+                let sure_until = SureUntil::new(Instant::now() + FOR_EVER);
+                let client = self.client.clone();
+                let share = ClaimedPermits {
                     semaphore: self,
                     owner,
-                    permits,
-                    held: true,
-                }))
+                };
+                client.spawn(keep(share, sure_until, keeper));
+                Ok(TryResult::Acquired(Permit { guard, permits }))
             }
             Ok(None) => Ok(TryResult::RetryWithin(None)),
             Err(failure) => {
                 if failure.may_have_run {
                     self.undo(owner, TOMBSTONE_TTL);
                 }
-                Err(fail(head.as_deref(), failure))
+                fail(&self.client, head.as_deref(), failure)
             }
         }
     }
@@ -257,6 +376,18 @@ impl RedisSemaphore {
         self.client.run(&script).await
     }
 
+    /// A script with the keys of permits that expire.
+    fn keyed<'a>(&self, script: &'a scripts::Scripts) -> ScriptInvocation<'a> {
+        let mut script = self.client.script(script).key(&self.name);
+        script.key(self.timeouts()).key(self.object.channel());
+        script
+    }
+
+    /// When each permit ends, as in Redisson.
+    fn timeouts(&self) -> String {
+        suffixed(&self.name, "timeout")
+    }
+
     fn claims(&self) -> String {
         suffixed(&self.name, "claims")
     }
@@ -273,48 +404,148 @@ impl Permit {
         self.permits
     }
 
+    /// Returns the semaphore's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.guard.name()
+    }
+
+    /// Completes once the permits are no longer surely held, as [`Guard::lost`] does. Without a lease that is only so when
+    /// the client is closed: a semaphore that is deleted is noticed at the release.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it may be dropped and called again at any time.
+    pub async fn lost(&self) {
+        self.guard.lost().await;
+    }
+
+    /// Returns whether the permits are lost, by the clock too: [`Guard::is_lost`].
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.guard.is_lost()
+    }
+
+    /// Returns how long the permits are surely held if Redis is not heard from again: [`Guard::sure_for`]. `None` without a
+    /// lease.
+    #[must_use]
+    pub fn sure_for(&self) -> Option<Duration> {
+        self.guard.sure_for()
+    }
+
+    /// Makes the lease last at least `lease` from now: [`Guard::extend`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Guard::extend`]; [`LockError::Invalid`] without a lease.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may be extended or not; calling it again is safe.
+    pub async fn extend(&self, lease: Duration) -> Result<(), LockError> {
+        self.guard.extend(lease).await
+    }
+
+    /// Runs `work` while the permits are held: [`Guard::run`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Guard::run`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As the work's; the permits stay held.
+    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LockError> {
+        self.guard.run(work).await
+    }
+
     /// Releases them and waits for Redis's answer.
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] if the semaphore was deleted in the meantime: the permits are void.
+    /// [`LockError::Lost`] if their lease ended, or the semaphore was deleted in the meantime: the permits are void.
     /// [`LockError::Unavailable`] if Redis did not answer: the release is retried in the background.
     ///
     /// # Cancel safety
     ///
     /// Safe: it continues in the background.
-    pub async fn release(mut self) -> Result<(), LockError> {
-        self.held = false;
-        let (semaphore, owner) = (self.semaphore.clone(), self.owner);
-        let release = async move {
-            match semaphore.release_claim(owner, Duration::ZERO).await {
-                Ok(true) => Ok(()),
-                Ok(false) => Err(LockError::lost(semaphore.name)),
-                Err(failure) => {
-                    if failure.retryable {
-                        semaphore.undo(owner, Duration::ZERO);
-                    }
-                    Err(failure.error)
-                }
-            }
-        };
-        run_to_end(&self.semaphore.client, release).await
+    pub async fn release(self) -> Result<(), LockError> {
+        self.guard.release().await
     }
 }
 
-impl Drop for Permit {
-    fn drop(&mut self) {
-        if self.held {
-            self.semaphore.undo(self.owner, Duration::ZERO);
+/// Lets the waiters that fit into what is free ask at once.
+fn invite(head: HeadOfLine<u32>, mut free: u32) {
+    if let Some(head) = head {
+        head.invite(|asks| {
+            let fits = *asks <= free;
+            free -= if fits { *asks } else { 0 };
+            fits
+        });
+    }
+}
+
+impl Share for ClaimedPermits {
+    fn name(&self) -> &str {
+        &self.semaphore.name
+    }
+
+    fn observer(&self) -> &Observer {
+        self.semaphore.client.observer()
+    }
+
+    async fn renew_until_lost(&self, _: &SureUntil) {
+        self.semaphore.client.closed().await;
+    }
+
+    async fn finish(self, lost: bool) -> Result<(), LockError> {
+        let Self { semaphore, owner } = self;
+        if lost {
+            semaphore.undo(owner, Duration::ZERO);
+            return Ok(());
         }
+        match semaphore.release_claim(owner, Duration::ZERO).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(LockError::lost(semaphore.name)),
+            Err(failure) => {
+                if failure.retryable {
+                    semaphore.undo(owner, Duration::ZERO);
+                }
+                Err(failure.error)
+            }
+        }
+    }
+}
+
+impl Claim for LeasedPermits {
+    type Turn = ();
+
+    fn client(&self) -> &RedisClient {
+        &self.semaphore.client
+    }
+
+    fn name(&self) -> &str {
+        &self.semaphore.name
+    }
+
+    async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, Failure> {
+        let mut script = scripts::PERMITS_RENEW.key(self.semaphore.timeouts());
+        script.arg(lease.millis()).arg(&self.ids);
+        self.client().run_within(&script, limit).await
+    }
+
+    async fn release(&self) -> Result<bool, Failure> {
+        let mut script = self.semaphore.keyed(&scripts::PERMITS_RELEASE);
+        self.client().run(script.arg(&self.ids)).await
     }
 }
 
 impl fmt::Debug for Permit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Permit")
-            .field("name", &self.semaphore.name)
+            .field("name", &self.name())
             .field("permits", &self.permits)
+            .field("lost", &self.is_lost())
             .finish()
     }
 }

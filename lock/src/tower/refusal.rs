@@ -40,10 +40,17 @@ impl Refusal {
         match self {
             Self::Field { .. } => StatusCode::BAD_REQUEST,
             Self::BodyTooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Lock(LockError::Taken { waited, .. }) if waited.is_zero() => StatusCode::CONFLICT,
+            Self::Lock(LockError::Taken { waited, .. } | LockError::Timeout { waited, .. })
+                if waited.is_zero() =>
+            {
+                StatusCode::CONFLICT
+            }
             Self::Lock(LockError::Lost { .. }) => StatusCode::CONFLICT,
             Self::Lock(
-                LockError::Taken { .. } | LockError::Unavailable { .. } | LockError::Refused { .. },
+                LockError::Taken { .. }
+                | LockError::Timeout { .. }
+                | LockError::Unavailable { .. }
+                | LockError::Refused { .. },
             ) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Lock(LockError::Invalid { .. }) => StatusCode::INTERNAL_SERVER_ERROR,
         }

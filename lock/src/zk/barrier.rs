@@ -144,7 +144,7 @@ impl ZkBarrier {
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] if it stayed closed for all of `wait`, [`LockError::Unavailable`] if there was no
+    /// [`LockError::Timeout`] if it stayed closed for all of `wait`, [`LockError::Unavailable`] if there was no
     /// connection for as long as the session was sure.
     ///
     /// # Cancel safety
@@ -161,7 +161,7 @@ impl ZkBarrier {
                 .client
                 .answered(wait, timeout_at(wait.end, watch.changed()))
                 .await?;
-            let event = event.map_err(|_| wait.taken(&self.path))?;
+            let event = event.map_err(|_| wait.timed_out(&self.path))?;
             if event.event_type == EventType::NodeDeleted {
                 return Ok(());
             }

@@ -11,16 +11,18 @@
 
 use super::ZkOptions;
 use super::engine::session::{Connection, Disconnection, Session, Supervisor};
-use super::engine::{Wait, unavailable};
-use crate::{LockError, Owner, Process, local::ByType, tasks::Tasks};
+use super::engine::{SERVER, Wait, unavailable};
+use crate::{
+    LockError, Owner, Process,
+    events::Observer,
+    local::ByType,
+    tasks::{self, Tasks},
+};
 use std::{fmt, future::pending, sync::Arc, time::Duration};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use zookeeper_client::Client;
-
-/// How long [`ZkClient::close`] waits for releases.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// One process's session. Cloning it is cheap; the session is closed with the last clone and the last guard.
 ///
@@ -52,10 +54,10 @@ pub(super) struct Inner {
     connection: watch::Receiver<Connection>,
     timeout: Duration,
     process: Process,
+    observer: Observer,
     pub(super) shared: ByType,
     tasks: Tasks,
     supervisor: Tasks,
-    closing: CancellationToken,
     end: CancellationToken,
     _end_with_the_last_clone: DropGuard,
 }
@@ -63,7 +65,7 @@ pub(super) struct Inner {
 impl ZkClient {
     /// Starts to connect in the background, for as long as that takes. A call before it is connected waits for at most
     /// half of [`ZkOptions::timeout`], and then returns [`LockError::Unavailable`]. Its session and tasks live in the
-    /// tokio runtime in which it is made. Locks may be used in another runtime, but while the first one does not run
+    /// tokio runtime in which it is made, or that [`ZkOptions::runtime`] names. Locks may be used in another runtime, but while the first one does not run
     /// the session is not kept and nothing is released.
     ///
     /// ```no_run
@@ -80,10 +82,13 @@ impl ZkClient {
     /// [`LockError::Invalid`] for options that can never connect, or outside a runtime.
     pub fn new(options: ZkOptions) -> Result<Self, LockError> {
         options.check()?;
-        let timeout = options.timeout;
+        let (timeout, observer) = (options.timeout, options.observer.clone());
         let (sender, connection) = watch::channel(Connection::new());
-        let (end, tasks) = (CancellationToken::new(), Tasks::in_current_runtime()?);
-        let supervisor = Tasks::in_current_runtime()?;
+        let (end, tasks) = (
+            CancellationToken::new(),
+            Tasks::on(options.runtime.clone())?,
+        );
+        let supervisor = Tasks::on(options.runtime.clone())?;
         supervisor.spawn(
             Supervisor {
                 options,
@@ -97,10 +102,10 @@ impl ZkClient {
             connection,
             timeout,
             process: Process::new(),
+            observer,
             shared: ByType::default(),
             tasks,
             supervisor,
-            closing: CancellationToken::new(),
             _end_with_the_last_clone: end.clone().drop_guard(),
             end,
         })))
@@ -121,7 +126,7 @@ impl ZkClient {
     ///
     /// [`LockError::Unavailable`] while there is no connection.
     pub fn session(&self) -> Result<Client, LockError> {
-        if self.0.closing.is_cancelled() {
+        if self.0.tasks.is_closing() {
             return Err(closed());
         }
         match self.0.connection.borrow().session() {
@@ -144,8 +149,9 @@ impl ZkClient {
         self.0.process.owner()
     }
 
-    /// Waits for releases (3 s at most) and ends the session: nothing of it is left on the server, and remaining
-    /// holders are told that their lock is lost. Locks are refused from the call on. The server has
+    /// Ends the use of locks, as `close` of every client does. From the call on, waiters and later calls get
+    /// [`LockError::Unavailable`]. It waits, 3 s at most, until every hold is released. Holders that are left are then told
+    /// that their lock is lost, and the session ends: here nothing of them is left on the server. The server has
     /// [`ZkOptions::timeout`] to delete what is left, and 2 s to confirm the end; without an answer the nodes go when
     /// the session times out. If a caller keeps what [`session`](Self::session) returned, the session lasts as long,
     /// without its nodes.
@@ -162,13 +168,7 @@ impl ZkClient {
     ///
     /// Once polled, locks are refused. If it is dropped, the session ends with the last clone and guard.
     pub async fn close(&self) {
-        self.0.closing.cancel();
-        if timeout(CLOSE_TIMEOUT, self.0.tasks.ended()).await.is_err() {
-            tracing::warn!(
-                held = self.0.tasks.len(),
-                "closing the zookeeper session under its holders"
-            );
-        }
+        self.0.tasks.close(SERVER).await;
         self.0.end.cancel();
         self.0.supervisor.ended().await;
     }
@@ -244,7 +244,7 @@ impl ZkClient {
         };
         tokio::select! {
             biased;
-            () = self.0.closing.cancelled() => closed(),
+            () = self.0.tasks.closing() => closed(),
             error = cut => error,
         }
     }
@@ -259,6 +259,10 @@ impl ZkClient {
         self.0.end.cancelled().await;
     }
 
+    pub(super) fn observer(&self) -> &Observer {
+        &self.0.observer
+    }
+
     /// Its tasks, which [`close`](Self::close) waits for.
     pub(super) fn tasks(&self) -> &Tasks {
         &self.0.tasks
@@ -266,7 +270,7 @@ impl ZkClient {
 }
 
 fn closed() -> LockError {
-    unavailable("the client was closed")
+    tasks::closed(SERVER)
 }
 
 impl fmt::Debug for ZkClient {

@@ -134,7 +134,7 @@ impl ZkDoubleBarrier {
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] if not enough came: nobody was let in on its account. [`LockError::Unavailable`] if there
+    /// [`LockError::Timeout`] if not enough came: nobody was let in on its account. [`LockError::Unavailable`] if there
     /// was no connection for as long as the session was sure, or no answer: it may have been counted. The member is
     /// then removed in the background. [`LockError::Invalid`] if the paths of so many members have more than 512 KiB.
     ///
@@ -161,7 +161,7 @@ impl ZkDoubleBarrier {
                 .await?
             {
                 Ok(true) => return Ok(member.leave()),
-                Ok(false) => return Err(wait.taken(&self.path)),
+                Ok(false) => return Err(wait.timed_out(&self.path)),
                 Err(error) if over(&error) => {
                     tracing::debug!(%error, path = self.path, "entering again")
                 }
@@ -186,7 +186,7 @@ impl ZkDoubleBarrier {
     /// # Errors
     ///
     /// [`LockError::Lost`] if the member is not in any more: it has left, or its session has ended;
-    /// [`LockError::Taken`] if not all left, [`LockError::Unavailable`] if there was no connection for as long as the
+    /// [`LockError::Timeout`] if not all left, [`LockError::Unavailable`] if there was no connection for as long as the
     /// session was sure. Unless there was no connection to begin with, the member has left all the same, or leaves in
     /// the background while this client's session lasts.
     ///
@@ -248,7 +248,7 @@ impl ZkDoubleBarrier {
                     .answered(wait, own.delete(None))
                     .await?
                     .map_err(failed)?;
-                return Err(wait.taken(&self.path));
+                return Err(wait.timed_out(&self.path));
             }
         }
     }

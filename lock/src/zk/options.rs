@@ -3,8 +3,9 @@
 //! Next to read: `read_write.rs`.
 
 use super::engine::{MAX_PATH_LENGTH, valid};
-use crate::LockError;
+use crate::{LockError, LockObserver, events::Observer};
 use std::{fmt, num::NonZeroU16, time::Duration};
+use tokio::runtime::Handle;
 use zookeeper_client::{Acls, Client, Connector};
 
 /// The upper end of what an option may ask: more is a mistake in its unit.
@@ -41,6 +42,8 @@ pub struct ZkOptions {
     auth: Option<Auth>,
     only_for_ourselves: bool,
     pub(super) data: String,
+    pub(super) observer: Observer,
+    pub(super) runtime: Option<Handle>,
 }
 
 #[derive(Clone)]
@@ -72,7 +75,24 @@ impl ZkOptions {
             auth: None,
             only_for_ourselves: false,
             data,
+            observer: Observer::default(),
+            runtime: None,
         }
+    }
+
+    /// Sets who is told what becomes of the locks: for metrics and logs.
+    #[must_use]
+    pub fn observer(self, observer: impl LockObserver) -> Self {
+        let observer = Observer::new(observer);
+        Self { observer, ..self }
+    }
+
+    /// Sets the tokio runtime of the client's session and tasks, instead of the one in which the client is made. Its I/O and
+    /// time drivers must be enabled.
+    #[must_use]
+    pub fn runtime(self, runtime: Handle) -> Self {
+        let runtime = Some(runtime);
+        Self { runtime, ..self }
     }
 
     /// Sets the prefix of every path, as `/oversell`; empty for none. It is created if it is missing.

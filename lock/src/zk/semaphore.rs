@@ -171,6 +171,11 @@ impl ZkSemaphore {
             return Err(LockError::invalid(&self.path, LEASE_COUNT_RULE));
         }
         valid(&self.path)?;
+        let take = self.take(leases, wait);
+        self.client.observer().acquire(&self.path, take).await
+    }
+
+    async fn take(&self, leases: u32, wait: Duration) -> Result<Vec<Guard>, LockError> {
         let wait = Wait::new(wait);
         loop {
             let mut turn = match queue::turn(&self.client, &MUTEX, &self.locks, wait).await {

@@ -4,11 +4,11 @@
 use super::{
     redis::patient,
     redis::read_write::{reading, writing},
-    redis::redlock::LONG_LEASE,
+    redis::redlock::{LONG_LEASE, redlock},
     support::*,
 };
 use futures::StreamExt;
-use oversell_lock::redis::{RECHECK_INTERVAL, RedisClient, Redlock};
+use oversell_lock::redis::{RECHECK_INTERVAL, RedisClient};
 
 const CROWD: usize = 300;
 
@@ -86,7 +86,7 @@ const TRIES: (usize, Duration) = (80, Duration::from_millis(300));
 #[apply(test!)]
 async fn a_crowd_of_one_process_is_one_contender_for_a_redlock(five: &Five) -> Result {
     let (name, clients) = (name(), five.clients(2).await);
-    let lock = |of: usize| Redlock::new(&clients[of], &name).lease(LONG_LEASE).boxed();
+    let lock = |of: usize| redlock(&clients[of], &name).lease(LONG_LEASE).boxed();
     is_one_contender(&five.0[4], &name, None, TRIES, lock).await
 }
 
@@ -96,7 +96,7 @@ async fn a_crowd_without_a_line_is_caught(five: &Five) -> Result {
     let storm = async || {
         let (name, clients) = (name(), five.clients(2).await);
         let lock = |of: usize| {
-            let lock = Redlock::new(&clients[of], &name).lease(LONG_LEASE);
+            let lock = redlock(&clients[of], &name).lease(LONG_LEASE);
             made(&name, lock, |lock, _, _| async move {
                 loop {
                     match lock.try_acquire().await {

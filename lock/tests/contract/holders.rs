@@ -2,7 +2,7 @@
 
 use super::{
     family::{Capability::Leased, Operator},
-    redis::redlock::until_on,
+    redis::redlock::{redlock, until_on},
     register::shown,
     support::*,
     zookeeper::*,
@@ -10,7 +10,6 @@ use super::{
 use oversell_lock::{
     Holder,
     mysql::{MySqlOptions, MySqlPool},
-    redis::Redlock,
     zk::ZkOptions,
 };
 
@@ -162,7 +161,7 @@ async fn what_is_no_lock_has_no_holder_and_says_so(redis: &Redis) -> Result {
 #[apply(test!)]
 async fn a_redlock_is_held_by_the_one_that_most_nodes_show(five: &Five) -> Result {
     let (name, clients) = (name(), five.client().await);
-    let lock = Redlock::new(&clients, &name).lease(LEASE);
+    let lock = redlock(&clients, &name).lease(LEASE);
     let guard = take(&lock).await?;
     // The acquire on the fifth node may still be running.
     until_on(five, &name, 5).await?;

@@ -13,7 +13,9 @@ mod changes;
 #[path = "../history/checker.rs"]
 mod checker;
 mod clauses;
+mod closing;
 mod crowd;
+mod events;
 mod examples;
 mod family;
 mod gates;

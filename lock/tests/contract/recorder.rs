@@ -20,7 +20,8 @@ impl Grant {
     fn is_lost(&self) -> bool {
         match self {
             Self::Guard(guard) => guard.is_lost(),
-            Self::Permit(_) | Self::Local(_) => false,
+            Self::Permit(permit) => permit.is_lost(),
+            Self::Local(_) => false,
         }
     }
 
@@ -82,7 +83,7 @@ impl State {
 /// The result of a call.
 pub(crate) fn answer(error: &LockError) -> Answer {
     match error {
-        LockError::Taken { .. } => Answer::No,
+        LockError::Taken { .. } | LockError::Timeout { .. } => Answer::No,
         LockError::Lost { .. } => Answer::Lost,
         LockError::Unavailable { .. } => Answer::Unavailable,
         LockError::Refused { .. } => Answer::Refused,

@@ -24,7 +24,7 @@ macro_rules! lock {
 #[expect(dead_code, reason = "it is compiled, and never run")]
 fn guards(
     guards: [Guard; 5],
-    permit: Permit,
+    permits: [Permit; 4],
     layered: MultiLock<Box<dyn DynLock>>,
     any: std::sync::Arc<dyn DynLock>,
 ) {
@@ -33,7 +33,11 @@ fn guards(
     spawned(async move { run.run(async { 1 }).await });
     spawned(async move { extend.extend(WAIT).await });
     spawned(async move { release.release().await });
-    spawned(async move { permit.release().await });
+    let [lost, run, extend, release] = permits;
+    spawned(async move { lost.lost().await });
+    spawned(async move { run.run(async { 1 }).await });
+    spawned(async move { extend.extend(WAIT).await });
+    spawned(async move { release.release().await });
     lock!(layered);
     lock!(any);
     drop(kept);
@@ -54,12 +58,10 @@ fn redis(client: RedisClient) {
     lock!(client.fair_lock("a"), holder, force_unlock);
     lock!(client.rw_lock("a").read(), holders, force_unlock);
     lock!(client.rw_lock("a").write(), holder, force_unlock);
-    lock!(
-        Redlock::new(std::slice::from_ref(&client), "a"),
-        holder,
-        force_unlock
-    );
-    let semaphore = client.semaphore("a");
+    let redlock = RedlockClient::new(std::slice::from_ref(&client)).expect("a node");
+    lock!(redlock.lock("a"), holder, force_unlock);
+    spawned(async move { redlock.close().await });
+    let semaphore = client.semaphore("a").lease(Lease::Fixed(WAIT));
     spawned(async move {
         drop(semaphore.try_set_permits(1).await);
         drop(semaphore.available_permits().await);

@@ -239,6 +239,46 @@ pub(crate) fn semaphore() -> Subject<Redis> {
     }
 }
 
+/// The same with a lease for each permit.
+fn leased_semaphore() -> Subject<Redis> {
+    Subject {
+        permits: 3,
+        reentrant: false,
+        take: Box::new(|client: &RedisClient, name, ask, wait, half| {
+            let permits = u32::from(half % 3) + 1;
+            let lease = ask.lease.unwrap_or(Lease::Watchdog(SOON));
+            let semaphore = client.semaphore(name).initially(3).lease(lease);
+            let taken =
+                async move { Ok(vec![Grant::Permit(semaphore.acquire(permits, wait).await?)]) };
+            Acquisition {
+                share: Share::Permits(permits),
+                taken: taken.boxed(),
+            }
+        }),
+        left: Box::new(|redis, name| {
+            let left = async move {
+                let keys = redis.keys(name).await;
+                let timeouts = format!("{{{name}}}:timeout");
+                let held: i64 = redis.ask(&["ZCARD", &timeouts]).await.unwrap_or(-1);
+                let free: Option<i64> = redis.ask(&["GET", name]).await.ok().flatten();
+                let all = free.is_none_or(|free| free + held == 3);
+                let other = keys.iter().filter(|key| *key != name && **key != timeouts);
+                let mut left: Vec<_> = other.cloned().collect();
+                left.extend((!all).then(|| format!("{free:?} permits free, {held} held of 3")));
+                left.extend((held != 0).then(|| format!("{held} permits are held")));
+                left
+            };
+            left.boxed()
+        }),
+        wanted: wanted(&["taken again"]),
+    }
+}
+
+#[apply(test!)]
+async fn random_programs_with_leased_permits_keep_the_rules(redis: &'static Redis) -> Result {
+    keep_the_rules("PERMITS", redis, &leased_semaphore(), ready(Ok(()))).await
+}
+
 #[apply(test!)]
 async fn random_programs_with_a_semaphore_keep_the_rules(redis: &'static Redis) -> Result {
     keep_the_rules("SEMAPHORE", redis, &semaphore(), ready(Ok(()))).await

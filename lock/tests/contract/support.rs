@@ -170,6 +170,8 @@ macro_rules! comes_to {
 comes_to! {
     /// [`LockError::Taken`].
     taken: Taken,
+    /// [`LockError::Timeout`].
+    timed_out: Timeout,
     /// [`LockError::Lost`].
     lost: Lost,
     /// [`LockError::Unavailable`].

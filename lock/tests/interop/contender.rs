@@ -322,7 +322,9 @@ impl PendingCall<'_> {
                 match result {
                     Ok(Some(Grant::Done)) => {}
                     Ok(Some(got)) => self.contender.held.push(got),
-                    Ok(None) | Err(LockError::Taken { .. }) => return Ok(None),
+                    Ok(None) | Err(LockError::Taken { .. } | LockError::Timeout { .. }) => {
+                        return Ok(None);
+                    }
                     Err(error) => return Err(error.into()),
                 }
                 Ok(Some(at))

@@ -9,7 +9,7 @@
 use crate::classroom::prelude::*;
 use crate::{classroom::window::StepKind, stock::PARTS};
 use futures::future::join_all;
-use oversell_lock::{MultiLock, redis::Redlock};
+use oversell_lock::{MultiLock, redis::RedlockClient};
 use redis::AsyncCommands;
 
 const RED: &str = "redLock";
@@ -68,7 +68,8 @@ async fn all(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 /// from 1 as the configuration has them, that say that this process has it.
 async fn most(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let (mut visit, name) = (Visit::with_new_owner(ctx), job.redis_name(RED));
-    let lock = Redlock::new(&ctx.nodes, &name)
+    let lock = RedlockClient::new(&ctx.nodes)?
+        .lock(&name)
         .owner(visit.holder)
         .lease(job.watchdog(ctx));
     let guard = lock.acquire(job.wait_left()).await?;

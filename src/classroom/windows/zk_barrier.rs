@@ -89,7 +89,7 @@ async fn wait(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 pub async fn is_closed(ctx: &Ctx) -> Result<bool, Error> {
     match ctx.zk.barrier(BARRIER).wait(Duration::ZERO).await {
         Ok(()) => Ok(false),
-        Err(LockError::Taken { .. }) => Ok(true),
+        Err(LockError::Timeout { .. }) => Ok(true),
         Err(error) => Err(error.into()),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::none;
 use crate::stock::prelude::*;
-use oversell_lock::redis::Redlock;
+use oversell_lock::redis::RedlockClient;
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "2.9, 2.10.4",
@@ -16,7 +16,8 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let lock = Redlock::new(&ctx.nodes, &job.redis_name("redLock")).lease(job.watchdog(ctx));
+    let lock = RedlockClient::new(&ctx.nodes)?.lock(&job.redis_name("redLock"));
+    let lock = lock.lease(job.watchdog(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     under(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

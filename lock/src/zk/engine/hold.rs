@@ -11,6 +11,7 @@
 
 use super::queue::{self, FencedNode, Recipe};
 use super::{Wait, failed, insist, node::Node, over, unavailable};
+use crate::events::Observer;
 use crate::keeper::{Share, keep};
 use crate::reentry::{OwnerSlot, Reentry, slot_of};
 use crate::{Fence, Guard, Holder, LockError, Owner, sure_until::SureUntil, zk::ZkClient};
@@ -48,7 +49,8 @@ impl Handle {
     }
 
     pub(in crate::zk) async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        Ok(self.take(wait).await?.guard(&self.client, &self.path))
+        let take = self.client.observer().acquire(&self.path, self.take(wait));
+        Ok(take.await?.guard(&self.client, &self.path))
     }
 
     /// A new hold, or the owner's present one.
@@ -233,13 +235,15 @@ impl NodeHold {
             SessionShare {
                 hold: self,
                 name: name.to_owned(),
+                client: zk.clone(),
             },
             sure_until,
             keeper,
         );
-        // The task ends with the client.
+        // The task ends with the client, after it has told the holder.
         zk.tasks().spawn(async move {
             tokio::select! {
+                biased;
                 () = kept => {}
                 () = client.ended() => {}
             }
@@ -272,6 +276,7 @@ fn ended(error: Error, name: &str) -> LockError {
 struct SessionShare {
     hold: Arc<NodeHold>,
     name: String,
+    client: ZkClient,
 }
 
 impl Share for SessionShare {
@@ -279,9 +284,13 @@ impl Share for SessionShare {
         &self.name
     }
 
+    fn observer(&self) -> &Observer {
+        self.client.observer()
+    }
+
     /// The session's heartbeat keeps the hold, and reports its loss.
     async fn renew_until_lost(&self, _: &SureUntil) {
-        std::future::pending().await
+        self.client.ended().await;
     }
 
     async fn finish(self, lost: bool) -> Result<(), LockError> {

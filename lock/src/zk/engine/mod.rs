@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use zookeeper_client::Error;
 
-const SERVER: &str = "zookeeper";
+pub(super) const SERVER: &str = "zookeeper";
 
 /// The server closes the connection over a request of more than a MiB (`jute.maxbuffer`), and a request may name several
 /// nodes.
@@ -131,6 +131,10 @@ impl Wait {
 
     pub(super) fn taken(self, name: &str) -> LockError {
         LockError::taken(name, self.asked)
+    }
+
+    pub(super) fn timed_out(self, name: &str) -> LockError {
+        LockError::timeout(name, self.asked)
     }
 }
 

@@ -247,7 +247,7 @@ async fn no_waiter_for_a_latch_misses_its_opening(redis: &Redis) -> Result {
     let (open, mut in_time) = (Instant::now(), 0);
     for waiter in waiters {
         let (end, waited) = waiter.await?;
-        if end <= open && matches!(waited, Err(LockError::Taken { .. })) {
+        if end <= open && matches!(waited, Err(LockError::Timeout { .. })) {
             continue;
         }
         waited.context("open before the end of the limit")?;

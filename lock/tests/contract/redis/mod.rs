@@ -10,6 +10,8 @@ pub(crate) mod given;
 pub(crate) mod holds;
 pub(crate) mod java_watchdog;
 pub(crate) mod latch;
+pub(crate) mod leased_permits;
+pub(crate) mod outages;
 pub(crate) mod own;
 pub(crate) mod own_cluster;
 pub(crate) mod permits;
@@ -124,7 +126,7 @@ pub(crate) fn write(client: &RedisClient, name: &str, ask: Ask) -> AnyLock {
 }
 
 /// A busy machine still renews it in time, and a test can wait for its end.
-const LEASE: Duration = Duration::from_secs(9);
+pub(crate) const LEASE: Duration = Duration::from_secs(9);
 
 /// The time limit of a command on a connection that a test may mute.
 pub(crate) const LIMIT: Duration = Duration::from_secs(3);

@@ -6,7 +6,7 @@ use crate::{
     support::*,
 };
 use ::redis::AsyncTypedCommands;
-use oversell_lock::redis::{RedisClient, Redlock};
+use oversell_lock::redis::{RedisClient, Redlock, RedlockClient};
 
 /// A node may take a tenth of it to answer, which a busy machine can usually keep.
 const LEASE: Duration = Duration::from_secs(15);
@@ -17,9 +17,16 @@ pub(crate) const LONG_LEASE: Lease = Lease::Fixed(Duration::from_secs(600));
 static KINDS: &[Kind<Five>] = &[Kind::new(
     "redlock",
     &[Contract, Losable, Leased, Reentrant, Shown],
-    |clients: &Vec<RedisClient>, name, ask| asked!(Redlock::new(clients, name), ask).boxed(),
+    |clients: &Vec<RedisClient>, name, ask| asked!(redlock(clients, name), ask).boxed(),
 )
-.shows(|clients: &Vec<RedisClient>, name| operator!(Redlock::new(clients, name)))];
+.shows(|clients: &Vec<RedisClient>, name| operator!(redlock(clients, name)))];
+
+/// A handle on the lock of these nodes.
+pub(crate) fn redlock(nodes: &[RedisClient], name: &str) -> Redlock {
+    RedlockClient::new(nodes)
+        .expect("there are nodes")
+        .lock(name)
+}
 
 /// Five independent nodes.
 pub(crate) struct Five(pub(crate) Vec<Redis>);
@@ -107,6 +114,5 @@ pub(crate) async fn until_on(five: &Five, name: &str, nodes: usize) -> Result {
 
 #[apply(test!)]
 async fn no_nodes_are_refused(_: &Five) -> Result {
-    let refused = Redlock::new(&[], "lock").try_acquire().await;
-    invalid("without nodes", refused)
+    invalid("without nodes", RedlockClient::new(&[]))
 }

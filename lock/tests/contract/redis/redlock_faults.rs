@@ -1,7 +1,7 @@
 //! What Redlock survives, and what breaks it: each test has five nodes of its own, because they die here.
 
 use crate::{
-    redis::redlock::{LONG_LEASE, clients, occupy, until_on},
+    redis::redlock::{LONG_LEASE, clients, occupy, redlock, until_on},
     support::*,
 };
 use oversell_lock::redis::Redlock;
@@ -52,19 +52,19 @@ async fn two_nodes_may_die_and_a_third_is_told(_: &Five) -> Result {
         let (name, process, other) = (name(), nodes.client().await, nodes.client().await);
         // It is renewed several times before the other gives up.
         let lease = Lease::Watchdog(SOON);
-        let held = take(&Redlock::new(&process, &name).lease(lease)).await?;
+        let held = take(&redlock(&process, &name).lease(lease)).await?;
         // Three nodes are enough to take it, so with two of these dead it would be on one.
         until_on(nodes, &name, 5).await?;
         kill(lab, &NAMES[..2]).await?;
-        let lock = Redlock::new(&other, &name).lease(LONG_LEASE);
+        let lock = redlock(&other, &name).lease(LONG_LEASE);
         let tried = asked_for(lease.duration() * 5 / 4, lock.clone()).await;
         kept("what three nodes renew", &held)?;
         taken("while it is held", tried)?;
         held.release().await?;
         asked_for(SOON, lock).await?.release().await?;
-        let held = asked_for(SOON, Redlock::new(&process, &name)).await?;
+        let held = asked_for(SOON, redlock(&process, &name)).await?;
         kill(lab, &NAMES[2..3]).await?;
-        let lock = Redlock::new(&other, "another").lease(LONG_LEASE);
+        let lock = redlock(&other, "another").lease(LONG_LEASE);
         match lock.acquire(SOON).await {
             Err(LockError::Unavailable { server, reason }) => {
                 let reason = (server, reason.to_string());
@@ -88,7 +88,7 @@ async fn two_nodes_may_die_and_a_third_is_told(_: &Five) -> Result {
 async fn a_hanging_node_delays_nobody_and_its_answer_is_undone(_: &Five) -> Result {
     on_five(async |lab, nodes| {
         let (name, process) = (name(), nodes.client().await);
-        let lock = Redlock::new(&process, &name);
+        let lock = redlock(&process, &name);
         pass(&lock).await?;
         lab.pause(NAMES[0])?;
         let lock = lock.lease(LONG_LEASE);
@@ -129,7 +129,7 @@ async fn two_owners(lab: &mut Lab, nodes: &Five, event: Event) -> Result<bool> {
         Event::DelayedRestart => Lease::Fixed(BRIEF),
         _ => long,
     };
-    let first = Redlock::new(&clients(&addresses), &name).lease(lease);
+    let first = redlock(&clients(&addresses), &name).lease(lease);
     let first = asked_for(SOON, first).await?;
     match event {
         Event::Nothing => {}
@@ -148,7 +148,7 @@ async fn two_owners(lab: &mut Lab, nodes: &Five, event: Event) -> Result<bool> {
         Event::Nothing => Duration::ZERO,
         _ => SOON,
     };
-    match asked_for(wait, Redlock::new(&other, &name).lease(long)).await {
+    match asked_for(wait, redlock(&other, &name).lease(long)).await {
         Ok(_second) => Ok(!first.is_lost()),
         Err(LockError::Taken { .. }) if event == Event::Nothing => Ok(false),
         Err(error) => bail!("the second: {error}"),

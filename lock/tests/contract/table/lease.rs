@@ -1,7 +1,7 @@
 //! What the lock with a lease in the table promises beyond the contract: its sweep, its hold count, and no connection
 //! while it waits.
 
-use crate::{support::*, table::LEASE};
+use crate::{redis::outages::outlives_silence, support::*, table::LEASE};
 use sqlx::{Connection, MySqlConnection};
 
 /// The row's hold count; `None` without a row.
@@ -119,4 +119,34 @@ async fn a_waiter_holds_no_connection(table: &Table) -> Result {
         waiter.await??;
     }
     Ok(())
+}
+
+/// The caller has the pool's only connection for longer than the lease.
+#[apply(test!)]
+async fn a_renewal_needs_no_connection_of_the_pool(table: &Table) -> Result {
+    let lease = Duration::from_secs(5);
+    let pool = table.pool(&table.address(), 1);
+    let lock = pool.table_lease_lock(&name());
+    let guard = take(&lock.lease(Lease::Watchdog(lease))).await?;
+    let all = pool.conn(SOON).await?;
+    unavailable("another one", pool.conn(Duration::ZERO).await.map(drop))?;
+    let renewed = async || guard.sure_for().unwrap_or_default() > lease.mul_f64(0.8);
+    for _ in 0..4 {
+        let waits = async || !renewed().await || guard.is_lost();
+        until("the next renewal is due", waits).await?;
+        let decided = async || renewed().await || guard.is_lost();
+        until("it is renewed or lost", decided).await?;
+        kept("a lease beside a pool in use", &guard)?;
+    }
+    is("connections in use", pool.counts(), (1, 0))?;
+    all.done();
+    Ok(guard.release().await?)
+}
+
+/// A connection turns silent, and new ones are answered.
+#[apply(test!)]
+async fn a_silent_connection_costs_no_short_lease(table: &'static Table) -> Result {
+    let mute = Mute::to(table.address())?;
+    let family = table.family("table_lease");
+    outlives_silence(family.process_at(&mute.address()).await, &mute).await
 }

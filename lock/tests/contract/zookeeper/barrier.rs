@@ -43,7 +43,7 @@ async fn a_wait_at_a_barrier_ends_and_leaves_nothing(zookeeper: &ZooKeeper) -> R
     barrier.set().await?;
     let before = outsider.check_stat(&name).await?;
     for wait in [Duration::ZERO, SHORT] {
-        taken(&format!("after {wait:?}"), barrier.wait(wait).await)?;
+        timed_out(&format!("after {wait:?}"), barrier.wait(wait).await)?;
     }
     asked(&process, &name, &mut pin!(barrier.wait(SOON))).await?;
     is("the node", outsider.check_stat(&name).await?, before)

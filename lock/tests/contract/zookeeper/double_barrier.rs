@@ -93,7 +93,7 @@ async fn a_dropped_leave_leaves(zookeeper: &ZooKeeper) -> Result {
     // The first member by name waits with its node in place.
     inside.sort();
     let [first, last] = inside;
-    taken("with the other inside", barrier.leave(&first, SHORT).await)?;
+    timed_out("with the other inside", barrier.leave(&first, SHORT).await)?;
     lost("a second time", barrier.leave(&first, SHORT).await)?;
     drop_after(0, barrier.leave(&last, SOON)).await;
     // The dropped future itself removes the node.
@@ -171,7 +171,7 @@ async fn both_or_none(zookeeper: &ZooKeeper, enter: Enter) -> Result {
             (Ok(one), Ok(two)) if gives_up != GivesUp::BeforeTheOtherOpens => {
                 leave_together(&barrier, [one, two]).await?;
             }
-            (Err(LockError::Taken { .. }), Err(LockError::Taken { .. }))
+            (Err(LockError::Timeout { .. }), Err(LockError::Timeout { .. }))
                 if gives_up == GivesUp::BeforeTheOtherOpens => {}
             other => bail!("not the same for both, {gives_up:?}: {other:?}"),
         }

@@ -1,0 +1,174 @@
+//! What becomes of locks, told to the program that counts or logs it.
+//!
+//! A client without an observer does nothing for it: no clock is read, nothing is allocated.
+
+use crate::LockError;
+use std::{
+    fmt,
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// Something that happened to a lock, or to permits of a semaphore.
+///
+/// Each guard is released and lost by itself: also one of an owner that re-enters, and each of several leases of a semaphore in
+/// ZooKeeper that were acquired together. Of a [`MultiLock`](crate::MultiLock) each part has its events.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum LockEvent<'a> {
+    /// It was acquired.
+    Acquired {
+        /// The lock's name.
+        name: &'a str,
+        /// How long that took.
+        waited: Duration,
+    },
+    /// It was not acquired.
+    NotAcquired {
+        /// The lock's name.
+        name: &'a str,
+        /// How long its caller waited.
+        waited: Duration,
+        /// What its caller is told.
+        error: &'a LockError,
+    },
+    /// A renewal was answered when less than half of the lease was left: the server is slow, or this process is.
+    RenewedLate {
+        /// The lock's name.
+        name: &'a str,
+        /// How long it was still surely held.
+        left: Duration,
+    },
+    /// It was lost while it was held.
+    Lost {
+        /// The lock's name.
+        name: &'a str,
+        /// How long it was held.
+        held: Duration,
+    },
+    /// It was released.
+    Released {
+        /// The lock's name.
+        name: &'a str,
+        /// How long it was held.
+        held: Duration,
+    },
+    /// Its release failed: it may be held until its lease or session ends. The release of a dropped guard tells nobody
+    /// else.
+    NotReleased {
+        /// The lock's name.
+        name: &'a str,
+        /// What its caller is told.
+        error: &'a LockError,
+    },
+}
+
+/// Is told what becomes of a client's locks: for metrics, logs, alarms. A closure `Fn(LockEvent<'_>)` is one.
+///
+/// It is called by the task that acquires or keeps a lock, so it must be quick and never block. If it panics, that is
+/// logged, and the lock is kept.
+///
+/// ```
+/// use oversell_lock::{LockEvent, LockObserver};
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// #[derive(Default)]
+/// struct Losses(AtomicU64);
+///
+/// impl LockObserver for Losses {
+///     fn observe(&self, event: LockEvent<'_>) {
+///         if let LockEvent::Lost { name, held } = event {
+///             self.0.fetch_add(1, Ordering::Relaxed);
+///             println!("{name} was lost after {held:?}");
+///         }
+///     }
+/// }
+///
+/// # #[cfg(feature = "redis")]
+/// let options = oversell_lock::redis::RedisOptions::new("redis://127.0.0.1:6379").observer(Losses::default());
+/// ```
+pub trait LockObserver: Send + Sync + 'static {
+    /// Takes note of an event.
+    fn observe(&self, event: LockEvent<'_>);
+}
+
+impl<F: Fn(LockEvent<'_>) + Send + Sync + 'static> LockObserver for F {
+    fn observe(&self, event: LockEvent<'_>) {
+        self(event);
+    }
+}
+
+impl LockEvent<'_> {
+    /// Returns the lock's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Acquired { name, .. }
+            | Self::NotAcquired { name, .. }
+            | Self::RenewedLate { name, .. }
+            | Self::Lost { name, .. }
+            | Self::Released { name, .. }
+            | Self::NotReleased { name, .. } => name,
+        }
+    }
+}
+
+/// A client's observer, if it has one.
+#[derive(Clone, Default)]
+pub(crate) struct Observer(Option<Arc<dyn LockObserver>>);
+
+impl Observer {
+    pub(crate) const NONE: &'static Self = &Self(None);
+
+    pub(crate) fn new(observer: impl LockObserver) -> Self {
+        Self(Some(Arc::new(observer)))
+    }
+
+    pub(crate) fn observe(&self, event: LockEvent<'_>) {
+        if let Some(observer) = &self.0
+            && catch_unwind(AssertUnwindSafe(|| observer.observe(event))).is_err()
+        {
+            tracing::error!(?event, "the observer of locks panicked");
+        }
+    }
+
+    /// The beginning of a hold, if anybody wants to know how long it lasts.
+    pub(crate) fn now(&self) -> Option<Instant> {
+        self.0.as_ref().map(|_| Instant::now())
+    }
+
+    /// Acquires, and tells how that ended. A caller that is dropped meanwhile tells nothing.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of `acquire`.
+    pub(crate) async fn acquire<T>(
+        &self,
+        name: &str,
+        acquire: impl Future<Output = Result<T, LockError>>,
+    ) -> Result<T, LockError> {
+        let began = self.now();
+        let acquired = acquire.await;
+        if let Some(began) = began {
+            let waited = began.elapsed();
+            self.observe(match &acquired {
+                Ok(_) => LockEvent::Acquired { name, waited },
+                Err(error) => LockEvent::NotAcquired {
+                    name,
+                    waited,
+                    error,
+                },
+            });
+        }
+        acquired
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "set" } else { "none" })
+    }
+}

@@ -1,0 +1,137 @@
+//! What a client's observer is told, and that it cannot hurt a lock.
+
+use super::{
+    redis::{LEASE, LIMIT},
+    support::*,
+    zookeeper::{CHROOT, client_of},
+};
+use oversell_lock::{
+    LockEvent, LockObserver,
+    mysql::{MySqlOptions, MySqlPool},
+    redis::{RedisClient, RedisOptions},
+    zk::ZkOptions,
+};
+use parking_lot::Mutex;
+
+/// Writes down what it is told, and panics if asked to.
+#[derive(Clone, Default)]
+struct Log {
+    events: Arc<Mutex<Vec<(&'static str, String)>>>,
+    panics: bool,
+}
+
+impl LockObserver for Log {
+    fn observe(&self, event: LockEvent<'_>) {
+        let what = match event {
+            LockEvent::Acquired { .. } => "acquired",
+            LockEvent::NotAcquired { .. } => "not acquired",
+            LockEvent::RenewedLate { .. } => "renewed late",
+            LockEvent::Lost { .. } => "lost",
+            LockEvent::Released { .. } => "released",
+            LockEvent::NotReleased { .. } => "not released",
+            _ => "something new",
+        };
+        self.events.lock().push((what, event.name().to_owned()));
+        assert!(!self.panics, "an observer that panics");
+    }
+}
+
+impl Log {
+    /// What this lock's events were.
+    fn of(&self, name: &str) -> Vec<&'static str> {
+        let events = self.events.lock();
+        let of_it = events.iter().filter(|(_, of)| of == name);
+        of_it.map(|(what, _)| *what).collect()
+    }
+
+    /// Waits until the events are these.
+    async fn is(&self, name: &str, wanted: &[&str]) -> Result {
+        let came = until(&format!("{wanted:?}"), async || self.of(name) == wanted).await;
+        came.with_context(|| format!("{name}: {:?}", self.of(name)))
+    }
+}
+
+/// The events of a lock that is held, missed and released, and of a guard that is dropped.
+async fn are_told(log: &Log, lock: AnyLock) -> Result {
+    let name = lock.name().to_owned();
+    let guard = take(&lock).await?;
+    taken("beside it", lock.try_acquire().await)?;
+    guard.release().await?;
+    log.is(&name, &["acquired", "not acquired", "released"])
+        .await?;
+    drop(take(&lock).await?);
+    let dropped = [
+        "acquired",
+        "not acquired",
+        "released",
+        "acquired",
+        "released",
+    ];
+    log.is(&name, &dropped).await
+}
+
+#[apply(test!)]
+async fn the_events_of_every_lock_are_told(all: &'static super::register::Engines) -> Result {
+    let log = Log::default();
+    let url = format!("redis://{}", all.redis.host());
+    let redis = RedisClient::new(RedisOptions::new(url).observer(log.clone()))?;
+    are_told(&log, redis.lock(&name()).boxed()).await?;
+    are_told(&log, redis.fair_lock(&name()).boxed()).await?;
+    are_told(&log, redis.rw_lock(&name()).write().boxed()).await?;
+    let address = all.table.url.as_str();
+    let mysql = MySqlPool::new(MySqlOptions::new(address).observer(log.clone()))?;
+    are_told(&log, mysql.table_lock(&name()).boxed()).await?;
+    are_told(&log, mysql.table_lease_lock(&name()).boxed()).await?;
+    let options = ZkOptions::new(all.zookeeper.address()).chroot(CHROOT);
+    let zk = client_of(options.observer(log.clone())).await?;
+    are_told(&log, zk.lock(&name()).boxed()).await?;
+    are_told(&log, zk.semaphore_mutex(&name()).boxed()).await?;
+    let name = name();
+    let permit = redis.semaphore(&name).initially(1).acquire(1, SOON).await?;
+    permit.release().await?;
+    log.is(&name, &["acquired", "released"]).await
+}
+
+/// A lost lock, a release that found it lost, and a renewal that came late.
+#[apply(test!)]
+async fn losses_and_late_renewals_are_told(redis: &Redis) -> Result {
+    let (log, mute) = (Log::default(), Mute::to(redis.host())?);
+    let options = RedisOptions::new(format!("redis://{}", mute.address()));
+    let options = options.lease(LEASE).timeout(LIMIT).observer(log.clone());
+    let process = RedisClient::new(options)?;
+    let (gone, late, freed) = (name(), name(), name());
+    let lease = Duration::from_secs(5);
+    let held = take(&process.lock(&gone).lease(Lease::Watchdog(lease))).await?;
+    redis.delete(&gone).await;
+    told(&held).await?;
+    log.is(&gone, &["acquired", "lost"]).await?;
+    lost("a lost lock", held.release().await)?;
+    log.is(&gone, &["acquired", "lost"]).await?;
+    let held = take(&process.lock(&freed).lease(Lease::Fixed(LEASE))).await?;
+    redis.delete(&freed).await;
+    lost("freed before", held.release().await)?;
+    log.is(&freed, &["acquired", "not released"]).await?;
+    let held = take(&process.lock(&late).lease(Lease::Watchdog(lease))).await?;
+    mute.mute();
+    mute.answer_new_connections();
+    log.is(&late, &["acquired", "renewed late"]).await?;
+    held.release().await?;
+    log.is(&late, &["acquired", "renewed late", "released"])
+        .await
+}
+
+#[apply(test!)]
+async fn an_observer_that_panics_costs_no_lock(redis: &Redis) -> Result {
+    let log = Log {
+        panics: true,
+        ..Log::default()
+    };
+    let options = RedisOptions::new(format!("redis://{}", redis.host()));
+    let process = RedisClient::new(options.observer(log.clone()))?;
+    let name = name();
+    let held = take(&process.lock(&name)).await?;
+    kept("under an observer that panics", &held)?;
+    held.release().await?;
+    log.is(&name, &["acquired", "released"]).await?;
+    redis.no_key_left(&name).await
+}

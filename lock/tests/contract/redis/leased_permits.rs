@@ -1,0 +1,148 @@
+//! What permits with a lease promise beyond the random programs.
+
+use crate::{
+    redis::{LEASE, patient},
+    support::*,
+};
+use oversell_lock::redis::{Permit, RedisClient, RedisSemaphore};
+
+const PERMITS: u32 = 3;
+/// It ends within a test.
+const BRIEF: Lease = Lease::Fixed(Duration::from_millis(500));
+
+fn room(process: &RedisClient, name: &str, lease: Lease) -> RedisSemaphore {
+    process.semaphore(name).initially(PERMITS).lease(lease)
+}
+
+async fn all_are_back(redis: &Redis, semaphore: &RedisSemaphore) -> Result {
+    let back = async || matches!(semaphore.available_permits().await, Ok(3));
+    until("all permits are back", back).await?;
+    is(
+        "keys",
+        redis.keys(semaphore.name()).await,
+        [semaphore.name()],
+    )
+}
+
+async fn until_told(permit: &Permit) -> Result {
+    let told = timeout(SOON, permit.lost()).await;
+    told.context("the holder was never told of its loss")
+}
+
+/// A holder that dies: nothing renews its permits, and nothing releases them.
+async fn die_with(permits: u32, semaphore: RedisSemaphore) -> Result {
+    let dies = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build()?;
+        let permit = runtime.block_on(semaphore.acquire(permits, SOON))?;
+        std::mem::forget(permit);
+        anyhow::Ok(())
+    };
+    tokio::task::spawn_blocking(dies).await?
+}
+
+/// The twin has no lease: what its dead holder had never comes back.
+#[apply(test!)]
+async fn the_permits_of_a_dead_holder_come_back(redis: &Redis) -> Result {
+    let (name, twin) = (name(), name());
+    let (dying, living) = (patient(&redis.host()), redis.client().await);
+    die_with(PERMITS, room(&dying, &name, BRIEF)).await?;
+    let forever = dying.semaphore(&twin).initially(PERMITS);
+    die_with(PERMITS, forever.clone()).await?;
+    let here = room(&living, &name, Lease::Watchdog(LEASE));
+    let permit = here
+        .acquire(PERMITS, SOON)
+        .await
+        .context("they come back")?;
+    is("free", here.available_permits().await?, 0)?;
+    permit.release().await?;
+    all_are_back(redis, &here).await?;
+    let never = living.semaphore(&twin).acquire(1, SHORT).await;
+    taken("without a lease", never)
+}
+
+/// Others have the permits of a holder whose lease has ended; its late release frees none of theirs.
+#[apply(test!)]
+async fn a_late_release_frees_no_permit_of_another(redis: &Redis) -> Result {
+    let (name, one, other) = (name(), redis.client().await, redis.client().await);
+    let late = room(&one, &name, BRIEF).acquire(2, SOON).await?;
+    let here = room(&other, &name, Lease::Watchdog(LEASE));
+    taken("beside it", here.try_acquire(2).await)?;
+    until_told(&late).await?;
+    is("sure for", late.sure_for(), Some(Duration::ZERO))?;
+    let all = here.acquire(PERMITS, SOON).await?;
+    lost("the late release", late.release().await)?;
+    is("free", here.available_permits().await?, 0)?;
+    taken("beside all of them", here.try_acquire(1).await)?;
+    ensure!(!all.is_lost(), "the present holder lost its permits");
+    all.release().await?;
+    all_are_back(redis, &here).await
+}
+
+/// A renewed lease outlasts its length, a fixed one is extended, and without a lease there is nothing to extend.
+#[apply(test!)]
+async fn permits_are_renewed_and_extended(redis: &Redis) -> Result {
+    let (name, process) = (name(), redis.client().await);
+    let renewed = room(&process, &name, Lease::Watchdog(Duration::from_secs(3)));
+    let renewed = renewed.acquire(1, SOON).await?;
+    let fixed = room(&process, &name, Lease::Fixed(Duration::from_secs(5)));
+    let fixed = fixed.acquire(1, SOON).await?;
+    fixed.extend(LEASE * 10).await?;
+    ensure!(fixed.sure_for() > Some(LEASE * 5), "{fixed:?}");
+    let entries: i64 = redis
+        .ask(&["ZCARD", &format!("{{{name}}}:timeout")])
+        .await?;
+    is("entries", entries, 2)?;
+    for _ in 0..2 {
+        let left = || renewed.sure_for().unwrap_or_default();
+        until("a renewal is due", async || {
+            left() < Duration::from_millis(2300)
+        })
+        .await?;
+        let decided = async || renewed.is_lost() || left() > Duration::from_millis(2300);
+        until("it is renewed or lost", decided).await?;
+        ensure!(!renewed.is_lost(), "a renewed permit was lost");
+    }
+    is("work", renewed.run(async { 7 }).await?, 7)?;
+    let forever = process.semaphore(&name).acquire(1, SOON).await?;
+    is("sure for", forever.sure_for(), None)?;
+    invalid("without a lease", forever.extend(LEASE).await)?;
+    for permit in [renewed, fixed, forever] {
+        permit.release().await?;
+    }
+    all_are_back(redis, &room(&process, &name, BRIEF)).await
+}
+
+/// A semaphore that is deleted: its holders are told at the next renewal, and what they release is void.
+#[apply(test!)]
+async fn permits_of_a_deleted_semaphore_are_lost(redis: &Redis) -> Result {
+    let (name, process) = (name(), redis.client().await);
+    let renewed = room(&process, &name, Lease::Watchdog(Duration::from_secs(3)));
+    let fixed = room(&process, &name, Lease::Fixed(LEASE));
+    let (told, untold) = (
+        renewed.acquire(1, SOON).await?,
+        fixed.acquire(1, SOON).await?,
+    );
+    let claimed = process.semaphore(&name).acquire(1, SOON).await?;
+    redis.delete(&name).await;
+    redis.delete(&format!("{{{name}}}:timeout")).await;
+    until_told(&told).await?;
+    lost("told", told.release().await)?;
+    // Without a lease, as with one, the next semaphore of this name has all of its permits.
+    ensure!(
+        process.semaphore(&name).try_set_permits(PERMITS).await?,
+        "not set"
+    );
+    lost("not told", untold.release().await)?;
+    lost("without a lease", claimed.release().await)?;
+    all_are_back(redis, &fixed).await
+}
+
+#[apply(test!)]
+async fn too_many_leased_permits_are_refused(redis: &Redis) -> Result {
+    let room = room(&redis.client().await, &name(), Lease::Fixed(LEASE));
+    invalid("1,001", room.try_acquire(1001).await)?;
+    let never = room.clone().lease(Lease::Fixed(Duration::ZERO));
+    invalid("no lease", never.try_acquire(1).await)?;
+    taken("more than there are", room.try_acquire(1000).await)
+}

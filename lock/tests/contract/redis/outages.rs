@@ -1,0 +1,234 @@
+//! Waiters through an outage of Redis, and a lease through a silent connection.
+
+use crate::{
+    redis::{LEASE, LIMIT, client, with_lease},
+    support::*,
+};
+use oversell_lock::redis::{RedisClient, RedisOptions};
+use std::num::NonZeroU32;
+use tokio::time::Instant;
+
+/// A process that waits out an outage, and its twin, which does not.
+fn processes(address: &str, timeout: Duration) -> [RedisClient; 2] {
+    [true, false].map(|waits| {
+        let options = RedisOptions::new(format!("redis://{address}")).lease(LEASE);
+        let options = options.timeout(timeout).wait_while_unavailable(waits);
+        RedisClient::new(options).expect("an address")
+    })
+}
+
+/// The lock of this kind that does not get in beside its holder: beside a reader, a writer.
+fn rival(kind: &Kind<Redis>, process: &RedisClient, name: &str) -> AnyLock {
+    match kind.name {
+        "redis_read" => process.rw_lock(name).write().boxed(),
+        _ => (kind.make)(process, name, Ask::default()),
+    }
+}
+
+/// A waiter for each kind of lock, for a permit and for a latch; each releases what it gets.
+fn waiters(
+    redis: &'static Redis,
+    process: &RedisClient,
+    name: &str,
+) -> Vec<(&'static str, JoinHandle<Answer>)> {
+    let waiter = |Family { kind, .. }: Family<Redis>| {
+        let lock = rival(kind, process, &format!("{name}-{}", kind.name));
+        (kind.name, passing(lock))
+    };
+    let mut waiters: Vec<_> = with_lease(redis).map(waiter).collect();
+    let (semaphore, latch) = (process.semaphore(name), process.latch(&latch(name)));
+    waiters.push((
+        "semaphore",
+        tokio::spawn(async move { semaphore.acquire(1, SOON * 3).await?.release().await }),
+    ));
+    waiters.push((
+        "latch",
+        tokio::spawn(async move { latch.wait(SOON * 3).await }),
+    ));
+    waiters
+}
+
+fn latch(name: &str) -> String {
+    format!("{name}-latch")
+}
+
+/// The twin's waiters all end with the outage.
+#[apply(test!)]
+async fn waiters_outlive_an_outage_if_asked_to(redis: &'static Redis) -> Result {
+    let (name, holder) = (name(), redis.client().await);
+    let proxy = Proxy::to(redis.host())?;
+    let [patient, twin] = processes(&proxy.address(), SOON);
+    let mut held = Vec::new();
+    for Family { kind, .. } in with_lease(redis) {
+        let name = format!("{name}-{}", kind.name);
+        held.push(take(&(kind.make)(&holder, &name, Ask::default())).await?);
+    }
+    let permit = holder
+        .semaphore(&name)
+        .initially(1)
+        .acquire(1, SOON)
+        .await?;
+    let closed = holder.latch(&latch(&name));
+    closed.try_set_count(NonZeroU32::MIN).await?;
+    let (waiting, impatient) = (
+        waiters(redis, &patient, &name),
+        waiters(redis, &twin, &name),
+    );
+    for Family { kind, .. } in with_lease(redis) {
+        let name = format!("{name}-{}", kind.name);
+        until("it is waited for", || redis.is_waited_for(&name)).await?;
+    }
+    proxy.cut();
+    for (what, waiter) in impatient {
+        unavailable(&format!("{what} of the twin"), waiter.await?)?;
+    }
+    for (what, waiter) in &waiting {
+        ensure!(!waiter.is_finished(), "{what} waits no more");
+    }
+    proxy.mend();
+    for guard in held {
+        guard.release().await?;
+    }
+    permit.release().await?;
+    closed.count_down().await?;
+    for (what, waiter) in waiting {
+        waiter.await?.context(what)?;
+    }
+    Ok(())
+}
+
+/// Longer than the pause between two attempts to connect, so that each wait sees one fail.
+const OUTAGE: Duration = Duration::from_millis(1500);
+
+/// At the end of a wait, an outage is told as one: by the waiter that asks Redis, and by those behind it.
+#[apply(test!)]
+async fn a_wait_that_ends_in_an_outage_is_no_taken_lock(redis: &'static Redis) -> Result {
+    let (name, proxy) = (name(), Proxy::to(redis.host())?);
+    let [patient, _] = processes(&proxy.address(), SOON);
+    proxy.cut();
+    let started = Instant::now();
+    for Family { kind, .. } in with_lease(redis) {
+        let lock = rival(kind, &patient, &name);
+        let both = tokio::join!(lock.acquire(OUTAGE), lock.acquire(OUTAGE));
+        unavailable(&format!("{}, first", kind.name), both.0)?;
+        unavailable(&format!("{}, behind it", kind.name), both.1)?;
+        unavailable("without a wait", lock.try_acquire().await)?;
+    }
+    let semaphore = patient.semaphore(&name);
+    let both = tokio::join!(semaphore.acquire(1, OUTAGE), semaphore.acquire(1, OUTAGE));
+    unavailable("a permit", both.0)?;
+    unavailable("a permit behind it", both.1)?;
+    unavailable("a latch", patient.latch(&name).wait(OUTAGE).await)?;
+    let (waits, waited) = (6, started.elapsed());
+    ensure!(waited >= OUTAGE * waits, "{waited:?} for {waits} waits");
+    Ok(())
+}
+
+/// Redis takes the lock, and its answer is lost: what it took is undone, and the wait goes on with another identity. The
+/// twin is told.
+#[apply(test!)]
+async fn an_unanswered_acquire_is_undone_and_waited_out(redis: &'static Redis) -> Result {
+    let each = with_lease(redis).map(|family| async move {
+        let (name, kind) = (name(), family.kind);
+        let mute = Mute::to(redis.host())?;
+        for process in processes(&mute.address(), LIMIT) {
+            let waits = format!("{process:?}").contains("waits_while_unavailable: true");
+            // Redis knows the scripts from now on.
+            pass(&(kind.make)(
+                &process,
+                &format!("{name}-warm"),
+                Ask::default(),
+            ))
+            .await?;
+            mute.mute_at("EVALSHA");
+            let waiting = acquiring((kind.make)(&process, &name, Ask::default()));
+            let is_taken = async || !redis.holders(&name).await.is_empty();
+            until("it is taken, without an answer", is_taken).await?;
+            mute.answer_new_connections();
+            let answer = waiting.await?;
+            if waits {
+                let guard = answer.context(kind.name)?;
+                let holders = redis.holders(&name).await;
+                is(&format!("holders of {}", kind.name), holders.len(), 1)?;
+                kept(kind.name, &guard)?;
+                guard.release().await?;
+            } else {
+                unavailable(&format!("{} of the twin", kind.name), answer)?;
+            }
+            family.nothing_left(&name).await?;
+            mute.heal();
+        }
+        anyhow::Ok(())
+    });
+    try_join_all(each).await.map(drop)
+}
+
+/// The same for permits: none is lost, and none is taken twice.
+#[apply(test!)]
+async fn an_unanswered_permit_is_undone_and_waited_out(redis: &Redis) -> Result {
+    let (name, mute) = (name(), Mute::to(redis.host())?);
+    let [process, _] = processes(&mute.address(), LIMIT);
+    let semaphore = process.semaphore(&name).initially(1);
+    semaphore.acquire(1, SOON).await?.release().await?;
+    mute.mute_at("EVALSHA");
+    let waiter = semaphore.clone();
+    let waiting = tokio::spawn(async move { waiter.acquire(1, SOON).await });
+    let outside = redis.client().await.semaphore(&name);
+    let is_taken = async || matches!(outside.available_permits().await, Ok(0));
+    until("it is taken, without an answer", is_taken).await?;
+    mute.answer_new_connections();
+    let permit = waiting.await?.context("undone and taken again")?;
+    is("permits", outside.available_permits().await?, 0)?;
+    permit.release().await?;
+    is(
+        "permits that are back",
+        outside.available_permits().await?,
+        1,
+    )
+}
+
+/// A connection turns silent, and new ones are answered: a lease of 5 s is renewed in time though a command may take 3 s.
+#[apply(test!)]
+async fn a_silent_connection_costs_no_short_lease(redis: &'static Redis) -> Result {
+    let each = with_lease(redis).map(|family| async move {
+        let mute = Mute::to(redis.host())?;
+        let process = client(&Process::new(), &mute.address(), LEASE, LIMIT);
+        outlives_silence(family.of(process), &mute).await
+    });
+    try_join_all(each).await.map(drop)
+}
+
+/// Holds a lease of 5 s through the silence of the present connections.
+pub(crate) async fn outlives_silence<S: Server>(process: Contender<S>, mute: &Mute) -> Result {
+    let lease = Duration::from_secs(5);
+    let lock = process.leased(&name(), Lease::Watchdog(lease));
+    let guard = take(&lock).await?;
+    mute.mute();
+    mute.answer_new_connections();
+    renewed_late(&guard, lease).await?;
+    Ok(guard.release().await?)
+}
+
+/// Waits until a renewal is missing, and then until it has come.
+async fn renewed_late(guard: &Guard, lease: Duration) -> Result {
+    let left = || guard.sure_for().unwrap_or_default();
+    until("a renewal is late", async || left() < lease / 2).await?;
+    let decided = async || guard.is_lost() || left() > lease / 2;
+    until("it is renewed or lost", decided).await?;
+    kept("a lease whose server can be reached", guard)
+}
+
+/// The twin uses a connection that nobody replaces: it loses its lease, though Redis can be reached.
+#[apply(test!)]
+async fn a_silent_connection_that_stays_costs_the_lease(redis: &Redis) -> Result {
+    let mute = Mute::to(redis.host())?;
+    let url = format!("redis://{}/?protocol=resp3", mute.address());
+    let connection = ::redis::Client::open(url.as_str())?;
+    let connection = connection.get_multiplexed_async_connection().await?;
+    let process = RedisClient::over(connection, RedisOptions::new(url).timeout(LIMIT))?;
+    let lease = Lease::Watchdog(Duration::from_secs(5));
+    let guard = take(&process.lock(&name()).lease(lease)).await?;
+    mute.mute();
+    mute.answer_new_connections();
+    told(&guard).await
+}
