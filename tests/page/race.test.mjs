@@ -17,7 +17,7 @@ import { PHONE, lab, waitUntil } from './support.mjs';
  * first of each kind.
  */
 const ALL_RACES = [
-  { lesson: '1.3', flaw: { broken: true, arrows: 0, carries: 1 }, named: ['lost-update'] },
+  { lesson: '1.1', flaw: { broken: true, arrows: 0, carries: 1 }, named: ['lost-update'] },
   { lesson: '002.new-mutex', flaw: { broken: false, arrows: 0, carries: 0 }, named: ['check-then-act'] },
   // Two are inside, each by its own instance's lock.
   { lesson: '002.cluster', flaw: { broken: true, arrows: 0, carries: 0 }, named: ['check-then-act'] },
@@ -35,7 +35,7 @@ const ALL_RACES = [
 /** That of 2.3 is observed while it plays. */
 const [LATE_DELETE] = ALL_RACES.filter(({ lesson }) => lesson === '2.3');
 const SOAK = process.env.OVERSELL_SOAK === '1';
-const RACES = ALL_RACES.filter((race) => race !== LATE_DELETE && (SOAK || ['1.3', '2.6', '002.cluster', '003.pause'].includes(race.lesson)));
+const RACES = ALL_RACES.filter((race) => race !== LATE_DELETE && (SOAK || ['1.1', '2.6', '002.cluster', '003.pause'].includes(race.lesson)));
 const NOTHING_RED = { broken: false, arrows: 0, carries: 0 };
 
 describe('the model of a race', () => {
@@ -88,7 +88,7 @@ describe('the race of a lesson', () => {
   const suite = lab();
 
   it('one press plays flaw and cure, red only where it breaks', async () => {
-    const tab = await suite.openTab('#/1.3');
+    const tab = await suite.openTab('#/1.1');
     for (const race of RACES) {
       await tab.go(race.lesson);
       await tab.waitForLesson(race.lesson);
@@ -97,7 +97,7 @@ describe('the race of a lesson', () => {
       await playRace(tab);
       if (guess) await tab.waitForText('#race-guess b', /猜对了|其实是/);
       await assertDrawnAsExpected(tab, race);
-      if (['1.3', '2.2', '002.cluster'].includes(race.lesson)) await assertAllInSight(tab);
+      if (['1.1', '2.2', '002.cluster'].includes(race.lesson)) await assertAllInSight(tab);
     }
     await tab.assertAccessible();
     tab.assertNoErrors();
@@ -170,8 +170,8 @@ describe('the race of a lesson', () => {
   });
 
   it('is accessible in the dark and on a phone', async () => {
-    const tab = await suite.openTab('#/1.3', PHONE);
-    await tab.waitForLesson('1.3');
+    const tab = await suite.openTab('#/1.1', PHONE);
+    await tab.waitForLesson('1.1');
     await playRace(tab);
     assert.ok(!(await tab.isWiderThanWindow()));
     await tab.evaluate(() => { document.getElementById('race-flaw').scrollLeft = 10_000; });
@@ -182,7 +182,7 @@ describe('the race of a lesson', () => {
     await tab.evaluate(() => void (document.documentElement.dataset.theme = 'dark'));
     await tab.click('#en');
     await tab.assertAccessible();
-    await tab.screenshot('race-1.3-phone-dark');
+    await tab.screenshot('race-1.1-phone-dark');
     await tab.page.reload();
     await tab.waitForElement('#race-why:not(.later)');
     assert.ok((await tab.count('#race-flaw [data-kind=overlap]')) > 0, 'it stays after a reload');
