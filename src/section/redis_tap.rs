@@ -120,6 +120,8 @@ fn line(cmd: &Cmd) -> String {
         _ => String::new(),
     });
     let short = words.map(|word| match word.char_indices().nth(MAX_SHOWN_CHARS) {
+        // The text of a script.
+        _ if word.contains('\n') => format!("{}…", word.lines().next().unwrap_or_default()),
         Some((end, _)) if !word.contains(':') => format!("{}…", &word[..end / 4]),
         _ => word,
     });
@@ -187,6 +189,11 @@ mod tests {
             .arg("lock:7")
             .clone();
         assert_eq!(line(&script), "EVALSHA 3f3f3f3f3… 1 lock:7");
+        let load = redis::cmd("SCRIPT")
+            .arg("LOAD")
+            .arg("-- frees: it\nreturn 1\n")
+            .clone();
+        assert_eq!(line(&load), "SCRIPT LOAD -- frees: it…");
     }
 
     /// Answers each command with the next of these.

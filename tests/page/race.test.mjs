@@ -8,6 +8,7 @@ import process from 'node:process';
 import { describe, it } from 'node:test';
 import { modelOf } from '../../static/js/timeline/model.js';
 import { addEvent, emptyRecording } from '../../static/js/timeline/player.js';
+import { stateAt } from '../../static/js/timeline/state-at-moment.js';
 import { PHONE, lab, waitUntil } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
@@ -60,6 +61,16 @@ describe('the model of a race', () => {
     step(0, '读'), { t_us: 700, actor: 'A', event: 'read', value: '5000' }, { t_us: 800, actor: 'B', event: 'read', value: '5000' },
     step(900, '写，删锁'), { t_us: 1_600, actor: 'B', event: 'written', value: '4999' }, { t_us: 1_900, actor: 'A', event: 'written', value: '4999' }, { t_us: 2_000, actor: 'A', event: 'deleted' },
   ].map((e) => ({ ...e, t_us: e.t_us * 100 }));
+
+  for (const [how, last] of /** @type {const} */ ([['told by the server', { actor: 'lock', event: 'free', owner: 'B' }], ['deleted by its owner', { actor: 'B', event: 'deleted', owner: 'B' }]])) {
+    it(`says at the end that a lock is free, ${how}`, () => {
+      const events = [{ actor: 'B', event: 'taken' }, { actor: 'lock', event: 'held', owner: 'B', pttl: 30_000 }].map((e, i) => ({ ...e, t_us: 1_000 + i }));
+      const held = modelOf(events);
+      assert.equal(stateAt(held, held.end).locks[0]?.owner, 'B');
+      const free = modelOf([...events, { ...last, t_us: 500_000 }]);
+      assert.deepEqual(stateAt(free, free.end).locks, [null]);
+    });
+  }
 
   it('a caption stands at the last event that it names', () => {
     const at = ({ captions }) => captions.map(({ at: when, zh }) => [when, zh]);
@@ -146,7 +157,7 @@ describe('the race of a lesson', () => {
     const sent = await tab.page.$$eval('#race-flaw-lines li', (all) => all.map((line) => line.textContent));
     assert.ok(sent.some((line) => /^ASET lock:redis-setnx-ttl 111 NX PX 3000/.test(line)), sent.join('\n'));
     assert.ok(sent.some((line) => /^ADEL lock:redis-setnx-ttl.*删的是 B 的$/.test(line)), sent.join('\n'));
-    assert.ok(sent.some((line) => /^BSET stock 4999← 4999$/.test(line)), sent.join('\n'));
+    assert.ok(sent.some((line) => /^BSET stock 4999→ OK$/.test(line)), sent.join('\n'));
 
     // Back to the beginning and on by caption: the highlighted line is the last one sent, by then A's DEL, or C's request right after it.
     await tab.evaluate(() => /** @type {HTMLElement} */ (document.activeElement).blur());

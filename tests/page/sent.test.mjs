@@ -52,10 +52,31 @@ describe('the lines that were really sent', () => {
     assert.deepEqual(await shown(loaded), [['A', evalsha, '→ 1', text]]);
     // Whoever asks for a free lock does not wait.
     const waits = { actor: 'B', event: 'waits' };
-    assert.deepEqual(await shown([waits, { actor: 'B', event: 'locked' }]), []);
+    assert.deepEqual(await shown([waits, { actor: 'B', event: 'locked' }]), [['B', '拿到锁', '', '']]);
     assert.equal((await shown([{ actor: 'lock', event: 'held', owner: 'A' }, waits, { actor: 'A', event: 'written', value: '4999' }, { actor: 'B', event: 'locked' }])).filter(([who, said]) => who === 'B' && /等/.test(said)).length, 1);
     tab.assertNoErrors();
   });
+
+  // A script of the course, and the commands of the lock library.
+  for (const { lesson, half, script, command } of /** @type {const} */ ([
+    { lesson: '2.5', half: 'cure', script: /redis\.call\('get', KEYS\[1\]\) ~= ARGV\[1\]/, command: /^AEVALSHA \S+ 1 lock:redis-setnx-lua.*→ [01]/ },
+    { lesson: '003.pause', half: 'flaw', script: /redis\.call\('hdel', KEYS\[1\], ARGV\[1\]\)/, command: /^AEVALSHA \S+ .*→ / },
+  ])) {
+    it(`shows the scripts of ${lesson} as they were sent`, async () => {
+      const tab = await suite.openTab(`#/${lesson}`);
+      await tab.waitForLesson(lesson);
+      await tab.press('#race-run');
+      await tab.waitForElement('#race-run.cancel');
+      await tab.waitForElement('#race.ended');
+      const lines = await tab.page.$$eval(`#race-${half}-lines li`, (all) => all.map((line) => line.textContent));
+      assert.ok(lines.some((line) => command.test(line)), lines.join('\n'));
+      assert.match((await tab.page.$$eval(`#race-${half}-lines .script`, (all) => all.map((one) => one.textContent))).join('\n'), script);
+      await tab.evaluate(() => document.getElementById('race-lines').scrollIntoView({ block: 'start', behavior: 'instant' }));
+      await tab.screenshot(`sent-${lesson}`);
+      await tab.assertAccessible();
+      tab.assertNoErrors();
+    });
+  }
 });
 
 /** The events of a race at full speed. @param {string} http @param {string} lesson @param {boolean} cured @returns {Promise<any[]>} */

@@ -15,7 +15,7 @@ import { t } from '../shared/language.js';
 /** The newest voucher, as a statement within a line asks for it. */
 const NEWEST_VOUCHER = /\$\(mysql [^$]*?select max\(voucher_id\)[^)]*\)/g;
 /** What a ZooKeeper client prints around its answer. */
-const NOISE = /SLF4J|log4j|Connecting to|^Welcome|JLine|^WATCHER::|\[(main|nioEventLoop|zk:)|INFO|WARN|state:SyncConnected type:None|^Exiting|ZooKeeper -server|^\s*$/;
+const NOISE = /SLF4J|log4j|Connecting to|^Welcome|JLine|^WATCHER::|\[(main|nioEventLoop|zk:)|INFO|WARN|type:None|^Exiting|ZooKeeper -server|^\s*$/;
 const WATCH_EVENT = /type:(Node\w+) path:(\S+)/;
 /** Fields of a node's state that say what kind it is. */
 const NODE_FIELDS = /^(ephemeralOwner|dataVersion|numChildren)\b/;
