@@ -154,6 +154,7 @@ pub struct Replays {
     pub enabled: bool,
     pub lab: String,
     pub lab_token: SecretString,
+    pub lab_json: String,
     #[serde(deserialize_with = "list")]
     pub lab_kinds: Vec<String>,
 }

@@ -9,13 +9,14 @@ use crate::{
     error::Error,
     server::Server,
 };
+use ::redis::aio::ConnectionLike;
 use deadpool_redis::redis::AsyncConnectionConfig;
 use futures::future::join_all;
 use oversell_lock::{
     LockError, Process,
     local::ByType,
     mysql::{Conn, MySqlOptions, MySqlPool},
-    redis::{RedisClient, RedisOptions},
+    redis::{self, RedisClient, RedisOptions},
     zk::{ZkClient, ZkOptions},
 };
 use parking_lot::Mutex;
@@ -43,6 +44,10 @@ pub struct Ctx {
     pub admin_pool: MySqlPool,
     /// Exclusive Redis connections, for WATCH.
     pub(crate) watch: RedisPool,
+    /// The main Redis: plain commands, scripts and locks.
+    pub redis: RedisClient,
+    /// The nodes of Redlock, in the order of the configuration; without any there, the main one alone.
+    pub nodes: Arc<[RedisClient]>,
     /// State of strategies and lessons in this process, by type.
     pub local: Arc<ByType>,
 }
@@ -54,12 +59,8 @@ pub struct Inner {
     pub instance: String,
     /// This process; the owners of its locks carry its id.
     pub process: Process,
-    /// The main Redis: plain commands, scripts and locks.
-    pub redis: RedisClient,
     /// The Redis in which the scripts of students run (`redis.mine_url`); the main one if none is configured.
     pub mine: RedisClient,
-    /// The nodes of Redlock, in the order of the configuration; without any there, the main one alone.
-    pub nodes: Vec<RedisClient>,
     pub zk: ZkClient,
     /// The pools of the actors of replays.
     actor_pools: (MySqlPool, RedisPool),
@@ -83,6 +84,33 @@ fn mysql_options(config: &Config, connections: usize, process: &Process) -> MySq
         .session_variable("innodb_snapshot_isolation = OFF")
         .connections(connections)
         .process(process.clone())
+}
+
+fn redis_options(config: &Config, url: &SecretString, process: &Process) -> RedisOptions {
+    RedisOptions::new(url.expose_secret())
+        .prefix(&config.redis.prefix)
+        .lease(Duration::from_millis(config.lock.lease_ms))
+        .timeout(Duration::from_millis(config.redis.timeout_ms))
+        .process(process.clone())
+}
+
+fn main_redis_options(config: &Config, process: &Process) -> RedisOptions {
+    let sentinels = config
+        .redis
+        .sentinels
+        .iter()
+        .map(ExposeSecret::expose_secret);
+    redis_options(config, &config.redis.url, process)
+        .sentinels(sentinels, &config.redis.master)
+        .wait_replicas(config.redis.wait_replicas)
+}
+
+/// The nodes of Redlock: the configured ones, or the main Redis alone.
+fn node_urls(config: &Config) -> &[SecretString] {
+    match &config.redis.nodes[..] {
+        [] => std::slice::from_ref(&config.redis.url),
+        nodes => nodes,
+    }
 }
 
 /// Connections to the main Redis, which WATCH needs for itself.
@@ -117,27 +145,11 @@ impl Ctx {
     ///
     /// [`LockError::Unavailable`] for an invalid address.
     pub fn new(config: Config) -> Result<Self, LockError> {
-        let timeout = Duration::from_millis(config.redis.timeout_ms);
         let process = Process::labelled(&config.instance())?;
         let mysql = |connections| mysql_options(&config, connections, &process);
-        let options = |url: &SecretString| {
-            RedisOptions::new(url.expose_secret())
-                .prefix(&config.redis.prefix)
-                .lease(Duration::from_millis(config.lock.lease_ms))
-                .timeout(timeout)
-                .process(process.clone())
-        };
+        let options = |url: &SecretString| redis_options(&config, url, &process);
         let main = &config.redis.url;
-        let sentinels = config.redis.sentinels.iter();
-        let main_options = || {
-            options(main)
-                .sentinels(
-                    sentinels.clone().map(ExposeSecret::expose_secret),
-                    &config.redis.master,
-                )
-                .wait_replicas(config.redis.wait_replicas)
-        };
-        let redis = RedisClient::new(main_options())?;
+        let redis = RedisClient::new(main_redis_options(&config, &process))?;
         let node = |url: &SecretString| {
             if url.expose_secret() == main.expose_secret() {
                 Ok(redis.clone())
@@ -147,15 +159,13 @@ impl Ctx {
         };
         // A connection of their own even then: what a script does to it is nobody else's trouble.
         let mine = match config.redis.mine_url.expose_secret() {
-            "" => RedisClient::new(main_options())?,
+            "" => RedisClient::new(main_redis_options(&config, &process))?,
             _ => RedisClient::new(options(&config.redis.mine_url))?,
         };
-        let nodes = if config.redis.nodes.is_empty() {
-            std::slice::from_ref(main)
-        } else {
-            &config.redis.nodes[..]
-        };
-        let nodes = nodes.iter().map(node).collect::<Result<_, _>>()?;
+        let nodes = node_urls(&config)
+            .iter()
+            .map(node)
+            .collect::<Result<_, _>>()?;
         let redis_pool = |size| redis_pool(&config, &redis, size);
         let (db, admin_pool, watch) = (
             MySqlPool::new(mysql(config.mysql.pool))?,
@@ -170,9 +180,7 @@ impl Ctx {
             ),
             actor_states: Mutex::default(),
             process,
-            redis,
             mine,
-            nodes,
             zk: ZkClient::new(
                 ZkOptions::new(&config.zookeeper.connect)
                     .chroot(&config.zookeeper.chroot)
@@ -188,6 +196,8 @@ impl Ctx {
             db,
             admin_pool,
             watch,
+            redis,
+            nodes,
             local: Arc::default(),
         })
     }
@@ -202,6 +212,7 @@ impl Ctx {
             db,
             watch,
             local: Arc::clone(&self.local),
+            ..self.clone()
         }
     }
 
@@ -219,6 +230,36 @@ impl Ctx {
             local,
             ..self.for_replays()
         }
+    }
+
+    /// The same clients, but whatever is sent to Redis goes over `tap`, which is given a connection and, of the nodes of Redlock,
+    /// the node's number.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Invalid`] outside a tokio runtime.
+    pub(crate) fn with_redis_over<C>(
+        &self,
+        tap: impl Fn(redis::Connection, Option<usize>) -> C,
+    ) -> Result<Self, LockError>
+    where
+        C: ConnectionLike + Clone + Send + Sync + 'static,
+    {
+        let (config, process) = (&self.config, &self.process);
+        let main = || main_redis_options(config, process);
+        let nodes = self.nodes.iter().zip(node_urls(config)).enumerate();
+        let nodes = nodes.map(|(n, (node, url))| {
+            let options = match config.redis.nodes.is_empty() {
+                true => main(),
+                false => redis_options(config, url, process),
+            };
+            RedisClient::over(tap(node.connection(), Some(n)), options)
+        });
+        Ok(Self {
+            redis: RedisClient::over(tap(self.redis.connection(), None), main())?,
+            nodes: nodes.collect::<Result<_, _>>()?,
+            ..self.clone()
+        })
     }
 
     /// A name in Redis, with the configured prefix.

@@ -14,10 +14,11 @@ use crate::{
     ctx::Ctx,
     error::Error,
     section::{
-        Job, LockState, Name, Point, Points, RedisTap,
+        Job, LockState, Name, Point, Points,
         redis_polling::{self, Lock, Stage},
     },
 };
+use oversell_lock::redis::Connection;
 use redis::RedisResult;
 use std::time::Duration;
 
@@ -56,14 +57,14 @@ struct Demo1;
 impl Stage for Demo1 {
     const OWNED: bool = false;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET")
             .arg((&lock.key, VALUE, "NX", "PX", lock.lease))
             .query_async(redis)
             .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
         redis::cmd("DEL").arg(&lock.key).query_async(redis).await
     }
 }

@@ -22,10 +22,11 @@ use crate::{
     ctx::Ctx,
     error::Error,
     section::{
-        Job, LockState, Name, Point, Points, RedisTap,
+        Job, LockState, Name, Point, Points,
         redis_polling::{self, Lock, Stage},
     },
 };
+use oversell_lock::redis::Connection;
 use parking_lot::Mutex;
 use redis::RedisResult;
 use serde::Deserialize;
@@ -98,7 +99,7 @@ struct SyncLock {
 impl Stage for SyncLock {
     const OWNED: bool = false;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");
         set.arg(&lock.key)
             .arg(&lock.owner)
@@ -116,7 +117,7 @@ impl Stage for SyncLock {
         set.query_async(redis).await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
         let value: Option<String> = redis::cmd("GET").arg(&lock.key).query_async(redis).await?;
         if value.as_ref() != Some(&lock.owner) {
             return Ok(false);

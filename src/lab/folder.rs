@@ -16,7 +16,7 @@ use std::{
 };
 use tempfile::NamedTempFile;
 
-const LAB_JSON: &str = "lab.json";
+pub(super) const LAB_JSON: &str = "lab.json";
 /// Unnamed folders are `target/lab-PID-N`.
 const UNNAMED: &str = "lab-";
 

@@ -139,6 +139,8 @@ pub(super) struct LabInstance {
 #[derive(Debug)]
 pub(super) struct FaultControl {
     pub(super) control: Control,
+    /// The lab's file of addresses.
+    pub(super) lab_json: PathBuf,
     pub(super) kinds: Vec<&'static str>,
 }
 
@@ -155,10 +157,19 @@ impl Server for LabInstance {
             .env("OVERSELL__SERVER__HOST", "127.0.0.1")
             .env("OVERSELL__SERVER__NAME", &name)
             .envs(self.env.iter().map(|(key, value)| (key, value)));
-        if let Some(FaultControl { control, kinds }) = &self.faults {
+        if let Some(FaultControl {
+            control,
+            lab_json,
+            kinds,
+        }) = &self.faults
+        {
             command
                 .env("OVERSELL__REPLAYS__LAB", &control.url)
                 .env("OVERSELL__REPLAYS__LAB_TOKEN", &control.token.0)
+                .env(
+                    "OVERSELL__REPLAYS__LAB_JSON",
+                    std::path::absolute(lab_json).unwrap_or_else(|_| lab_json.clone()),
+                )
                 .env("OVERSELL__REPLAYS__LAB_KINDS", kinds.join(","));
         }
         command

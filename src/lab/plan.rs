@@ -3,7 +3,7 @@
 use super::{
     Lab, Options, Part, Servers, Writers,
     clock::{self, Clock},
-    folder::Folder,
+    folder::{Folder, LAB_JSON},
     instance::{self, FaultControl, LabInstance},
     link::{self, ProxyLink},
     mysql::{self, Galera, MySql},
@@ -375,6 +375,7 @@ impl Options {
                 env: instance::environment(&visible, self.has(Part::Nginx), &more),
                 faults: self.control.clone().map(|control| FaultControl {
                     control,
+                    lab_json: folder.of(LAB_JSON),
                     kinds: kinds.to_vec(),
                 }),
             });

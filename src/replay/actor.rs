@@ -16,7 +16,7 @@ use crate::{
     error::Error,
     seckill,
     seckill::SeckillError,
-    section::{Follower, FollowerEvent, Job, Point},
+    section::{Follower, FollowerEvent, Job, Point, RedisTap},
     stock_admin,
 };
 use futures::StreamExt;
@@ -92,8 +92,10 @@ pub enum ActorEvent {
         /// The value that it has there.
         value: Option<String>,
     },
-    /// It has sent this statement or command to a server.
+    /// It has sent this statement or command to a server. Further lines are the text of its script.
     Sent { line: String },
+    /// The server has answered this statement or command.
+    Answered { line: String, answer: String },
     /// It has succeeded.
     Done {
         /// What it believes is left.
@@ -138,7 +140,11 @@ pub(super) fn start(ctx: &Ctx, spec: ActorSpec, act: Act) -> Result<Actor, Error
             stops: stopping,
             linger,
         });
-    let ctx = ctx.for_actors_of(spec.stock_id);
+    let tap = |connection, node: Option<usize>| {
+        let name = node.and_then(|n| stock_admin::NODES.get(n).copied());
+        RedisTap::new(connection, job.observation.points(), name)
+    };
+    let ctx = ctx.for_actors_of(spec.stock_id).with_redis_over(tap)?;
     let task = tokio::spawn(async move {
         let start = ActorEvent::Start {
             instance: ctx.instance.clone(),
@@ -180,6 +186,7 @@ impl From<FollowerEvent> for ActorEvent {
         match event {
             FollowerEvent::Point { point, value } => Self::Point { point, value },
             FollowerEvent::Sent(line) => Self::Sent { line },
+            FollowerEvent::Answered { line, answer } => Self::Answered { line, answer },
         }
     }
 }

@@ -196,6 +196,11 @@ impl ReplayState {
                 value: Some(line.clone().into()),
                 ..event("sent")
             }),
+            ActorEvent::Answered { line, answer } => events.push(ReplayEvent {
+                key: Some(line.clone()),
+                value: Some(answer.clone().into()),
+                ..event("answered")
+            }),
             ActorEvent::Done {
                 remaining,
                 fence,

@@ -56,7 +56,9 @@ impl RunningActor {
                 observer.record_event(letter, act.name(), act.sells(), &event);
                 let mut stopped_at = None;
                 sender.send_modify(|progress| match event {
-                    ActorEvent::Start { .. } | ActorEvent::Sent { .. } => {}
+                    ActorEvent::Start { .. }
+                    | ActorEvent::Sent { .. }
+                    | ActorEvent::Answered { .. } => {}
                     ActorEvent::Point { point, .. } => {
                         progress.passed.push(point);
                         if current_stops.borrow().contains(&point) {

@@ -6,6 +6,7 @@
 
 pub(crate) mod backstop;
 mod job;
+pub(crate) mod lua;
 pub(crate) mod mysql;
 pub(crate) mod names;
 mod observation;

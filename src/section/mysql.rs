@@ -142,18 +142,26 @@ where
     U: Future<Output = ()> + Send + 'static,
 {
     let mut conn = ctx.mysql(job.wait_left()).await?;
-    job.observation.points().sends(|| row.sql().to_owned());
+    let points = job.observation.points();
+    let line = row.sql();
+    points.sends(|| line);
     let (ctx, limit) = (ctx.clone(), limit(job));
     let inserting = ctx.tasks.clone().spawn(async move {
         let done = Session::of(&conn)
             .bounded(limit, row.execute(&mut *conn))
             .await;
+        let answer = done.as_ref().map_or_else(refusal_of, rows_affected);
         let undone = done.map(|done| undo(ctx.clone(), done.last_insert_id()));
-        (conn, undone.map(|undone| Backstop::new(&ctx, undone)))
+        (
+            conn,
+            answer,
+            undone.map(|undone| Backstop::new(&ctx, undone)),
+        )
     });
-    let (conn, inserted) = inserting
+    let (conn, answer, inserted) = inserting
         .await
         .map_err(|e| Error::Internal(e.to_string()))?;
+    points.answers(line, answer);
     let inserted = match inserted {
         Ok(row) => Ok(Some(row)),
         Err(sqlx::Error::Database(e)) if e.is_unique_violation() => Ok(None),
@@ -190,10 +198,17 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job) -> Result<(), Error> {
 }
 
 pub(crate) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
-    job.observation.points().sends(|| "COMMIT");
+    let points = job.observation.points();
+    points.sends(|| "COMMIT");
     let limit = job.wait_left().max(MIN_COMMIT_TIMEOUT);
     let done = timeout(limit, conn.execute("COMMIT")).await;
-    answered(done.unwrap_or_else(|_| Err(no_answer(limit))), job).map(drop)
+    let done = done.unwrap_or_else(|_| Err(no_answer(limit)));
+    let answer = done.as_ref();
+    points.answers(
+        "COMMIT",
+        answer.map_or_else(refusal_of, |_| "Query OK".to_owned()),
+    );
+    answered(done, job).map(drop)
 }
 
 /// Ends a transaction that was not committed: rolls back after a refusal, and returns the outcome. If the server does not
@@ -272,10 +287,29 @@ async fn bounded(
     job: &Job,
     write: Write<'_>,
 ) -> Result<MySqlQueryResult, sqlx::Error> {
-    job.observation.points().sends(|| write.sql().to_owned());
-    Session::of(conn)
+    let points = job.observation.points();
+    let line = write.sql();
+    points.sends(|| line);
+    let done = Session::of(conn)
         .bounded(limit(job), write.execute(&mut **conn))
-        .await
+        .await;
+    points.answers(line, done.as_ref().map_or_else(refusal_of, rows_affected));
+    done
+}
+
+/// A refusal as the client prints it.
+fn refusal_of(error: &sqlx::Error) -> String {
+    match number(error) {
+        Some(code) => format!("ERROR {code}"),
+        None => error.to_string(),
+    }
+}
+
+fn rows_affected(done: &MySqlQueryResult) -> String {
+    match done.rows_affected() {
+        1 => "Query OK, 1 row affected".to_owned(),
+        rows => format!("Query OK, {rows} rows affected"),
+    }
 }
 
 /// Classifies the result of a write: done, refused by the server (nothing changed), or without an answer.

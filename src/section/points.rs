@@ -150,8 +150,10 @@ pub enum FollowerEvent {
         /// The value that it has there: a count that it has read, an owner that it has found.
         value: Option<String>,
     },
-    /// The job has sent this statement or command to a server.
+    /// The job has sent this statement or command to a server. Further lines are the text of its script.
     Sent(String),
+    /// The server has answered this statement or command.
+    Answered { line: String, answer: String },
 }
 
 /// A stop of a job. Dropping it lets the job go on.
@@ -191,6 +193,20 @@ impl Points {
                 .events
                 .send(FollowerEvent::Sent(what().to_string()));
         }
+    }
+
+    /// Reports the answer to `line`, which was [sent](Self::sends).
+    pub(crate) fn answers(&self, line: impl Display, answer: impl Display) {
+        if let Some(follower) = &self.0 {
+            let (line, answer) = (line.to_string(), answer.to_string());
+            // The follower may be gone.
+            let _gone = (follower.events).send(FollowerEvent::Answered { line, answer });
+        }
+    }
+
+    /// Whether somebody follows.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.0.is_some()
     }
 
     async fn pass(&self, point: Point, value: Option<String>) {

@@ -14,9 +14,9 @@
 //!
 //! Next: `redis_setnx.rs`, the first stage.
 
-use super::{Deduction, Job, LockState, Point, Points, RedisTap, poll, redis_key};
+use super::{Deduction, Job, LockState, Point, Points, poll, redis_key};
 use crate::{ctx::Ctx, error::Error, section::backstop::Backstop};
-use oversell_lock::redis::RedisClient;
+use oversell_lock::redis::{Connection, RedisClient};
 use redis::RedisResult;
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -50,13 +50,13 @@ pub(crate) trait Stage: Sized + Send + Sync + 'static {
     /// Tries once; true if the lock was acquired.
     fn try_lock(
         lock: &Lock<Self>,
-        redis: &mut RedisTap,
+        redis: &mut Connection,
     ) -> impl Future<Output = RedisResult<bool>> + Send;
 
     /// Unlocks; false if the lock was no longer there.
     fn unlock(
         lock: &Lock<Self>,
-        redis: &mut RedisTap,
+        redis: &mut Connection,
         at: &Points,
     ) -> impl Future<Output = RedisResult<bool>> + Send;
 }
@@ -117,7 +117,7 @@ async fn attempt<S: Stage>(
     points: Points,
     lock: Arc<Lock<S>>,
 ) -> Result<Option<LockGuard>, Error> {
-    let mut redis = RedisTap::new(S::client(&ctx).connection(), &points);
+    let mut redis = S::client(&ctx).connection();
     let held = Backstop::new(
         &ctx,
         unlock(redis.clone(), Arc::clone(&lock), points.clone()),
@@ -147,7 +147,7 @@ pub(crate) async fn under(
 pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     job.at(Point::Locked).await;
     let key = redis_key::of(ctx, job.request.stock_id);
-    let mut redis = RedisTap::new(ctx.redis.connection(), job.observation.points());
+    let mut redis = ctx.redis.connection();
     let count: Option<i64> = redis::cmd("GET").arg(&key).query_async(&mut redis).await?;
     let Some(count) = count else {
         return Err(redis_key::missing(ctx, job.request.stock_id).await);
@@ -176,7 +176,7 @@ impl LockGuard {
 }
 
 async fn unlock<S: Stage>(
-    mut redis: RedisTap,
+    mut redis: Connection,
     lock: Arc<Lock<S>>,
     points: Points,
 ) -> Option<LockState> {

@@ -1,40 +1,89 @@
-//! A connection to Redis that reports each command to a follower.
+//! A connection to Redis that reports each command to a follower, and what the server answered.
 //!
-//! Next: `redis_polling.rs`, which sends the locks of §2.1 to §2.7 over it.
+//! An actor of a replay has clients over such connections: what a strategy sends itself is reported as well as what the lock
+//! library sends for it.
 
-use super::Points;
-use oversell_lock::redis::Connection;
-use redis::{Arg, Cmd, Pipeline, RedisFuture, Value, aio::ConnectionLike};
+use super::{Points, lua};
+use parking_lot::Mutex;
+use redis::{Arg, Cmd, Pipeline, RedisError, RedisFuture, Value, aio::ConnectionLike};
+use std::{collections::HashSet, sync::Arc};
 
 /// Longer arguments are cut: a digest of a script is longer.
 const MAX_SHOWN_CHARS: usize = 36;
+/// Longer answers are cut.
+const MAX_ANSWER_CHARS: usize = 120;
 
 /// A connection, and the points of the job that sends over it.
 #[derive(Debug, Clone)]
-pub(crate) struct RedisTap<C = Connection> {
+pub(crate) struct RedisTap<C> {
     redis: C,
     points: Points,
+    /// The node of Redlock that it leads to, which stands before each line.
+    node: Option<&'static str>,
+    /// The digests of the scripts whose text was reported.
+    shown: Arc<Mutex<HashSet<String>>>,
 }
 
 impl<C> RedisTap<C> {
     /// A connection that sends on behalf of the job with these points.
-    pub(crate) fn new(redis: C, points: &Points) -> Self {
-        let points = points.clone();
-        Self { redis, points }
+    pub(crate) fn new(redis: C, points: &Points, node: Option<&'static str>) -> Self {
+        Self {
+            redis,
+            points: points.clone(),
+            node,
+            shown: Arc::default(),
+        }
     }
-}
 
-impl RedisTap {
-    /// Whether the last command went out.
-    pub(crate) fn has_sent(&self) -> bool {
-        self.redis.has_sent()
+    /// Reports what is sent, and returns it to report its answer.
+    fn report(&self, commands: &[&Cmd], is_transaction: bool) -> String {
+        if !self.points.is_followed() {
+            return String::new();
+        }
+        let lines: Vec<_> = commands.iter().map(|cmd| line(cmd)).collect();
+        let lines = lines.join("; ");
+        let sent = match is_transaction {
+            true => format!("MULTI; {lines}; EXEC"),
+            false => lines,
+        };
+        let sent = match self.node {
+            Some(node) => format!("[{node}] {sent}"),
+            None => sent,
+        };
+        let script = commands.iter().find_map(|cmd| self.new_script(cmd));
+        self.points.sends(|| match script {
+            Some(text) => format!("{sent}\n{text}"),
+            None => sent.clone(),
+        });
+        sent
+    }
+
+    /// The text of the script that this command runs, the first time.
+    fn new_script(&self, cmd: &Cmd) -> Option<String> {
+        let mut words = cmd.args_iter().map(|arg| match arg {
+            Arg::Simple(word) => String::from_utf8_lossy(word),
+            _ => "".into(),
+        });
+        let digest = words
+            .next()
+            .filter(|name| name == "EVALSHA")
+            .and(words.next())?;
+        let text = lua::text_of(&digest)?;
+        let is_new = self.shown.lock().insert(digest.into_owned());
+        is_new.then(|| lua::without_comments(text))
     }
 }
 
 impl<C: ConnectionLike + Send> ConnectionLike for RedisTap<C> {
     fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
-        self.points.sends(|| line(cmd));
-        self.redis.req_packed_command(cmd)
+        let sent = self.report(&[cmd], false);
+        let answer = self.redis.req_packed_command(cmd);
+        let points = &self.points;
+        Box::pin(async move {
+            let answer = answer.await;
+            points.answers(sent, answer.as_ref().map_or_else(refusal, shown));
+            answer
+        })
     }
 
     fn req_packed_commands<'a>(
@@ -43,15 +92,20 @@ impl<C: ConnectionLike + Send> ConnectionLike for RedisTap<C> {
         offset: usize,
         count: usize,
     ) -> RedisFuture<'a, Vec<Value>> {
-        self.points.sends(|| {
-            let lines: Vec<_> = commands.cmd_iter().map(line).collect();
-            // One with an answer for all is a transaction: its frame is sent around the commands.
-            match offset {
-                0 => lines.join("; "),
-                _ => format!("MULTI; {}; EXEC", lines.join("; ")),
-            }
-        });
-        self.redis.req_packed_commands(commands, offset, count)
+        let sent: Vec<_> = commands.cmd_iter().collect();
+        // One with an answer for all is a transaction: its frame is sent around the commands.
+        let sent = self.report(&sent, offset > 0);
+        let answers = self.redis.req_packed_commands(commands, offset, count);
+        let points = &self.points;
+        Box::pin(async move {
+            let answers = answers.await;
+            let all = |answers: &Vec<Value>| {
+                let answers: Vec<_> = answers.iter().map(shown).collect();
+                answers.join("; ")
+            };
+            points.answers(sent, answers.as_ref().map_or_else(refusal, all));
+            answers
+        })
     }
 
     fn get_db(&self) -> i64 {
@@ -66,15 +120,57 @@ fn line(cmd: &Cmd) -> String {
         _ => String::new(),
     });
     let short = words.map(|word| match word.char_indices().nth(MAX_SHOWN_CHARS) {
+        // The text of a script.
+        _ if word.contains('\n') => format!("{}…", word.lines().next().unwrap_or_default()),
         Some((end, _)) if !word.contains(':') => format!("{}…", &word[..end / 4]),
         _ => word,
     });
     short.collect::<Vec<_>>().join(" ")
 }
 
+/// An answer as `redis-cli` prints it, on one line.
+fn shown(answer: &Value) -> String {
+    let all = |values: &[Value]| values.iter().map(shown).collect::<Vec<_>>().join(" ");
+    let text = match answer {
+        Value::Nil => "(nil)".to_owned(),
+        Value::Okay => "OK".to_owned(),
+        Value::Int(number) => number.to_string(),
+        Value::Double(number) => number.to_string(),
+        Value::Boolean(is) => is.to_string(),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => text.clone(),
+        Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::Array(values) | Value::Set(values) => all(values),
+        Value::Map(pairs) => {
+            let pairs = pairs
+                .iter()
+                .map(|(key, value)| format!("{} {}", shown(key), shown(value)));
+            pairs.collect::<Vec<_>>().join(" ")
+        }
+        other => format!("{other:?}"),
+    };
+    cut(&text)
+}
+
+fn refusal(error: &RedisError) -> String {
+    cut(&match (error.code(), error.detail()) {
+        (Some(code), Some(detail)) => format!("{code} {detail}"),
+        _ => error.to_string(),
+    })
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_ANSWER_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::line;
+    use super::*;
+    use crate::section::{Follower, FollowerEvent};
+    use std::time::Duration;
+    use tokio::sync::{mpsc, watch};
 
     #[test]
     fn a_command_is_told_as_it_is_typed_and_a_digest_is_cut() {
@@ -93,5 +189,92 @@ mod tests {
             .arg("lock:7")
             .clone();
         assert_eq!(line(&script), "EVALSHA 3f3f3f3f3… 1 lock:7");
+        let load = redis::cmd("SCRIPT")
+            .arg("LOAD")
+            .arg("-- frees: it\nreturn 1\n")
+            .clone();
+        assert_eq!(line(&load), "SCRIPT LOAD -- frees: it…");
+    }
+
+    /// Answers each command with the next of these.
+    #[derive(Clone)]
+    struct Answers(Arc<Mutex<Vec<Value>>>);
+
+    impl ConnectionLike for Answers {
+        fn req_packed_command<'a>(&'a mut self, _: &'a Cmd) -> RedisFuture<'a, Value> {
+            let answer = self.0.lock().remove(0);
+            Box::pin(async move { Ok(answer) })
+        }
+
+        fn req_packed_commands<'a>(
+            &'a mut self,
+            _: &'a Pipeline,
+            _: usize,
+            _: usize,
+        ) -> RedisFuture<'a, Vec<Value>> {
+            let answers = self.0.lock().drain(..).collect();
+            Box::pin(async move { Ok(answers) })
+        }
+
+        fn get_db(&self) -> i64 {
+            0
+        }
+    }
+
+    /// What a follower hears of this.
+    async fn heard<F: AsyncFn(&mut RedisTap<Answers>)>(
+        answers: Vec<Value>,
+        sends: F,
+    ) -> Vec<FollowerEvent> {
+        let (events, mut received) = mpsc::unbounded_channel();
+        let (_stops, stops) = watch::channel(Vec::new());
+        let points = Follower {
+            events,
+            stops,
+            linger: Duration::ZERO,
+        }
+        .into();
+        let answers = Answers(Arc::new(Mutex::new(answers)));
+        sends(&mut RedisTap::new(answers, &points, None)).await;
+        std::iter::from_fn(|| received.try_recv().ok()).collect()
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_told_as_it_came() {
+        let owner = Value::BulkString(b"8100-7".to_vec());
+        for (answer, told) in [
+            (owner, "8100-7"),
+            (Value::Nil, "(nil)"),
+            (Value::Int(0), "0"),
+        ] {
+            let get = redis::cmd("GET").arg("lock:7").clone();
+            let heard = heard(vec![answer], async |redis| {
+                let _: Value = get.query_async(redis).await.unwrap();
+            })
+            .await;
+            let (line, answer) = ("GET lock:7".to_owned(), told.to_owned());
+            let sent = FollowerEvent::Sent(line.clone());
+            assert_eq!(heard, [sent, FollowerEvent::Answered { line, answer }]);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_script_is_told_by_its_text_once() {
+        let script = lua::script("-- comment\nreturn 1\n");
+        let heard = heard(vec![Value::Int(1), Value::Int(1)], async |redis| {
+            for _ in 0..2 {
+                let _: i64 = script.key("lock:7").invoke_async(redis).await.unwrap();
+            }
+        })
+        .await;
+        let sent = |text: &str| {
+            let digest = &script.get_hash()[..9];
+            FollowerEvent::Sent(format!("EVALSHA {digest}… 1 lock:7{text}"))
+        };
+        assert_eq!(
+            [&heard[0], &heard[2]],
+            [&sent("\nreturn 1"), &sent("")],
+            "{heard:?}"
+        );
     }
 }

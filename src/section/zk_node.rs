@@ -10,7 +10,7 @@
 //!
 //! Next: `zk_ephemeral.rs`, the first stage.
 
-use super::{Deduction, Job, LockState};
+use super::{Deduction, Job, LockState, Points};
 use crate::{ctx::Ctx, error::Error, section::backstop::Backstop, server::Server};
 use oversell_lock::Fence;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,6 +19,7 @@ use zookeeper_client::{Acls, Client, CreateMode, Error as Zk, OneshotWatcher};
 /// A contender's node. Dropping it deletes it in the background.
 pub(crate) struct Node {
     client: Client,
+    points: Points,
     path: String,
     deletion: Backstop<Option<LockState>>,
     /// The zxid of its creation: it grows with every change on the server.
@@ -33,14 +34,15 @@ pub(crate) async fn create(
     mode: CreateMode,
 ) -> Result<Option<Node>, Error> {
     let (owner, ctx) = (job.owner(ctx).to_string(), ctx.clone());
-    let creation = ctx
-        .tasks
-        .spawn(make(ctx.clone(), path.to_owned(), owner, mode));
+    let points = job.observation.points().clone();
+    let making = make(ctx.clone(), points, path.to_owned(), owner, mode);
+    let creation = ctx.tasks.spawn(making);
     creation.await.map_err(|e| Error::Internal(e.to_string()))?
 }
 
 async fn make(
     ctx: Ctx,
+    points: Points,
     path: String,
     owner: String,
     mode: CreateMode,
@@ -48,7 +50,15 @@ async fn make(
     let client = ctx.zk.session()?;
     let options = mode.with_acls(Acls::anyone_all());
     loop {
-        match client.create(&path, owner.as_bytes(), &options).await {
+        let line = created_by(&path, &owner, mode);
+        points.sends(|| &line);
+        let created = client.create(&path, owner.as_bytes(), &options).await;
+        let answer = created.as_ref();
+        points.answers(
+            &line,
+            answer.map_or_else(Zk::to_string, |_| "Created".to_owned()),
+        );
+        match created {
             Ok((stat, number)) => {
                 let path = if mode == CreateMode::EphemeralSequential {
                     format!("{path}{number}")
@@ -57,8 +67,12 @@ async fn make(
                 };
                 let fence = Fence(stat.czxid.cast_unsigned());
                 return Ok(Some(Node {
-                    deletion: Backstop::new(&ctx, delete_node(client.clone(), path.clone())),
+                    deletion: Backstop::new(
+                        &ctx,
+                        delete_node(client.clone(), points.clone(), path.clone()),
+                    ),
                     client,
+                    points,
                     path,
                     fence,
                 }));
@@ -81,6 +95,16 @@ async fn make(
             }
         }
     }
+}
+
+/// A creation as `zkCli.sh` would have it typed.
+pub(crate) fn created_by(path: &str, owner: &str, mode: CreateMode) -> String {
+    let options = match mode {
+        CreateMode::Ephemeral => "-e ",
+        CreateMode::EphemeralSequential => "-s -e ",
+        _ => "",
+    };
+    format!("create {options}{path} {owner}")
 }
 
 /// Deletes the node that a creation without an answer may have made: the one of this name with this owner. A session's
@@ -127,29 +151,47 @@ impl Node {
 
     /// The names of all children of its parent, its own included.
     pub(crate) async fn siblings(&self) -> Result<Vec<String>, Error> {
-        insist(|| self.client.list_children(parent_of(&self.path)))
-            .await
-            .map_err(down)
+        let line = format!("ls {}", parent_of(&self.path));
+        self.points.sends(|| &line);
+        let found = insist(|| self.client.list_children(parent_of(&self.path))).await;
+        let names = found.as_ref();
+        (self.points).answers(
+            &line,
+            names.map_or_else(Zk::to_string, |names| names.join(" ")),
+        );
+        found.map_err(down)
     }
 
     /// Watches a sibling, until it changes or goes; `None` if it is gone already.
     pub(crate) async fn watch(&self, sibling: &str) -> Result<Option<OneshotWatcher>, Error> {
         let path = format!("{}/{sibling}", parent_of(&self.path));
+        let line = format!("stat -w {path}");
+        self.points.sends(|| &line);
         let (found, event) = insist(|| self.client.check_and_watch_stat(&path))
             .await
             .map_err(down)?;
+        let answer = found.map_or("Node does not exist", |_| "there");
+        self.points.answers(&line, answer);
         Ok(found.map(|_| event))
     }
 }
 
 /// Deletes a node; what was found of the lock.
-async fn delete_node(client: Client, path: String) -> Option<LockState> {
+async fn delete_node(client: Client, points: Points, path: String) -> Option<LockState> {
+    let line = format!("delete {path}");
+    points.sends(|| &line);
     let tries = AtomicU32::new(0);
     let deleted = insist(|| {
         tries.fetch_add(1, Ordering::Relaxed);
         client.delete(&path, None)
     });
-    match deleted.await {
+    let deleted = deleted.await;
+    let answer = deleted.as_ref();
+    points.answers(
+        &line,
+        answer.map_or_else(Zk::to_string, |()| "OK".to_owned()),
+    );
+    match deleted {
         Ok(()) => Some(LockState::Kept),
         // An earlier attempt deleted it, and the answer was lost.
         Err(Zk::NoNode) if tries.load(Ordering::Relaxed) > 1 => Some(LockState::Kept),

@@ -45,7 +45,7 @@ const MARK_SEEDED: &str = "INSERT IGNORE INTO seeded (store) VALUES ('redis')";
 /// The Redis of students' scripts, as the lab and the containers call it.
 const MINE: &str = "redis-mine";
 /// The nodes of Redlock in the order of `redis.nodes`, as the lab and the containers call them.
-const NODES: [&str; 9] = [
+pub(crate) const NODES: [&str; 9] = [
     "redis", "redis-2", "redis-3", "redis-4", "redis-5", "redis-6", "redis-7", "redis-8", "redis-9",
 ];
 

@@ -61,6 +61,86 @@ mod tests {
         assert!(without.is_empty(), "no race: {without:?}");
     }
 
+    /// Why the race that a lesson's button plays is not the lesson's own claim; `None` if it is.
+    fn contradiction(lesson: &Lesson, race: &replay::Race) -> Option<&'static str> {
+        let [flaw, cure] = [race.flaw.act.name(), race.cured.act.name()];
+        let parts = lesson.run.parts();
+        let judged = parts
+            .iter()
+            .any(|run| matches!(run, Run::Replay | Run::Deadlock(_)));
+        if !judged && race.lessons.len() > 1 {
+            return Some("another lesson's race, by which its own claim is not judged");
+        }
+        let named: Vec<_> = lesson.strategies.iter().chain(&lesson.steps).collect();
+        let is_known = |act: &str| stock::find(act).is_some() || seckill::find(act).is_some();
+        let plays = |act: &str| named.iter().any(|name| **name == act) || !is_known(act);
+        if !named.is_empty() && !plays(flaw) && !plays(cure) {
+            return Some("neither half plays a strategy or step of the lesson");
+        }
+        parts.iter().find_map(|run| match run {
+            Run::Exact { strategy, .. } if *strategy == flaw => {
+                Some("its flaw is the strategy that the claim calls exact")
+            }
+            Run::Oversells { strategy, .. } if *strategy != flaw => {
+                Some("its flaw is not the strategy that the claim calls wrong")
+            }
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn the_race_of_each_lesson_shows_its_own_claim() {
+        let wrong: Vec<_> = replay::lessons()
+            .filter_map(|(id, race)| Some((id, contradiction(find(id)?, race)?)))
+            .collect();
+        assert!(wrong.is_empty(), "{wrong:?}");
+    }
+
+    /// The twin: these lessons were once given the races of others.
+    #[test]
+    fn the_race_of_another_lesson_is_refused() {
+        for (lesson, other) in [
+            ("1.3", "1.1"),
+            ("1.5", "1.6"),
+            ("3.3", "3.2"),
+            ("3.7.1", "3.5"),
+            ("4.2", "4.3.2"),
+            ("002.watchdog", "2.7"),
+        ] {
+            let (_, race) = replay::find(other).expect("a race");
+            let shared = replay::Race {
+                lessons: &["x", "y"],
+                ..*race
+            };
+            let lesson = find(lesson).expect("a lesson");
+            assert!(contradiction(lesson, &shared).is_some(), "{}", lesson.id);
+        }
+    }
+
+    /// The race has A and B, the claim beside it names no others.
+    #[test]
+    fn a_claim_names_the_actors_of_its_race() {
+        let other = [
+            "客户端 1",
+            "客户端 2",
+            "10010",
+            "10086",
+            "lient 1",
+            "lient 2",
+        ];
+        let named: Vec<_> = replay::lessons()
+            .filter_map(|(id, _)| find(id))
+            .filter(|lesson| {
+                let [zh, en] = [lesson.claim.zh, lesson.claim.en];
+                other
+                    .iter()
+                    .any(|name| zh.contains(name) || en.contains(name))
+            })
+            .map(|lesson| lesson.id)
+            .collect();
+        assert!(named.is_empty(), "{named:?}");
+    }
+
     #[test]
     fn each_custom_experiment_belongs_to_one_lesson() {
         let is_custom = |run: &Run| matches!(run, Run::Custom);

@@ -142,8 +142,8 @@ describe("the class's page", () => {
     const [phone, desk] = [await openLesson(suite, '2.10.6?me', PHONE), await openLesson(suite, '2.10.6')];
     await desk.page.select('#lessons', '2.10.5');
     await phone.waitForText('#chapter', /^2\.10\.5$/);
-    const projector = await suite.openTab('#/1.3');
-    await projector.waitForLesson('1.3');
+    const projector = await suite.openTab('#/1.1');
+    await projector.waitForLesson('1.1');
     await projector.press('#race-class');
     await phone.waitForText('#guess-ask', /还剩多少/);
     await phone.press('[data-guess="4999"]');
@@ -155,7 +155,7 @@ describe("the class's page", () => {
     await phone.press('[data-guess="4999"]');
     await projector.waitForText('#race-guess [data-key="4999"]', /1 人/);
     await projector.waitForText('#race-guess [data-key="4998"]', /0 人/);
-    assert.equal((await sendJson(`${suite.at.http}/classroom/guesses`, { lesson: '1.3', who: '小红', guess: 4999 })).status, 204);
+    assert.equal((await sendJson(`${suite.at.http}/classroom/guesses`, { lesson: '1.1', who: '小红', guess: 4999 })).status, 204);
     await projector.waitForText('#race-class', /2 人/);
     await phone.screenshot('class-guess-phone');
     await phone.assertAccessible();

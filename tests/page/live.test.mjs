@@ -100,7 +100,7 @@ describe('a run on the page', () => {
 
   // A visitor who comes back during a race sees it from its beginning and can cancel it. This one pauses until its next step is asked for.
   it('of a race is joined after a reload and in another window', async () => {
-    const other = await suite.openTab('#/1.3');
+    const other = await suite.openTab('#/1.1');
     const own = { method: 'POST', headers: { 'x-visitor': await other.visitor() } };
     const started = await fetch(`${suite.at.http}/replays/2.3?pace=step`, own);
     assert.equal(started.status, 202);
@@ -128,14 +128,14 @@ describe('a run on the page', () => {
   });
 
   it('is watched by all if the class has guessed it', async () => {
-    const desk = await suite.openTab('#/1.3');
-    await desk.waitForLesson('1.3');
+    const desk = await suite.openTab('#/1.1');
+    await desk.waitForLesson('1.1');
     const student = await suite.openTab('#/2.3');
     await student.waitForLesson('2.3');
     await desk.press('#race-class');
     await desk.waitForText('#race-class', /手机在猜/);
     await desk.press('#race-run');
-    await student.waitForText('#race-idle', /^全班在看第 1\.3 课/);
+    await student.waitForText('#race-idle', /^全班在看第 1\.1 课/);
     await student.press('#race-idle a');
     await student.waitForElement('#race-run.cancel');
     // To leave cancels nothing.

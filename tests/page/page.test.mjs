@@ -107,14 +107,14 @@ describe('the page', () => {
   it('opens what shows the claim of a lesson, and folds the rest', async () => {
     const tab = await suite.openTab('#/2.4');
     for (const [id, load, typed, none] of /** @type {const} */ ([
-      ['2.4', true, false, false], ['1.3', false, false, false], ['2.10.1.owner', false, true, false], ['002.oversold', false, true, false],
+      ['2.4', true, false, false], ['1.1', false, false, false], ['1.3', true, false, false], ['1.5', true, false, false], ['2.10.1.owner', false, true, false], ['002.oversold', false, true, false],
       ['3.7.1.object', false, false, true], ['2.4.2', false, false, true],
     ])) {
       await tab.go(id);
       await tab.waitForLesson(id);
       await tab.waitFor((wanted) => {
         const open = (/** @type {string} */ at) => document.querySelector(at).checkVisibility();
-        return JSON.stringify(['#settings', '#terminals', '#no-button'].map(open)) === wanted;
+        return JSON.stringify(['#settings', '#step-rows', '#no-button'].map(open)) === wanted;
       }, JSON.stringify([load, typed, none]));
     }
     await tab.page.goto(`${suite.at.http}/#/compare`);

@@ -11,8 +11,8 @@ describe('a schedule of one’s own', () => {
   const suite = lab();
 
   it('oversells by keyboard alone', async () => {
-    const tab = await suite.openTab('#/1.3');
-    await tab.waitForLesson('1.3');
+    const tab = await suite.openTab('#/1.1');
+    await tab.waitForLesson('1.1');
     await tab.press('#race-schedule');
     for (const actor of ['A', 'B', 'A', 'B']) {
       const button = `#schedule-buttons [data-key=${actor}][aria-disabled=false]`;
@@ -24,7 +24,7 @@ describe('a schedule of one’s own', () => {
     // The write that loses something wins, before anybody has been answered, and it is lit with its read.
     await tab.waitForText('#schedule-say', /^B 用读到的旧值.*按了 4 次，做到了。/);
     await tab.waitForCount('#schedule-lines .guilty', 2);
-    await tab.screenshot('schedule-1.3-1280');
+    await tab.screenshot('schedule-1.1-1280');
     await tab.assertAccessible();
     tab.assertNoErrors();
     await tab.page.close();
@@ -56,9 +56,9 @@ describe('a schedule of one’s own', () => {
   for (const { lesson, presses, says, seen } of [
     { lesson: '2.2', presses: ['A', 'death', 'B'], says: /^谁也无法继续：锁在 A 手里，没有人会还。按了 3 次，做到了。/, seen: '卡死' },
     { lesson: '2.6', presses: ['A'], says: /^谁也无法继续：锁在 A 手里.*按了 1 次，做到了。/, seen: '卡死' },
-    { lesson: '3.4.2', presses: ['A', 'B', 'A', 'C', 'C', 'B', 'B'], says: /^进去的顺序：A C B。按了 7 次，做到了。/, seen: '插队' },
+    { lesson: '3.6', presses: ['A', 'B', 'A', 'C', 'C', 'B', 'B'], says: /^进去的顺序：A C B。按了 7 次，做到了。/, seen: '插队' },
     { lesson: '2.10.2', presses: ['A', 'B', 'A', 'C', 'C', 'B', 'B'], says: /^进去的顺序：A C B。按了 7 次，做到了。/, seen: '插队' },
-    { lesson: '4.2', presses: ['A', 'death', 'B'], says: /^谁也无法继续：锁在 A 手里.*按了 3 次，做到了。/, seen: '卡死' },
+    { lesson: '4.3.2', presses: ['A', 'death', 'B'], says: /^谁也无法继续：锁在 A 手里.*按了 3 次，做到了。/, seen: '卡死' },
     { lesson: '003.deadlock.opposite-order', presses: ['A', 'B', 'A', 'B'], says: /^错误 1213，1 个提交。/, seen: '报错' },
     { lesson: '003.deadlock.shared-to-exclusive', presses: ['A', 'B', 'A', 'B'], says: /^错误 1213，1 个提交。/, seen: '报错' },
     { lesson: '003.deadlock.full-scan', presses: ['A', 'B', 'A', 'B'], says: /^错误 1213，1 个提交。/, seen: '报错' },

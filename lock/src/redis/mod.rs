@@ -36,4 +36,5 @@ pub use options::{RedisOptions, Replicas};
 pub use rate_limiter::{MAX_ADMISSIONS, RateLimiter};
 pub use read_write::{RedisReadLock, RedisRwLock, RedisWriteLock};
 pub use redlock::{Redlock, RedlockClient};
+pub use scripts::script_text;
 pub use semaphore::{Permit, RedisSemaphore};

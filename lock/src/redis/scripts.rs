@@ -4,7 +4,7 @@
 
 use crate::{Owner, Process};
 use redis::Script;
-use std::sync::LazyLock;
+use std::{collections::HashMap, sync::LazyLock};
 
 /// A script that tells waiters, in two versions.
 #[derive(Debug)]
@@ -24,6 +24,23 @@ impl Scripts {
     }
 }
 
+static TEXTS_BY_DIGEST: LazyLock<HashMap<String, &str>> = LazyLock::new(|| {
+    let texts = TEXTS.iter().chain(TELLING_TEXTS);
+    texts
+        .map(|text| (Script::new(text).get_hash().to_owned(), *text))
+        .collect()
+});
+
+/// The text of the library's script with this SHA1 digest, which EVALSHA names in MONITOR and SLOWLOG.
+///
+/// ```
+/// assert_eq!(oversell_lock::redis::script_text("0"), None);
+/// ```
+#[must_use]
+pub fn script_text(digest: &str) -> Option<&'static str> {
+    TEXTS_BY_DIGEST.get(digest).copied()
+}
+
 macro_rules! telling_scripts {
     ($($(#[$doc:meta])* $name:ident = $($file:literal),+;)+) => {
         $($(#[$doc])*
@@ -31,6 +48,11 @@ macro_rules! telling_scripts {
             alone: LazyLock::new(|| Script::new(concat!(include_str!("lua/tell.lua"), $(include_str!(concat!("lua/", $file))),+))),
             in_cluster: LazyLock::new(|| Script::new(concat!(include_str!("lua/tell_in_cluster.lua"), $(include_str!(concat!("lua/", $file))),+))),
         };)+
+
+        const TELLING_TEXTS: &[&str] = &[
+            $(concat!(include_str!("lua/tell.lua"), $(include_str!(concat!("lua/", $file))),+),
+            concat!(include_str!("lua/tell_in_cluster.lua"), $(include_str!(concat!("lua/", $file))),+),)+
+        ];
     };
 }
 
@@ -39,6 +61,8 @@ macro_rules! scripts {
         $($(#[$doc])*
         pub(super) static $name: LazyLock<Script> =
             LazyLock::new(|| Script::new(concat!($(include_str!(concat!("lua/", $file))),+)));)+
+
+        const TEXTS: &[&str] = &[$(concat!($(include_str!(concat!("lua/", $file))),+),)+];
     };
 }
 

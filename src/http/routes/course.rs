@@ -2,6 +2,7 @@
 
 use crate::http::routes::prelude::*;
 use crate::{
+    addresses::LAB_JSON,
     claims::{self, Chapter, Lesson, Rates, placeholders::Placeholders, verdicts::Verdicts},
     ctx::Ctx,
     http::{
@@ -123,11 +124,51 @@ pub(super) fn placeholders(ctx: &Ctx) -> Placeholders {
         nodes => nodes.iter().map(ExposeSecret::expose_secret).collect(),
     };
     let (cluster, mysql) = (&config.cluster, config.mysql.url.expose_secret());
-    Placeholders::new(
+    let all = Placeholders::new(
         &cluster.http,
         &cluster.instances,
         mysql,
         &redis,
         &config.zookeeper.connect,
-    )
+    );
+    match &*config.replays.lab_json {
+        "" => all,
+        lab_json => all.with_fault(&fault_command(lab_json)),
+    }
+}
+
+/// `oversell lab fault`, with the lab's file unless it is the one that the command takes by itself.
+fn fault_command(lab_json: &str) -> String {
+    let command = "oversell lab fault";
+    if std::path::absolute(LAB_JSON).is_ok_and(|usual| usual.as_os_str() == lab_json) {
+        return command.to_owned();
+    }
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-".contains(c);
+    if lab_json.chars().all(is_plain) {
+        return format!("{command} --lab-json {lab_json}");
+    }
+    format!("{command} --lab-json '{}'", lab_json.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fault_command;
+
+    #[test]
+    fn a_fault_is_typed_for_this_lab() {
+        for (lab_json, typed) in [
+            (
+                "/tmp/x/lab.json",
+                "oversell lab fault --lab-json /tmp/x/lab.json",
+            ),
+            (
+                "/tmp/a b/lab.json",
+                "oversell lab fault --lab-json '/tmp/a b/lab.json'",
+            ),
+        ] {
+            assert_eq!(fault_command(lab_json), typed);
+        }
+        let usual = std::path::absolute(super::LAB_JSON).unwrap();
+        assert_eq!(fault_command(usual.to_str().unwrap()), "oversell lab fault");
+    }
 }

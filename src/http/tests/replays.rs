@@ -36,7 +36,7 @@ async fn replays_are_refused_where_they_are_not_enabled() {
         "GET /check/lock/mine",
     ];
     let actors = actors.iter().map(String::as_str);
-    for request in ["POST /replays/1.3"].into_iter().chain(actors).chain(mine) {
+    for request in ["POST /replays/1.1"].into_iter().chain(actors).chain(mine) {
         let answer = ask(&service, request).await;
         assert_eq!(answer.status, 403, "{request}: {}", answer.body);
         assert!(answer.body.contains("replays.enabled"), "{}", answer.body);
@@ -66,14 +66,14 @@ async fn unknown_replays_and_wrong_options_are_refused_by_name() {
     let service = service(&[("replays.enabled", "true")]);
     for (request, status) in [
         ("POST /replays/9.9", 404),
-        ("POST /replays/1.3?pace=quick", 400),
-        ("POST /replays/1.3?cured=perhaps", 400),
-        ("POST /replays/1.3?step=1", 400),
+        ("POST /replays/1.1?pace=quick", 400),
+        ("POST /replays/1.1?cured=perhaps", 400),
+        ("POST /replays/1.1?step=1", 400),
         ("POST /replays/none/step", 404),
         ("POST /replays/none/next?actor=A", 404),
         ("POST /replays/none/next?actor=D", 400),
         ("POST /replays/2.10.5?pace=scheduler", 400),
-        ("POST /replays/1.3?pace=timed", 400),
+        ("POST /replays/1.1?pace=timed", 400),
         ("POST /replays/2.3?pace=slow&lease_ms=300", 400),
         ("POST /replays/2.3?pace=timed&lease_ms=99", 400),
         ("POST /replays/2.3?pace=timed&at=sold", 400),
@@ -85,7 +85,7 @@ async fn unknown_replays_and_wrong_options_are_refused_by_name() {
         assert_eq!(answer.json()["outcome"], "refused", "{request}");
     }
     for (request, server) in [
-        ("POST /replays/1.3", "mysql"),
+        ("POST /replays/1.1", "mysql"),
         ("POST /replays/2.2", "redis"),
     ] {
         let answer = ask(&service, request).await;

@@ -13,7 +13,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::play::Play,
-    section::{Deduction, Job, Name},
+    section::{Deduction, Job, Name, lua},
 };
 use redis::Script;
 use std::sync::LazyLock;
@@ -23,7 +23,7 @@ const COUNTER: &str = "counter";
 const NAMES: &[Name] = &[Name::RedisCount(COUNTER)];
 
 static SCRIPT: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("../lua/count_to_three.lua")));
+    LazyLock::new(|| lua::script(include_str!("../lua/count_to_three.lua")));
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.4.1"],

@@ -16,7 +16,7 @@
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lessons: &["4.2", "4.3.2", "003.table-lock"],
+    lessons: &["4.3.2"],
     title: Bilingual::of(
         "持有者死了，那一行还在",
         "The holder dies, and its row stays",

@@ -16,7 +16,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::play::Play,
-    section::{Deduction, Job, Name},
+    section::{Deduction, Job, Name, lua},
     stock::{self, Store},
 };
 use futures::future::join_all;
@@ -28,7 +28,7 @@ const LEASE_MS: u64 = 1600;
 const LATE_MS: u64 = 1900;
 
 static DELETE_IF_MINE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(include_str!(
+    lua::script(include_str!(
         "../../stock/strategies/lua/delete_if_mine.lua"
     ))
 });
@@ -130,7 +130,7 @@ async fn untimed(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     }
     let section = stock::find("none").ok_or_else(|| Error::NoStrategy("none".to_owned()))?;
     let outcome = (section.deduct)(ctx, job).await;
-    for node in &ctx.nodes {
+    for node in ctx.nodes.iter() {
         let mut delete = DELETE_IF_MINE.key(&key);
         let deleted: Result<i64, _> = delete
             .arg(&owner)

@@ -11,7 +11,7 @@
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lessons: &["2.7", "002.watchdog"],
+    lessons: &["2.7"],
     title: Bilingual::of("业务比租约长", "A job longer than its lease"),
     breaks: Bilingual::of(
         "租约到期，锁中途没了",

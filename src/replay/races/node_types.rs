@@ -25,7 +25,7 @@ const NODE: &str = "/distributed/zk-ephemeral";
 const POLL: Duration = Duration::from_millis(50);
 
 pub(super) const RACE: Race = Race {
-    lessons: &["3.2", "3.3", "003.session"],
+    lessons: &["3.2", "003.session"],
     title: Bilingual::of(
         "持有者死了，节点呢",
         "The holder dies: what becomes of its node",

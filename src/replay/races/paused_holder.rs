@@ -33,28 +33,37 @@ pub(super) const RACE: Race = Race {
         A.lease(3000).stops_at(Point::Read),
         A.gets_paused(),
         say(
-            "A 停住了（有 lab 时整个进程都停，SIGSTOP）：没人续期，租约到期",
-            "A is stopped (SIGSTOP of its process, where there is a lab): nobody renews the lease, and it ends",
+            "A 停住了：没人续期，租约到期",
+            "A is paused: nobody renews the lease, and it ends",
         ),
         UnrenewedLeaseEnds,
         say("B 拿到锁，读", "B takes the lock, and reads"),
         B.stops_at(Point::Read),
         say("B 写完，释放锁", "B writes, and releases"),
         B.finishes(),
-        say(
-            "A 醒了，不知道锁已经没了，接着写",
-            "A wakes, does not know that its lock is gone, and writes",
-        ),
-        A.gets_resumed(),
     ],
     flaw: Variant {
         act: Act::Strategy("redis-lock"),
-        steps: &[A.finishes()],
+        steps: &[
+            say(
+                "A 醒了，不知道锁已经没了，接着写",
+                "A wakes, does not know that its lock is gone, and writes",
+            ),
+            A.gets_resumed(),
+            A.finishes(),
+        ],
         expected: ExpectedResult::sold(2, 1).inside(2),
     },
     cured: Variant {
         act: Act::Strategy("redis-fenced"),
-        steps: &[A.fails_fenced()],
+        steps: &[
+            say(
+                "A 醒了，带着旧令牌去写：行见过更新的令牌，拒绝它",
+                "A wakes and writes with its old token: the row has a newer one, and refuses it",
+            ),
+            A.gets_resumed(),
+            A.fails_fenced(),
+        ],
         expected: ExpectedResult::sold(1, 1).inside(2),
     },
 };

@@ -35,25 +35,37 @@ pub(super) const RACE: Race = Race {
         A.stops_at(Point::Read),
         A.gets_paused(),
         say(
-            "A 的进程停住了（SIGSTOP）：没有心跳，会话过期，节点被删",
-            "A's process is stopped (SIGSTOP): no heartbeat, the session ends, and its node goes",
+            "A 停住了：没有心跳，会话过期，节点被删",
+            "A is paused: no heartbeat, its session ends, and its node goes",
         ),
         A.loses_session_and_lock(),
         say("B 拿到锁，读", "B takes the lock, and reads"),
         B.stops_at(Point::Read),
         say("B 写完，释放锁", "B writes, and releases"),
         B.finishes(),
-        say("A 醒了，接着写", "A wakes, and writes"),
-        A.gets_resumed(),
     ],
     flaw: Variant {
         act: Act::Strategy("zk-lock"),
-        steps: &[A.finishes()],
+        steps: &[
+            say(
+                "A 醒了，不知道节点已经没了，接着写",
+                "A wakes, does not know that its node is gone, and writes",
+            ),
+            A.gets_resumed(),
+            A.finishes(),
+        ],
         expected: ExpectedResult::sold(2, 1).inside(2),
     },
     cured: Variant {
         act: Act::Strategy("zk-fenced"),
-        steps: &[A.fails_fenced()],
+        steps: &[
+            say(
+                "A 醒了，带着旧令牌去写：行见过更新的令牌，拒绝它",
+                "A wakes and writes with its old token: the row has a newer one, and refuses it",
+            ),
+            A.gets_resumed(),
+            A.fails_fenced(),
+        ],
         expected: ExpectedResult::sold(1, 1).inside(2),
     },
 };

@@ -11,7 +11,7 @@ use crate::replay::play::Play;
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lessons: &["3.4.2", "3.6"],
+    lessons: &["3.6"],
     title: Bilingual::of("先来的先进", "First come, first served"),
     breaks: Bilingual::of(
         "大家反复抢：后来的可能先进",

@@ -11,7 +11,7 @@
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lessons: &["1.1", "1.3", "1.4", "1.7.1"],
+    lessons: &["1.1", "1.7.1"],
     title: Bilingual::of("两个人同时看到 5000", "Two read 5000 at the same time"),
     breaks: Bilingual::of(
         "读与写之间，另一个人也读了",

@@ -13,7 +13,7 @@
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lessons: &["1.5", "1.6", "004.jvm"],
+    lessons: &["1.6", "004.jvm"],
     title: Bilingual::of("两个实例，两把锁", "Two instances, two mutexes"),
     breaks: Bilingual::of(
         "锁在进程里，另一个实例有它自己的锁",

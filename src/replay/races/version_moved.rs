@@ -15,7 +15,7 @@ use crate::replay::play::Play;
 use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
-    lessons: &["1.7.3", "003.optimistic"],
+    lessons: &["1.7.3"],
     title: Bilingual::of("版本号变了，重来", "The version has moved: try again"),
     breaks: Bilingual::of(
         "写的时候不问有没有人先写了",

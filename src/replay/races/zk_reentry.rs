@@ -25,7 +25,7 @@ const NODE: &str = "/distributed/zk-ephemeral";
 const SELF_WAIT: Duration = Duration::from_secs(1);
 
 pub(super) const RACE: Race = Race {
-    lessons: &["3.5", "3.7.1"],
+    lessons: &["3.5"],
     title: Bilingual::of("同一个持有者再进一次", "Its owner comes in again"),
     breaks: Bilingual::of(
         "节点已经有了，是自己的：自己等自己",

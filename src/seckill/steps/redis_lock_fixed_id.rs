@@ -4,10 +4,11 @@ use crate::seckill::prelude::*;
 use crate::{
     seckill::simple_redis_lock::place_under,
     section::{
-        Points, RedisTap,
+        Points,
         redis_polling::{Lock, Stage},
     },
 };
+use oversell_lock::redis::Connection;
 use redis::RedisResult;
 
 pub(super) const STEP: StepSpec = StepSpec {
@@ -26,14 +27,14 @@ struct FixedId;
 impl Stage for FixedId {
     const OWNED: bool = false;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET")
             .arg((&lock.key, 1, "NX", "PX", lock.lease))
             .query_async(redis)
             .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
         redis::cmd("DEL").arg(&lock.key).query_async(redis).await
     }
 }

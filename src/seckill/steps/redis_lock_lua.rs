@@ -4,15 +4,16 @@ use crate::seckill::prelude::*;
 use crate::{
     seckill::simple_redis_lock::place_under,
     section::{
-        Points, RedisTap,
+        Points, lua,
         redis_polling::{Lock, Stage},
     },
 };
+use oversell_lock::redis::Connection;
 use redis::{RedisResult, Script};
 use std::sync::LazyLock;
 
 static UNLOCK: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(include_str!(
+    lua::script(include_str!(
         "../../stock/strategies/lua/delete_if_mine.lua"
     ))
 });
@@ -33,14 +34,18 @@ struct DeleteByScript;
 impl Stage for DeleteByScript {
     const OWNED: bool = true;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET")
             .arg((&lock.key, &lock.owner, "NX", "PX", lock.lease))
             .query_async(redis)
             .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, points: &Points) -> RedisResult<bool> {
+    async fn unlock(
+        lock: &Lock<Self>,
+        redis: &mut Connection,
+        points: &Points,
+    ) -> RedisResult<bool> {
         points.at(Point::Compared).await;
         UNLOCK
             .key(&lock.key)

@@ -4,10 +4,11 @@ use crate::seckill::prelude::*;
 use crate::{
     seckill::simple_redis_lock::place_under,
     section::{
-        Points, RedisTap,
+        Points,
         redis_polling::{Lock, Stage},
     },
 };
+use oversell_lock::redis::Connection;
 use redis::RedisResult;
 
 pub(super) const STEP: StepSpec = StepSpec {
@@ -26,14 +27,18 @@ struct CheckOwner;
 impl Stage for CheckOwner {
     const OWNED: bool = true;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET")
             .arg((&lock.key, &lock.owner, "NX", "PX", lock.lease))
             .query_async(redis)
             .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, points: &Points) -> RedisResult<bool> {
+    async fn unlock(
+        lock: &Lock<Self>,
+        redis: &mut Connection,
+        points: &Points,
+    ) -> RedisResult<bool> {
         let holder: Option<String> = redis::cmd("GET").arg(&lock.key).query_async(redis).await?;
         if holder.as_deref() != Some(lock.owner.as_str()) {
             return Ok(false);

@@ -3,7 +3,7 @@
 use crate::seckill::prelude::*;
 use crate::{
     seckill::{stream, voucher, voucher_in_redis},
-    section::redis_key,
+    section::{lua, redis_key},
 };
 use redis::Script;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ pub(super) const STEP: StepSpec = StepSpec {
     place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
-static CLAIM: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/claim.lua")));
+static CLAIM: LazyLock<Script> = LazyLock::new(|| lua::script(include_str!("lua/claim.lua")));
 
 /// The return codes of `lua/claim.lua`.
 const CLAIMED: u8 = 0;

@@ -5,11 +5,11 @@ use crate::stock::prelude::*;
 use crate::{
     own_lock::{Scripts, run_script},
     section::{
-        Points, RedisTap, redis_key,
+        Points, lua, redis_key,
         redis_polling::{self, Lock, Stage},
     },
 };
-use oversell_lock::redis::RedisClient;
+use oversell_lock::redis::{Connection, RedisClient};
 use redis::RedisResult;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -89,7 +89,7 @@ pub fn stages() -> impl Iterator<Item = (&'static str, Scripts)> {
     STAGES
         .into_iter()
         .map(|(section, acquire, release, renew)| {
-            let [acquire, release, renew] = [acquire, release, renew].map(without_comments);
+            let [acquire, release, renew] = [acquire, release, renew].map(lua::without_comments);
             (
                 section,
                 Scripts {
@@ -99,11 +99,6 @@ pub fn stages() -> impl Iterator<Item = (&'static str, Scripts)> {
                 },
             )
         })
-}
-
-fn without_comments(script: &str) -> String {
-    let lines = script.lines().filter(|line| !line.starts_with("--"));
-    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The scripts that this visitor keeps; until then the first stage's.
@@ -132,7 +127,7 @@ struct Mine {
 }
 
 impl Mine {
-    async fn run(script: &str, lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
+    async fn run(script: &str, lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         run_script(script, &lock.key, &lock.owner, lock.lease, redis).await
     }
 }
@@ -144,17 +139,17 @@ impl Stage for Mine {
         &ctx.mine
     }
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         Self::run(&lock.stage.acquire, lock, redis).await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
         Self::run(&lock.stage.release, lock, redis).await
     }
 }
 
 impl Renewable for Mine {
-    async fn renew(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
+    async fn renew(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         Self::run(&lock.stage.renew, lock, redis).await
     }
 }

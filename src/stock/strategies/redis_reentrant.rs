@@ -1,15 +1,16 @@
 #![doc = include_str!("redis_reentrant.md")]
 
 use crate::section::{
-    FixedLease, Points, RedisTap,
+    FixedLease, Points, lua,
     redis_polling::{self, Lock, Stage},
 };
 use crate::stock::prelude::*;
+use oversell_lock::redis::Connection;
 use redis::{RedisResult, Script};
 use std::sync::LazyLock;
 
-static ENTER: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/enter.lua")));
-static LEAVE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/leave.lua")));
+static ENTER: LazyLock<Script> = LazyLock::new(|| lua::script(include_str!("lua/enter.lua")));
+static LEAVE: LazyLock<Script> = LazyLock::new(|| lua::script(include_str!("lua/leave.lua")));
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "2.6",
@@ -48,7 +49,7 @@ impl Reentrant {
 impl Stage for Reentrant {
     const OWNED: bool = true;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         ENTER
             .key(&lock.key)
             .arg(&lock.owner)
@@ -57,7 +58,7 @@ impl Stage for Reentrant {
             .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
         LEAVE
             .key(&lock.key)
             .arg(&lock.owner)

@@ -1,6 +1,6 @@
 #![doc = include_str!("redis_script.md")]
 
-use crate::section::{RedisTap, redis_key};
+use crate::section::{lua, redis_key};
 use crate::stock::prelude::*;
 use redis::Script;
 use std::sync::LazyLock;
@@ -18,12 +18,12 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 const SOLD_OUT: i64 = -1;
 
-static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/take.lua")));
+static TAKE: LazyLock<Script> = LazyLock::new(|| lua::script(include_str!("lua/take.lua")));
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let since = job.enter_and_stay().await;
     let key = redis_key::of(ctx, job.request.stock_id);
-    let mut redis = RedisTap::new(ctx.redis.connection(), job.observation.points());
+    let mut redis = ctx.redis.connection();
     let left = TAKE.key(key).invoke_async(&mut redis).await;
     let left: Option<i64> = redis_key::answered(left, redis.has_sent())?;
     match job.record_attempt(since, left) {

@@ -1,10 +1,11 @@
 #![doc = include_str!("redis_setnx.md")]
 
 use crate::section::{
-    Points, RedisTap,
+    Points,
     redis_polling::{self, Lock, Stage},
 };
 use crate::stock::prelude::*;
+use oversell_lock::redis::Connection;
 use redis::RedisResult;
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
@@ -29,7 +30,7 @@ struct Setnx;
 impl Stage for Setnx {
     const OWNED: bool = false;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SETNX")
             .arg(&lock.key)
             .arg("111")
@@ -37,7 +38,7 @@ impl Stage for Setnx {
             .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
         redis::cmd("DEL").arg(&lock.key).query_async(redis).await
     }
 }

@@ -1,15 +1,16 @@
 #![doc = include_str!("redis_setnx_lua.md")]
 
 use crate::section::{
-    FixedLease, Points, RedisTap,
+    FixedLease, Points, lua,
     redis_polling::{self, Lock, Stage},
 };
 use crate::stock::prelude::*;
+use oversell_lock::redis::Connection;
 use redis::{RedisResult, Script};
 use std::sync::LazyLock;
 
 static DELETE_IF_MINE: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("lua/delete_if_mine.lua")));
+    LazyLock::new(|| lua::script(include_str!("lua/delete_if_mine.lua")));
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "2.5",
@@ -38,14 +39,14 @@ impl DeleteByScript {
 impl Stage for DeleteByScript {
     const OWNED: bool = true;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET")
             .arg((&lock.key, &lock.owner, "NX", "PX", lock.lease))
             .query_async(redis)
             .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
         DELETE_IF_MINE
             .key(&lock.key)
             .arg(&lock.owner)

@@ -1,10 +1,11 @@
 #![doc = include_str!("redis_setnx_owner.md")]
 
 use crate::section::{
-    FixedLease, Points, RedisTap,
+    FixedLease, Points,
     redis_polling::{self, Lock, Stage},
 };
 use crate::stock::prelude::*;
+use oversell_lock::redis::Connection;
 use redis::RedisResult;
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
@@ -35,14 +36,18 @@ struct CheckOwner;
 impl Stage for CheckOwner {
     const OWNED: bool = true;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET")
             .arg((&lock.key, &lock.owner, "NX", "PX", lock.lease))
             .query_async(redis)
             .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, points: &Points) -> RedisResult<bool> {
+    async fn unlock(
+        lock: &Lock<Self>,
+        redis: &mut Connection,
+        points: &Points,
+    ) -> RedisResult<bool> {
         let holder: Option<String> = redis::cmd("GET").arg(&lock.key).query_async(redis).await?;
         if holder.as_deref() != Some(lock.owner.as_str()) {
             return Ok(false);

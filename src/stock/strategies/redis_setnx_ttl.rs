@@ -1,10 +1,11 @@
 #![doc = include_str!("redis_setnx_ttl.md")]
 
 use crate::section::{
-    FixedLease, Points, RedisTap,
+    FixedLease, Points,
     redis_polling::{self, Lock, Stage},
 };
 use crate::stock::prelude::*;
+use oversell_lock::redis::Connection;
 use redis::RedisResult;
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
@@ -29,14 +30,14 @@ struct Ttl;
 impl Stage for Ttl {
     const OWNED: bool = false;
 
-    async fn try_lock(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET")
             .arg((&lock.key, "111", "NX", "PX", lock.lease))
             .query_async(redis)
             .await
     }
 
-    async fn unlock(lock: &Lock<Self>, redis: &mut RedisTap, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
         redis::cmd("DEL").arg(&lock.key).query_async(redis).await
     }
 }

@@ -22,7 +22,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let key = redis_key::of(ctx, job.request.stock_id);
     // Nobody else has it as long as this lives.
     let exclusive = redis_key::watch_connection(ctx, job.wait_left()).await?;
-    let mut conn = RedisTap::new(exclusive.clone(), job.observation.points());
+    let mut conn = RedisTap::new(exclusive.clone(), job.observation.points(), None);
     let mut retries = 0;
     loop {
         let count = watched(ctx, &mut conn, &key, job.request.stock_id).await?;

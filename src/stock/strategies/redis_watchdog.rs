@@ -2,15 +2,16 @@
 
 use super::redis_reentrant::Reentrant;
 use crate::section::{
-    Points, RedisTap,
+    Points, lua,
     redis_polling::{self, Lock, Stage},
 };
 use crate::stock::prelude::*;
+use oversell_lock::redis::Connection;
 use redis::{RedisResult, Script};
 use std::sync::LazyLock;
 use tokio_util::task::AbortOnDropHandle;
 
-static RENEW: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/renew.lua")));
+static RENEW: LazyLock<Script> = LazyLock::new(|| lua::script(include_str!("lua/renew.lua")));
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "2.7",
@@ -45,12 +46,12 @@ pub(super) trait Renewable: Stage {
     /// Renews once; false if the lock was no longer there.
     fn renew(
         lock: &Lock<Self>,
-        redis: &mut RedisTap,
+        redis: &mut Connection,
     ) -> impl Future<Output = RedisResult<bool>> + Send;
 }
 
 impl Renewable for Reentrant {
-    async fn renew(lock: &Lock<Self>, redis: &mut RedisTap) -> RedisResult<bool> {
+    async fn renew(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         RENEW
             .key(&lock.key)
             .arg(&lock.owner)
@@ -61,7 +62,7 @@ impl Renewable for Reentrant {
 }
 
 pub(super) async fn renew<S: Renewable>(ctx: Ctx, lock: Lock<S>, points: Points) {
-    let mut redis = RedisTap::new(S::client(&ctx).connection(), &points);
+    let mut redis = S::client(&ctx).connection();
     loop {
         tokio::time::sleep(Duration::from_millis(lock.lease / 3)).await;
         points.at(Point::Renew).await;

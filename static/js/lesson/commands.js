@@ -8,6 +8,7 @@
 import * as admin from '../shared/admin-token.js';
 import * as api from '../shared/api.js';
 import { $, el } from '../shared/dom.js';
+import * as stepTable from './step-table.js';
 import { errorText, t } from '../shared/language.js';
 
 /** @typedef {import('./course.js').Line} Line */
@@ -43,11 +44,12 @@ export function draw(id, lines, alone, can) {
   $('terminals').replaceChildren(...terminals.map((terminal) => el('details', { open: true },
     el('summary', {}, t('terminal', terminal)),
     el('ol', { class: 'typed' }, ...numbered.filter((line) => line.terminal === terminal).map((line) => lineItem(line, can))))));
+  stepTable.draw(lines, (number) => results.get(keyOf(id, number)));
   for (const { number } of numbered) drawResult(id, number);
 }
 
 /** Options of the lab that some commands need. */
-const LAB_OPTIONS = [{ with: '--replica', like: /replica/ }, { with: '--ways', like: /lab fault (cut|slow|expire) / }];
+const LAB_OPTIONS = [{ with: '--replica', like: /replica/ }, { with: '--ways', like: /lab fault (--lab-json \S+ )?(cut|slow|expire) / }];
 
 /** @param {Line & {number: number}} line @param {boolean} can */
 function lineItem({ number, run, expect, again }, can) {
@@ -72,6 +74,7 @@ function drawResult(id, number) {
   const box = id === shownLesson.id ? $('terminals').querySelector(`[data-printed="${number}"]`) : null;
   const one = results.get(keyOf(id, number));
   if (!box) return;
+  stepTable.drawAnswer(shownLesson.lines[number - 1], number, one);
   box.replaceChildren(...(one ? [
     el('p', { class: 'dim' }, t(one.busy ? 'typing' : one.expected ? 'printedAsSaid' : 'printed')),
     ...(one.printed ? [el('pre', { tabindex: '0', 'aria-label': t('printed') }, one.printed)] : [])] : []));

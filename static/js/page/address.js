@@ -18,6 +18,9 @@ const PRESETS = {
   2.3: { threads: 4, loops: 1, hold_ms: 3500 }, '001.expire': { threads: 4, loops: 1, hold_ms: 3500 },
 };
 
+/** Whether this lesson has settings of its own: then a run with them shows its claim. @param {string} id */
+export const hasOwnSettings = (id) => id in PRESETS;
+
 /** @type {Settings} */
 export const DEFAULT_SETTINGS = { target: 'three', threads: 100, loops: 50, hold_ms: 0, count: 5000 };
 

@@ -88,7 +88,11 @@ let pollIntervalMs = null;
 
 const { t } = lang;
 
-const runs = new Runs(draw, () => changeStock(purchaseByHand.refresh));
+const runs = new Runs(draw, () => {
+  // A lesson without a race is finished with its run.
+  if (view === 'lesson' && !race.isShown()) ninetyMinutes.markFinished(lesson.id);
+  changeStock(purchaseByHand.refresh);
+});
 
 // ---- what is on show -------------------------------------------------------------------------------------------
 
@@ -173,7 +177,7 @@ function drawFrame() {
   $('notice').hidden = !trouble;
   setText($('notice'), trouble);
   if (shown) {
-    const isLoad = strategy != null && lesson.loads;
+    const isLoad = strategy != null && showsClaim(lesson);
     lessonHead.draw(lesson, strategy, settings, nextLesson());
     opening.show(lesson.id);
     deadlock.draw(lesson.deadlocks);
@@ -193,6 +197,9 @@ function drawFrame() {
   $('theme').title = t('theme', theme.current());
   $('theme').setAttribute('aria-label', $('theme').title);
 }
+
+/** Whether a run shows what this lesson claims. @param {Lesson} of */
+const showsClaim = (of) => of.loads || address.hasOwnSettings(of.id);
 
 /** The next of the twelve lessons, or the next lesson. */
 const nextLesson = () => allLessons().find((l) => l.id === ninetyMinutes.nextAfter(lesson.id)) ?? allLessons()[allLessons().indexOf(lesson) + 1] ?? null;
@@ -234,7 +241,7 @@ function showAddress() {
   const shown = view === 'lesson' || view === 'text' ? lesson : null;
   const raced = race.show(shown?.id ?? '', Boolean(shown?.deadlocks.length));
   // Sections that do not show the claim are folded, unless the address has settings.
-  if (lesson !== before || view !== previousView) for (const id of ['load', 'how-fold']) $(id).open = (!raced && (view === 'compare' || lesson.loads)) || (id === 'load' && parsed.asksForRun);
+  if (lesson !== before || view !== previousView) for (const id of ['load', 'how-fold']) $(id).open = (!raced && (view === 'compare' || showsClaim(lesson))) || (id === 'load' && parsed.asksForRun);
   previousView = view;
   if (shown && shown.claim && !shown.byHand) loadCommands(shown);
   if (view === 'lesson') loadPollInterval(/** @type {Strategy} */ (strategy).slug);

@@ -69,7 +69,7 @@ class ScheduledReplay {
         addEvent(this.recording, event, this.#before);
         this.#before = event.t_us;
         // Polling is no news: it sends and is refused again and again.
-        if (isActor(event) && !['sent', 'refused'].includes(event.event)) this.#lastNewsAt = performance.now();
+        if (isActor(event) && !['sent', 'answered', 'refused'].includes(event.event)) this.#lastNewsAt = performance.now();
         changed();
       },
       over: (name, ending) => {
@@ -347,7 +347,7 @@ function programOf(events, points) {
   const parts = [{ point: '', sent: [] }];
   for (const e of straight ?? []) {
     const last = /** @type {ProgramStep} */ (parts.at(-1));
-    if (e.event === 'sent') last.sent.push(e.value ?? '');
+    if (e.event === 'sent' && !e.value?.startsWith('SCRIPT LOAD')) last.sent.push((e.value ?? '').split('\n')[0]);
     else if (points.includes(e.event)) {
       last.point = e.event;
       parts.push({ point: '', sent: [] });

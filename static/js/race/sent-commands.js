@@ -2,35 +2,57 @@
 
 import { el } from '../shared/dom.js';
 import { t } from '../shared/language.js';
-import { isActor, isForeignDelete } from '../timeline/events.js';
+import { isActor, isForeignDelete, withoutVainWaits } from '../timeline/events.js';
 
 /** @typedef {import('../timeline/events.js').ReplayEvent} ReplayEvent */
-/** `sent`: a statement or command; else our words for what the lock's library did. @typedef {{at: number, actor: string, text: string, sent: boolean, came: string}} Line */
+/**
+ * `sent`: a statement or command; else our words for what the lock's library did. `raw`: the command as it is named in its answer; `script`:
+ * the text of the script that it runs, where it is told first.
+ * @typedef {{at: number, actor: string, text: string, raw: string, script: string, sent: boolean, answered: boolean, refused: boolean, came: string}} Line
+ */
 
-/** These events are results of the command before, or nothing that was sent. */
-const RESULT_EVENTS = ['taken', 'read', 'written', 'checked', 'deleted', 'lost', 'conflict', 'watched', 'renewed', 'compared', 'committed'];
-/** The lock's library does these by commands of its own. */
-const LIBRARY_EVENTS = ['locked', 'waits', 'released', 'lost', 'refused-by-row', 'failed', 'stopped', 'continued', 'statement'];
-/** Of repeated refusals only the first is shown. */
-const MAX_SAME_REFUSALS = 1;
+/** The lock's library, or the machine, does these; without a command of their own they are told in words. */
+const SPOKEN_EVENTS = ['locked', 'waits', 'released', 'lost', 'refused-by-row', 'failed', 'stopped', 'continued', 'statement'];
+/** A command says these itself. */
+const SAID_BY_COMMANDS = ['locked', 'released', 'lost'];
+/** Redis does not have a script yet: it is loaded, and the command sent again. */
+const [SCRIPT_LOAD, NO_SCRIPT] = ['SCRIPT LOAD', 'NOSCRIPT'];
 
 /** @param {ReplayEvent[]} events @returns {Line[]} */
 export function linesOf(events) {
   /** @type {Line[]} */
   const lines = [];
-  for (const e of events.filter(isActor)) {
+  /** The texts of scripts whose command is sent once more. @type {Map<string, string>} */
+  const unloaded = new Map();
+  for (const e of withoutVainWaits(events).filter(isActor)) {
     const mine = lines.filter((line) => line.actor === e.actor);
     const last = mine.at(-1);
     if (e.event === 'sent') {
-      const text = withoutIds(e.value ?? '');
-      if (mine.slice(-MAX_SAME_REFUSALS).some((line) => line.text === text && line.came === t('linesRefused'))) continue;
-      lines.push({ at: e.t_us, actor: e.actor, text, sent: true, came: '' });
-    } else if (e.event === 'refused' && last?.sent) last.came = t('linesRefused');
-    else if (last?.sent && !last.came && RESULT_EVENTS.includes(e.event)) {
-      last.came = resultOf(e);
+      const [raw, ...script] = (e.value ?? '').split('\n');
+      const text = withoutIds(raw);
+      // Of the same refusal again and again only the first is shown.
+      if (raw.includes(SCRIPT_LOAD) || (last?.refused && last.text === text)) continue;
+      lines.push({ at: e.t_us, actor: e.actor, text, raw, script: script.join('\n') || (unloaded.get(raw) ?? ''), sent: true, answered: false, refused: false, came: '' });
+    } else if (e.event === 'answered') {
+      const line = mine.findLast((one) => one.sent && !one.answered && one.raw === e.key);
+      if (!line) continue;
+      if (e.value?.startsWith(NO_SCRIPT)) {
+        lines.splice(lines.indexOf(line), 1);
+        unloaded.set(line.raw, line.script);
+      } else Object.assign(line, { answered: true, at: e.t_us, came: `→ ${withoutIds(e.value ?? '')}` });
+    } else if (e.event === 'refused') {
+      if (last?.sent) {
+        last.refused = true;
+        last.came = `${last.came} ${t('linesRefused')}`.trim();
+      }
+    } else if (last?.sent && ['read', 'written'].includes(e.event)) {
       last.at = e.t_us;
-    } else if (LIBRARY_EVENTS.includes(e.event) && !(e.event === 'locked' && (last?.sent || !hasLock(events, e.actor)))) {
-      lines.push({ at: e.t_us, actor: e.actor, text: t('lineSpoken', e), sent: false, came: '' });
+      // The value of a statement, which does not name it.
+      if (last.text.includes('?') || !last.answered) last.came = `${e.event === 'read' ? '→' : '←'} ${e.value ?? ''}${e.event === 'read' ? '' : ` ${last.came}`}`.trim();
+    } else if (last?.sent && (e.event === 'conflict' || isForeignDelete(e))) {
+      last.came = `${last.came} ${e.event === 'conflict' ? t('tick', e) : t('linesForeign', e.owner ?? '')}`.trim();
+    } else if (SPOKEN_EVENTS.includes(e.event) && !(SAID_BY_COMMANDS.includes(e.event) && (last?.sent || !hasLock(events, e.actor)))) {
+      lines.push({ at: e.t_us, actor: e.actor, text: t('lineSpoken', e), raw: '', script: '', sent: false, answered: true, refused: false, came: '' });
     }
   }
   return lines;
@@ -38,16 +60,6 @@ export function linesOf(events) {
 
 /** Did this actor come in by a lock? @param {ReplayEvent[]} events @param {string} actor */
 const hasLock = (events, actor) => events.some((e) => (e.actor === 'lock' && e.owner === actor) || (e.actor === actor && ['waits', 'taken'].includes(e.event)));
-
-/** @param {ReplayEvent} e */
-function resultOf(e) {
-  if (e.event === 'read' || e.event === 'written') return `${e.event === 'read' ? '→' : '←'} ${e.value ?? ''}`;
-  if (e.event === 'checked') return `→ ${e.owner || e.value || 'nil'}`;
-  if (e.event === 'conflict') return t('tick', e);
-  if (e.event === 'lost') return '→ 0';
-  if (isForeignDelete(e)) return t('linesForeign', e.owner ?? '');
-  return '✓';
-}
 
 /** Shortens the ids of products and owners. @param {string} line */
 export const withoutIds = (line) => line.replaceAll(/:\d{9,}/g, '').replaceAll(/\b(\w+-[0-9a-f]{8})-?[0-9a-f-]{20,}:\d+/g, '$1…');
@@ -64,7 +76,7 @@ export function draw(box, events, cursor, guilty = null) {
   if (lastDrawn.get(box) === now) return;
   lastDrawn.set(box, now);
   box.replaceChildren(...lines.map((line, i) => el('li', { class: `${i === lit ? 'lit' : i > lit ? 'coming' : ''}${isGuilty(line) ? ' guilty' : ''}`.trim(), 'aria-current': i === lit && 'true' },
-    el('b', { 'data-actor': line.actor }, line.actor), line.sent ? el('code', {}, line.text) : el('em', {}, line.text), el('span', { class: 'came' }, line.came))));
+    el('b', { 'data-actor': line.actor }, line.actor), line.sent ? el('code', {}, line.text) : el('em', {}, line.text), el('span', { class: 'came' }, line.came), line.script ? el('pre', { class: 'script' }, line.script) : '')));
   const at = /** @type {HTMLElement | null} */ (box.querySelector('.lit'));
   if (at) box.scrollTop = at.offsetTop - box.offsetTop - (box.clientHeight - at.offsetHeight) / 2;
 }

@@ -18,12 +18,28 @@
 /** What is observed and is no actor: the lock's server, the shelf, the row, the caption. */
 const WATCHED = ['lock', 'stock', 'row', 'step'];
 
+/** What goes over the wire for another event, and where a person has stopped an actor. */
+export const TRANSPORT = ['sent', 'answered', 'stands'];
+
 /** @param {ReplayEvent} e */
 export const isActor = (e) => !WATCHED.includes(e.actor);
 
 /** Has the actor deleted a lock that was not its own? @param {ReplayEvent} e */
 export const isForeignDelete = (e) => isActor(e) && e.event === 'deleted'
   && (e.value === 'foreign' || (e.owner != null && e.owner !== e.actor));
+
+/**
+ * Without the waits in vain: an actor says that it waits before it asks for a lock, also for a free one. Nothing of another happens
+ * meanwhile then.
+ * @param {ReplayEvent[]} events
+ */
+export function withoutVainWaits(events) {
+  return events.filter((e, i) => {
+    if (e.event !== 'waits' || !isActor(e)) return true;
+    const next = events.slice(i + 1).find((later) => isActor(later) && !TRANSPORT.includes(later.event));
+    return !next || next.actor !== e.actor;
+  });
+}
 
 /** @param {string | undefined} text */
 export const isInteger = (text) => text != null && /^-?\d+$/.test(text);

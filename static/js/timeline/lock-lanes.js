@@ -31,7 +31,7 @@ export function locksOf(all, end) {
   const seen = [...locks.values()].filter((lock) => lock.wedges.length > 0 || lock.queue.length > 0);
   // The nodes of a lock on several.
   const ordered = seen.length > 1 ? seen.toSorted((a, b) => nodeOf(a.key) - nodeOf(b.key)) : seen;
-  return ordered.map((lock) => ({ ...lock, wedges: lock.wedges.map((wedge) => closeWedge(wedge, end)) }));
+  return ordered.map((lock) => ({ ...lock, wedges: lock.wedges.map((wedge) => closeWedge(wedge, end, seen.length > 1 ? [] : all)) }));
 }
 
 /** `redis redLock` is the first node, `redis-2 redLock` the second; other keys count as 1. @param {string} key */
@@ -55,7 +55,7 @@ function applyEvent(lock, e, owner, end, all) {
     } else {
       // Readers share the lock: each releases it later.
       for (const other of open) if (!isReleasedLater(other.owner, e, all)) other.to = Math.min(at, end);
-      lock.wedges.push({ owner, from: at, to: Infinity, left: [left], counts: [count] });
+      lock.wedges.push({ owner, from: at, to: Infinity, open: false, left: [left], counts: [count] });
     }
   }
 }
@@ -80,11 +80,14 @@ function ownerOf(held, all, actors) {
   return justNow.at(-1) ?? acquisitions.at(-1)?.actor ?? reportedOwner.slice(0, 8);
 }
 
-/** A wedge without an end lasts until its lease is over. @param {Wedge} wedge @param {number} end @returns {Wedge} */
-function closeWedge(wedge, end) {
+/** A wedge without an end lasts until its owner has unlocked, or its lease is over. @param {Wedge} wedge @param {number} end @param {ReplayEvent[]} all @returns {Wedge} */
+function closeWedge(wedge, end, all) {
+  if (wedge.to !== Infinity) return wedge;
+  const unlocked = all.findLast((e) => e.actor === wedge.owner && ['deleted', 'released'].includes(e.event) && e.t_us > wedge.from && wedge.counts.length === 1);
+  if (unlocked) return { ...wedge, to: unlocked.t_us };
   const last = /** @type {{at: number, pttl: number}} */ (wedge.left.at(-1));
   const over = last.pttl < 0 ? end : Math.min(end, last.at + last.pttl * 1000);
-  return { ...wedge, to: wedge.to === Infinity ? Math.max(over, wedge.from) : wedge.to };
+  return { ...wedge, to: Math.max(over, wedge.from), open: over === end && leftAt(wedge, end) !== 0 };
 }
 
 /** The rest of the lease at this moment, in ms; -1: no lease. @param {Wedge} wedge @param {number} at */

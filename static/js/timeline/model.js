@@ -11,7 +11,7 @@
  * All times are in microseconds since the replay began. Read on in actor-lanes.js and layout.js.
  */
 
-import { isActor, isForeignDelete, isInteger } from './events.js';
+import { TRANSPORT, isActor, isForeignDelete, isInteger, withoutVainWaits } from './events.js';
 import { lanesOf } from './actor-lanes.js';
 import { locksOf } from './lock-lanes.js';
 
@@ -26,7 +26,7 @@ import { locksOf } from './lock-lanes.js';
 /** A labelled moment on a lane. @typedef {{at: number, event: ReplayEvent, red: boolean}} Tick */
 /** @typedef {{actor: string, instance: string, token: number, runs: string, bars: Bar[], overlaps: Span[], carries: Carry[], ticks: Tick[]}} Lane */
 /** @typedef {{at: number, pttl: number}} Left the rest of the lease then, in ms; -1: no lease */
-/** @typedef {Span & {owner: string, left: Left[], counts: {at: number, count: number}[]}} Wedge */
+/** `open`: held to the end. @typedef {Span & {owner: string, open: boolean, left: Left[], counts: {at: number, count: number}[]}} Wedge */
 /** @typedef {{key: string, wedges: Wedge[], queue: {at: number, names: string[]}[]}} LockLane */
 /** `by`: the event that wrote it, if known. @typedef {{at: number, value: string, red: boolean, by?: ReplayEvent}} Step */
 /** @typedef {{at: number, from: string, to: 'lock' | 'row', key: string, owner: string, event: ReplayEvent}} Arrow */
@@ -58,7 +58,7 @@ const STALE_LOOK_US = 150_000;
  * @returns {Model}
  */
 export function modelOf(events, now = 0, room = 1, { live = false, actors = [] } = {}) {
-  const all = events.toSorted((a, b) => a.t_us - b.t_us).filter((e) => e.event !== 'sent' && e.event !== 'stands');
+  const all = withoutVainWaits(events.toSorted((a, b) => a.t_us - b.t_us)).filter((e) => !TRANSPORT.includes(e.event));
   const end = Math.max(now, all.at(-1)?.t_us ?? 0);
   const row = stepsOf(all.filter((e) => e.actor === 'row' && e.token != null), (e) => String(e.token));
   // Where nothing is sold there is no shelf.

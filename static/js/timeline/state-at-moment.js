@@ -24,7 +24,7 @@ export function stateAt(model, at) {
       return PRECEDENCE.find((kind) => kinds.some((k) => k === kind)) ?? '';
     }),
     locks: model.locks.map(({ wedges }) => {
-      const wedge = wedges.find((w) => covers(w, w.to === model.end && leftAt(w, w.to) !== 0));
+      const wedge = wedges.find((w) => covers(w, w.open));
       if (!wedge || isOver(wedge, at)) return null;
       return { owner: wedge.owner, left: leftAt(wedge, at), count: wedge.counts.findLast((c) => c.at <= at)?.count ?? 1 };
     }),

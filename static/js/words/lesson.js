@@ -2,6 +2,7 @@
 
 import { choose } from './choose.js';
 import * as deadlockWords from './deadlock.js';
+import * as stepWords from './steps.js';
 
 export { eventText, nodeName, refusalText } from './replay-events.js';
 
@@ -17,7 +18,7 @@ const VERDICTS = {
 
 /** @type {import('./all.js').Words} */
 export const zh = {
-  ...deadlockWords.zh,
+  ...deadlockWords.zh, ...stepWords.zh,
   which: '这一课的策略', unknownTitle: '没有这一课',
   unknownLesson: (name) => `课程里没有“${name}”。请从目录里选一课。`,
   breaks: (where) => (/^(不会|没有)/.test(where) ? where : `何时失效：${where}`),
@@ -94,7 +95,7 @@ export const zh = {
 
 /** @type {import('./all.js').Words} */
 export const en = {
-  ...deadlockWords.en,
+  ...deadlockWords.en, ...stepWords.en,
   which: 'Strategies of this lesson', unknownTitle: 'No such lesson',
   unknownLesson: (name) => `The course has no “${name}”. Choose a lesson from the list.`,
   breaks: (where) => (/^(nothing|never)/.test(where) ? where[0].toUpperCase() + where.slice(1).replace(/^othing/, 'othing breaks it') : `Where it breaks: ${where}`),

@@ -26,6 +26,7 @@ const EVENTS = {
   downgraded: { zh: () => '降级了', en: () => 'has downgraded' },
   'let-through': { zh: () => '放行', en: () => 'let through' },
   limited: { zh: () => '被限流', en: () => 'limited' },
+  answered: { zh: (text) => `得到 ${text}`, en: (text) => `is answered ${text}` },
   statement: { zh: (sql) => `发 ${sql}`, en: (sql) => `sends ${sql}` },
   watched: { zh: () => 'WATCH', en: () => 'WATCH' },
   count: { zh: (n) => `计数 ${n}`, en: (n) => `count ${n}` },
