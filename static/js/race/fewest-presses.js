@@ -9,5 +9,5 @@ const FEWEST = {
   'opposite-order': 4, 'shared-to-exclusive': 4, 'full-scan': 4, gap: 4, 'lock-wait': 3,
 };
 
-/** @param {import('./race.js').Race} race @returns {number | undefined} */
+/** @param {{runs: string}} race @returns {number | undefined} */
 export const fewestPresses = ({ runs }) => FEWEST[runs];

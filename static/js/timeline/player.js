@@ -45,6 +45,9 @@ function causeOf(events, shown) {
 /** When an event is drawn where each step has its room, however long somebody took to press. @param {ReplayEvent[]} events @param {ReplayEvent} event @param {number} passed since the event before */
 function stepTime(events, event, passed) {
   const last = Math.max(0, ...events.map((e) => e.t_us));
+  // The lock may be seen free just before its deleter says so: both are one moment.
+  const shown = events.at(-1);
+  if (isForeignDelete(event) && shown?.actor === 'lock' && shown.event === 'free') return last;
   const gap = isActor(event) && !NOT_DRAWN.includes(event.event) ? ACTOR_GAP_US : OTHER_GAP_US;
   return causeOf(events, event) ?? last + Math.max(gap, Math.min(passed, MAX_GAP_US));
 }
