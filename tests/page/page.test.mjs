@@ -159,6 +159,11 @@ describe('the page', () => {
     await tab.waitForCount('#rates-picture .rate', 2);
     await tab.press('#rates-curve');
     await tab.waitForCount('#rates-picture circle', 12);
+    // Both axes say what they are, with several numbers, and a line has a name in the page's language.
+    assert.deepEqual(await tab.page.$$eval('#rates-picture .title', (all) => all.map((one) => one.textContent)), ['每秒几个', '连接数']);
+    assert.ok((await tab.count('#rates-picture [data-tick]')) >= 3);
+    const named = await tab.page.$$eval('.rates-lines text', (all) => all.map((one) => one.textContent));
+    assert.deepEqual(['悲观锁', '进程内互斥锁'].filter((name) => !named.includes(name)), []);
     await tab.screenshot('rates-1.7.2.mutex');
     await tab.assertAccessible();
     tab.assertNoErrors();
