@@ -169,6 +169,36 @@ describe('the page', () => {
     tab.assertNoErrors();
   });
 
+  it('lists what a search finds, no number over a title', async () => {
+    const tab = await suite.openTab('#/1.3');
+    await tab.waitForLesson('1.3');
+    await tab.fill('#search', 'oversold');
+    await tab.waitForElement('#chapters [data-id="002.oversold"]');
+    const met = await tab.page.$$eval('#chapters a', (all) => all.filter((a) => {
+      const [number, title] = ['.chapter', '.title'].map((part) => {
+        const text = document.createRange();
+        text.selectNodeContents(a.querySelector(part));
+        return text.getBoundingClientRect();
+      });
+      return number.right > title.left && number.bottom > title.top + 2 && title.bottom > number.top + 2;
+    }).map((a) => a.textContent));
+    assert.deepEqual(met, []);
+    assert.ok(await tab.evaluate(() => document.querySelector('#chapters > p').getBoundingClientRect().left + parseFloat(getComputedStyle(document.querySelector('#chapters > p')).paddingLeft) >= 16), 'its count is not at the edge');
+    tab.assertNoErrors();
+  });
+
+  it('fits a phone with the whole printed code open', async () => {
+    const tab = await suite.openTab('#/3.4.1.printed', PHONE);
+    for (const id of ['3.4.1.printed', '3.5.printed', '4.2.printed']) {
+      await tab.go(id);
+      await tab.waitForLesson(id);
+      await tab.waitForElement('#lines span');
+      await tab.evaluate(() => { for (const fold of /** @type {NodeListOf<HTMLDetailsElement>} */ (document.querySelectorAll('main details'))) fold.open = true; });
+      assert.ok(!(await tab.isWiderThanWindow()), id);
+    }
+    tab.assertNoErrors();
+  });
+
   it('draws the herd (3.4.2) as bars, and its cure flat', async () => {
     const tab = await suite.openTab('#/3.4.2.herd');
     await tab.waitForLesson('3.4.2.herd');
