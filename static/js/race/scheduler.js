@@ -38,6 +38,8 @@ const TICK_MS = 20;
 /** The service reads the lock more often than this. */
 const LOOK_MS = 80;
 const PARALLEL_REPLAYS = 3;
+/** Below the buttons a projector has less room; its words are 20 pixels high all the same. */
+const PROJECTED = { scale: 0.7, dense: true };
 /** MySQL's error of a circle of waits. */
 const DEADLOCK = '1213';
 /** The clock, a death, and the Sentinel that promotes a replica are actors, too. */
@@ -570,7 +572,7 @@ export function redraw(race) {
   $('schedule-waits').setAttribute('aria-label', waits.map(({ from, to }) => t('scheduleWaitsFor', from, to)).join(t('comma')) || t('scheduleNobodyWaits'));
   const model = modelOf(shown.recording.events, 0, 1, { live: shown.recording.live, actors: options.actors });
   for (const { actor, ticks } of model.lanes) for (const tick of ticks) tick.red ||= guilty?.some((moment) => moment.actor === actor && moment.at === tick.at) ?? false;
-  picture.draw(model, model.end, { live: false, moves: true, scaled: false, span: spanOf(Math.max(model.end, 4e6), false) });
+  picture.draw(model, model.end, { live: false, moves: true, scaled: false, span: spanOf(Math.max(model.end, 4e6), false), ...(document.documentElement.hasAttribute('data-projector') ? PROJECTED : {}) });
   sentCommands.draw($('schedule-lines'), shown.recording.events, model.end, guilty ?? []);
   drawTried(race, search);
 }
