@@ -31,7 +31,7 @@ describe('the errata', () => {
     assert.ok(!(await tab.isWiderThanWindow()));
     await tab.assertAccessible();
     await tab.screenshot('errata');
-    await tab.press('#errata a');
+    await Promise.all([tab.page.waitForNavigation(), tab.click('#errata a')]);
     await tab.waitForLesson(lessons[0].id);
     tab.assertNoErrors();
   });
