@@ -79,13 +79,14 @@ pub struct Schedule {
 }
 
 impl Race {
-    /// `None` if no schedule goes wrong, if its actors do different things, or if it breaks anything but the main
-    /// Redis.
+    /// `None` if no schedule goes wrong, which may take a client that hangs up; if its actors do different things; or if it
+    /// breaks anything but the main Redis.
     #[must_use]
     pub fn schedule(&self, cured: bool) -> Option<Schedule> {
         let one_act = !self.steps().any(|step| step.act().is_some());
+        let hangs_up = (self.steps()).any(|step| matches!(step, Step::Role(_, RoleStep::Cancel)));
         let script = self.script(cured);
-        if !one_act || (self.needs_lab() && !script.has_failover()) {
+        if !one_act || hangs_up || (self.needs_lab() && !script.has_failover()) {
             return None;
         }
         Some(Schedule {

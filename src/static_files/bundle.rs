@@ -145,7 +145,9 @@ mod tests {
     #[test]
     fn a_page_has_one_script_and_one_style_of_its_own() {
         let bundles = Bundles::make();
-        for page in ["index", "class", "mine", "limits", "cache", "glossary"] {
+        for page in [
+            "index", "class", "mine", "limits", "cache", "glossary", "errata",
+        ] {
             let served = bundles.get(&format!("{page}.html")).unwrap();
             for start in [SCRIPT, STYLE] {
                 let found: Vec<_> = served

@@ -39,7 +39,7 @@ describe('what the page says', () => {
         await tab.go(view);
         await look(view, language);
       }
-      for (const other of ['mine.html', 'limits.html', 'cache.html', 'glossary.html']) {
+      for (const other of ['mine.html', 'limits.html', 'cache.html', 'glossary.html', 'errata.html']) {
         await tab.page.goto(`${suite.at.http}/${other}`);
         await tab.waitFor(() => document.querySelectorAll('main li').length > 3);
         await look(other, language);

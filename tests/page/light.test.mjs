@@ -50,7 +50,7 @@ describe('the light page', () => {
     });
   }
 
-  for (const page of ['', 'class.html', 'mine.html', 'limits.html', 'cache.html', 'glossary.html']) {
+  for (const page of ['', 'class.html', 'mine.html', 'limits.html', 'cache.html', 'glossary.html', 'errata.html']) {
     it(`asks about few files when "${page}" is loaded again`, async (test) => {
       const tab = await suite.openTab(page);
       await tab.page.waitForNetworkIdle();

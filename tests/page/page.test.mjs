@@ -159,8 +159,43 @@ describe('the page', () => {
     await tab.waitForCount('#rates-picture .rate', 2);
     await tab.press('#rates-curve');
     await tab.waitForCount('#rates-picture circle', 12);
+    // Both axes say what they are, with several numbers, and a line has a name in the page's language.
+    assert.deepEqual(await tab.page.$$eval('#rates-picture .title', (all) => all.map((one) => one.textContent)), ['每秒几个', '连接数']);
+    assert.ok((await tab.count('#rates-picture [data-tick]')) >= 3);
+    const named = await tab.page.$$eval('.rates-lines text', (all) => all.map((one) => one.textContent));
+    assert.deepEqual(['悲观锁', '进程内互斥锁'].filter((name) => !named.includes(name)), []);
     await tab.screenshot('rates-1.7.2.mutex');
     await tab.assertAccessible();
+    tab.assertNoErrors();
+  });
+
+  it('lists what a search finds, no number over a title', async () => {
+    const tab = await suite.openTab('#/1.3');
+    await tab.waitForLesson('1.3');
+    await tab.fill('#search', 'oversold');
+    await tab.waitForElement('#chapters [data-id="002.oversold"]');
+    const met = await tab.page.$$eval('#chapters a', (all) => all.filter((a) => {
+      const [number, title] = ['.chapter', '.title'].map((part) => {
+        const text = document.createRange();
+        text.selectNodeContents(a.querySelector(part));
+        return text.getBoundingClientRect();
+      });
+      return number.right > title.left && number.bottom > title.top + 2 && title.bottom > number.top + 2;
+    }).map((a) => a.textContent));
+    assert.deepEqual(met, []);
+    assert.ok(await tab.evaluate(() => document.querySelector('#chapters > p').getBoundingClientRect().left + parseFloat(getComputedStyle(document.querySelector('#chapters > p')).paddingLeft) >= 16), 'its count is not at the edge');
+    tab.assertNoErrors();
+  });
+
+  it('fits a phone with the whole printed code open', async () => {
+    const tab = await suite.openTab('#/3.4.1.printed', PHONE);
+    for (const id of ['3.4.1.printed', '3.5.printed', '4.2.printed']) {
+      await tab.go(id);
+      await tab.waitForLesson(id);
+      await tab.waitForElement('#lines span');
+      await tab.evaluate(() => { for (const fold of /** @type {NodeListOf<HTMLDetailsElement>} */ (document.querySelectorAll('main details'))) fold.open = true; });
+      assert.ok(!(await tab.isWiderThanWindow()), id);
+    }
     tab.assertNoErrors();
   });
 

@@ -281,9 +281,9 @@ export class Tab {
     return this.evaluate((at, name) => void document.querySelector(at).dispatchEvent(new KeyboardEvent('keydown', { key: name, bubbles: true })), selector, key);
   }
 
-  /** Is the page wider than the window? @returns {Promise<boolean>} */
+  /** Is the page wider than the window? A phone's browser makes `innerWidth` as wide as the page. @returns {Promise<boolean>} */
   isWiderThanWindow() {
-    return this.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+    return this.evaluate((width) => document.documentElement.scrollWidth > width, this.page.viewport().width);
   }
 
   /** The serious and critical violations that axe-core finds. @returns {Promise<string[]>} */

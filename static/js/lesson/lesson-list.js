@@ -65,7 +65,7 @@ export function draw(chapters, lesson, waiting) {
 
   /** @param {Lesson[]} lessons */
   function results(lessons) {
-    return [el('p', { class: 'dim', role: 'status' }, t('searchFound', lessons.length)), el('ul', {}, ...lessons.map((l) => entry(l, l.id, '')))];
+    return [el('p', { class: 'dim', role: 'status' }, t('searchFound', lessons.length)), el('ul', { class: 'search-results' }, ...lessons.map((l) => entry(l, l.id, '')))];
   }
 }
 

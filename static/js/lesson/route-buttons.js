@@ -2,6 +2,7 @@
 
 import * as api from '../shared/api.js';
 import { LESSON_IDS } from '../class/class-lessons.js';
+import * as courseFigures from './course-figures.js';
 import { $, el, setText } from '../shared/dom.js';
 import { localStore } from '../shared/storage.js';
 import { errorText, t } from '../shared/language.js';
@@ -63,6 +64,7 @@ async function sendRequest(id, path) {
 /** @param {string} id */
 function drawRequests(id) {
   const here = requests.filter((a) => a.id === id);
+  courseFigures.draw($('answer-figures'), courseFigures.answerFigures(id, here));
   $('tried').replaceChildren(...here.map((a) => el('li', { class: a.failed ? 'failed' : '' },
     el('b', {}, a.who), el('span', {}, a.instance || '…'), el('span', {}, a.ended ? a.text : t('tryWaits')), el('output', { class: 'ms' }, elapsedTime(a)))));
 }

@@ -11,6 +11,7 @@ import * as faultPanel from '../shared/fault-panel.js';
 import * as commands from '../lesson/commands.js';
 import * as comparison from '../compare/comparison.js';
 import { chaptersOf, findLesson } from '../lesson/course.js';
+import * as courseFigures from '../lesson/course-figures.js';
 import * as deadlock from '../lesson/deadlock.js';
 import { $, setText } from '../shared/dom.js';
 import { isStale } from '../run/run-figures.js';
@@ -144,6 +145,7 @@ function drawRun(shown) {
   if (other) statusLine.sayOtherRun(other, addressOfPlan(other.plan));
   else statusLine.say(statusLine.statusSentence({ strategy: shown, settings: now, run, stale, down: serversDown(shown), dead: deadInstances() }), running);
   setText($('of'), run ? t('plan', run.plan) : '');
+  courseFigures.draw($('load-figures'), courseFigures.loadFigures(lesson.id, run));
   requestLanes.draw(run, shown.slug, stale);
   lastResults.draw(lastResultsOf(shown));
 }

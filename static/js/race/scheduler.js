@@ -17,6 +17,8 @@ import { spanOf } from '../timeline/layout.js';
 import { modelOf } from '../timeline/model.js';
 import { Picture } from '../timeline/picture.js';
 import { addEvent, emptyRecording } from '../timeline/player.js';
+import { fewestPresses } from './fewest-presses.js';
+import { waitsPicture } from './waits-picture.js';
 
 /** @typedef {import('./race.js').Race} Race */
 /** @typedef {import('./race.js').ScheduleOptions} ScheduleOptions */
@@ -24,6 +26,8 @@ import { addEvent, emptyRecording } from '../timeline/player.js';
 /** @typedef {import('../timeline/events.js').Ending} Ending */
 /** Not started, on the way to a pause, paused, or ended. @typedef {'start' | 'way' | 'stands' | 'end'} ActorStage */
 /** What is sent before the pause at `point`, or before the end. @typedef {{point: string, sent: string[]}} ProgramStep */
+/** Where an actor did something. @typedef {import('./sent-commands.js').Moment} Moment */
+/** `from` waits for what `to` has. @typedef {{from: string, to: string}} Wait */
 
 const END_EVENTS = ['sold', 'done', 'failed', 'refused-by-row'];
 /** Without news for this long, an actor that may wait is waiting. */
@@ -34,12 +38,19 @@ const TICK_MS = 20;
 /** The service reads the lock more often than this. */
 const LOOK_MS = 80;
 const PARALLEL_REPLAYS = 3;
+/** Below the buttons a projector has less room; its words are 20 pixels high all the same. */
+const PROJECTED = { scale: 0.7, dense: true };
+/** MySQL's error of a circle of waits. */
+const DEADLOCK = '1213';
 /** The clock, a death, and the Sentinel that promotes a replica are actors, too. */
 const [CLOCK, DEATH, FAILOVER] = ['clock', 'death', 'failover'];
 /** Their signs on buttons. */
 const SIGNS = { [CLOCK]: '⏱', [DEATH]: '☠', [FAILOVER]: '⇄' };
 /** The replay before may still be ending and repairing what it broke. */
 const START_TIMEOUT_MS = 40_000;
+
+/** Who polls does these again and again. */
+const POLLING = ['sent', 'answered', 'refused'];
 
 /** A replay with a schedule of one's own. */
 class ScheduledReplay {
@@ -55,6 +66,17 @@ class ScheduledReplay {
   #id = '';
   #before = 0;
   #close = () => {};
+  /** What an actor that was refused asks again, as long as it is not known whether it is refused. @type {Map<string, ReplayEvent[]>} */
+  #polls = new Map();
+
+  /** Asked again and refused again: it is no step, and there are many in a second. @param {ReplayEvent} event */
+  #isRepeatedPoll(event) {
+    const last = this.recording.events.findLast((e) => e.actor === event.actor);
+    if (last?.event !== 'refused' || !POLLING.includes(event.event)) return false;
+    if (event.event === 'refused') this.#polls.delete(event.actor);
+    else this.#polls.set(event.actor, [...this.#polls.get(event.actor) ?? [], event]);
+    return true;
+  }
 
   /** @param {Race} race @param {boolean} cured @param {() => void} changed */
   async begin(race, cured, changed) {
@@ -66,10 +88,13 @@ class ScheduledReplay {
         this.#before = 0;
       },
       event: (event) => {
-        addEvent(this.recording, event, this.#before);
+        if (this.#isRepeatedPoll(event)) return;
+        const asked = this.#polls.get(event.actor) ?? [];
+        this.#polls.delete(event.actor);
+        for (const each of [...asked, event]) addEvent(this.recording, each, this.#before);
         this.#before = event.t_us;
         // Polling is no news: it sends and is refused again and again.
-        if (isActor(event) && !['sent', 'answered', 'refused'].includes(event.event)) this.#lastNewsAt = performance.now();
+        if (isActor(event) && !POLLING.includes(event.event)) this.#lastNewsAt = performance.now();
         changed();
       },
       over: (name, ending) => {
@@ -165,6 +190,12 @@ class ScheduledReplay {
     this.isStuck ||= nobody();
   }
 
+  /** Whom MySQL has ended, and by which error. */
+  get victim() {
+    const ended = this.recording.events.find((e) => e.event === 'conflict');
+    return { actor: ended?.actor ?? '', error: ended?.value ?? '' };
+  }
+
   get isPromoted() { return this.recording.events.some((e) => e.event === 'promoted'); }
 
   get isFailingOver() { return this.schedule.includes(FAILOVER) && !this.isPromoted; }
@@ -173,21 +204,76 @@ class ScheduledReplay {
   get entryOrder() { return [...new Set(this.recording.events.flatMap((e) => (e.event === 'read' ? [e.actor] : [])))]; }
 
   /** Has it gone wrong as it can without the cure? @param {ScheduleOptions} scheduled */
-  hasReachedGoal({ goal }) {
-    if (goal === 'stuck') return this.isStuck;
-    // A stale value that was written is lost at once, whatever comes after it.
-    if (goal === 'oversold' && !this.ending) return this.staleWrite() != null;
-    if (!this.ending) return false;
-    if (goal === 'oversold') return (this.ending.sold ?? 0) > (this.ending.gone ?? 0);
-    if (goal === 'deadlock') return this.recording.events.some((e) => e.event === 'conflict');
-    const resumedOrder = [...new Set(this.schedule)].filter((actor) => this.entryOrder.includes(actor));
-    return resumedOrder.join() !== this.entryOrder.join();
+  hasReachedGoal(scheduled) { return this.guiltyPair(scheduled) != null; }
+
+  /**
+   * What went wrong, from the moment when it is certain, whatever comes after it: the two moments that did it, or none that could be named.
+   * @param {ScheduleOptions} scheduled @returns {Moment[] | null} null: nothing has
+   */
+  guiltyPair({ goal, actors }) {
+    if (goal === 'stuck') return this.isStuck ? this.#stuckPair() : null;
+    if (goal === 'deadlock') return this.#deadlockPair(actors);
+    if (goal === 'overtaken') return this.#overtakingPair();
+    // The numbers judge once they are there.
+    if (this.ending && (this.ending.sold ?? 0) <= (this.ending.gone ?? 0)) return null;
+    const lane = modelOf(this.recording.events).lanes.find(({ carries }) => carries.length);
+    if (lane) return [{ actor: lane.actor, at: lane.carries[0].read }, { actor: lane.actor, at: lane.carries[0].to }];
+    return this.ending ? [] : null;
   }
 
-  /** The first write of a stale value, and the read that it rests on. */
-  staleWrite() {
-    const lane = modelOf(this.recording.events).lanes.find(({ carries }) => carries.length);
-    return lane ? { actor: lane.actor, read: lane.carries[0].read, written: lane.carries[0].to } : null;
+  /** Who has the lock, and the first who was kept out. @returns {Moment[]} */
+  #stuckPair() {
+    const { events } = this.recording;
+    const owner = this.holder()?.owner;
+    const acquired = events.findLast((e) => e.actor === owner && ['taken', 'locked'].includes(e.event));
+    const shutOut = events.find((e) => isActor(e) && ['waits', 'refused'].includes(e.event) && e.t_us > (acquired?.t_us ?? 0));
+    return [acquired, shutOut].flatMap((e) => (e ? [{ actor: e.actor, at: e.t_us }] : []));
+  }
+
+  /** The last statement of each before MySQL ended one of them. @param {string[]} actors */
+  #deadlockPair(actors) {
+    const { events } = this.recording;
+    const ended = events.findIndex((e) => e.event === 'conflict');
+    return ended < 0 ? null : actors.flatMap((actor) => {
+      const last = events.slice(0, ended).findLast((e) => e.actor === actor && e.event === 'statement');
+      return last ? [{ actor, at: last.t_us }] : [];
+    });
+  }
+
+  /** Who asked and was kept out, and a later one who got in before it. */
+  #overtakingPair() {
+    const { events } = this.recording;
+    for (const [i, entry] of events.entries()) {
+      if (entry.event !== 'read') continue;
+      const came = this.schedule.indexOf(entry.actor);
+      const earlier = events.slice(0, i);
+      const waiting = earlier.find((e) => isActor(e) && ['waits', 'refused'].includes(e.event) && this.schedule.indexOf(e.actor) < came
+        && !earlier.some((other) => other.actor === e.actor && other.event === 'read'));
+      if (waiting) return [{ actor: waiting.actor, at: waiting.t_us }, { actor: entry.actor, at: entry.t_us }];
+    }
+    return null;
+  }
+
+  /** Who waits for whom: for the owner of the lock, or else for whoever else has begun and not ended. @param {ScheduleOptions} scheduled @returns {Wait[]} */
+  waitsFor({ actors, goal }) {
+    const { actor: victim, error } = this.victim;
+    // What MySQL has just ended was a circle, or a wait for the other one.
+    if (goal === 'deadlock' && victim) return actors.filter((from) => from === victim || error === DEADLOCK).flatMap((from) => actors.filter((to) => to !== from).map((to) => ({ from, to })));
+    if (this.isOver && !this.isStuck) return [];
+    const owner = this.holder()?.owner ?? '';
+    return actors.filter((actor) => this.#isKeptOut(actor)).flatMap((from) => {
+      if (actors.includes(owner)) return owner === from && !this.isStuck ? [] : [{ from, to: owner }];
+      // A queue of waiters: each waits for who is inside.
+      const inside = actors.filter((actor) => actor !== from && this.stageOf(actor) === 'stands' && this.pointOf(actor) !== 'refused');
+      const others = inside.length ? inside : actors.filter((actor) => actor !== from && this.stageOf(actor) === 'way');
+      return this.pointOf(from) === 'refused' && this.stageOf(from) === 'stands' ? [] : others.map((to) => ({ from, to }));
+    });
+  }
+
+  /** Does another one's lock keep it from going on? @param {string} actor */
+  #isKeptOut(actor) {
+    if (this.stageOf(actor) === 'stands') return this.pointOf(actor) === 'refused';
+    return this.stageOf(actor) === 'way' && (this.isStuck || this.#mayWait(actor)) && (this.isStuck || performance.now() - this.#lastNewsAt >= QUIET_MS);
   }
 
   /** May it be waiting for another? Else it is only slow. @param {string} actor */
@@ -222,8 +308,6 @@ const programs = new Map();
 const searches = new Map();
 /** Changes when a search or replay is no longer wanted. */
 let generation = 0;
-/** The fewest presses until it went wrong, by half. @type {Map<string, number>} */
-const fewestSteps = new Map();
 const picture = new Picture($('schedule-lanes'));
 let lastDrawn = '';
 let shownRace = () => /** @type {Race | null} */ (null);
@@ -244,6 +328,7 @@ export function closePanel() {
   shownReplay?.stop();
   shownReplay = null;
   lastDrawn = '';
+  $('race').classList.remove('scheduling');
   $('schedule').hidden = true;
 }
 
@@ -255,6 +340,7 @@ export function frame(race, busy) {
   setText($('race-schedule'), t(isShown ? 'scheduleClose' : 'scheduleOpen'));
   for (const name of ['flaw', 'cure']) if (isShown) $(`race-${name}-part`).hidden = true;
   $('race-lines').hidden = isShown;
+  $('race').classList.toggle('scheduling', isShown);
   $('schedule').hidden = !isShown;
   redraw(race);
 }
@@ -307,7 +393,7 @@ async function restart() {
 }
 
 /** @param {ScheduledReplay} replay @param {Race} race */
-const beginReplay = (replay, race) => retryWhileBusy(() => replay.begin(race, cured, () => (shownRace() === race ? redraw(race) : undefined)));
+const beginReplay = (replay, race) => retryWhileBusy(() => replay.begin(race, cured, () => redrawSoon(race)));
 
 /** Tries again while another replay is active. @template T @param {() => Promise<T>} does @returns {Promise<T>} */
 async function retryWhileBusy(does) {
@@ -338,11 +424,11 @@ async function learnProgram(race) {
   programs.set(name, programOf(events, /** @type {ScheduleOptions} */ (optionsOf(race)).stops));
 }
 
-/** The program of the actor that nothing interrupted. @param {ReplayEvent[]} events @param {string[]} points where it pauses @returns {ProgramStep[]} */
+/** The program of the actor that nothing interrupted; where none gets through, of the one that gets farthest. @param {ReplayEvent[]} events @param {string[]} points where it pauses @returns {ProgramStep[]} */
 function programOf(events, points) {
-  const of = (/** @type {string} */ actor) => events.filter((e) => e.actor === actor);
-  const [straight] = ['A', 'B', 'C'].map(of).filter((list) => list.some((e) => e.event === 'sold') && !list.some((e) => ['conflict', 'refused'].includes(e.event)))
-    .toSorted((a, b) => a.length - b.length);
+  const straightOnes = ['A', 'B', 'C'].map((actor) => events.filter((e) => e.actor === actor)).filter((list) => !list.some((e) => ['conflict', 'refused'].includes(e.event)));
+  const through = straightOnes.filter((list) => list.some((e) => e.event === 'sold')).toSorted((a, b) => a.length - b.length);
+  const [straight] = through.length ? through : straightOnes.toSorted((a, b) => b.length - a.length);
   /** @type {ProgramStep[]} */
   const parts = [{ point: '', sent: [] }];
   for (const e of straight ?? []) {
@@ -358,7 +444,7 @@ function programOf(events, points) {
 
 /** What it will send next, in words and as commands. @param {Race} race @param {ScheduledReplay} replay @param {string} actor */
 function nextStepOf(race, replay, actor) {
-  if (goalOf(race) === 'deadlock') return { what: '', sent: replay.pointOf(actor) };
+  if (goalOf(race) === 'deadlock') return { what: t('scheduleStatement', replay.stageOf(actor) === 'start'), sent: replay.pointOf(actor) };
   const parts = programs.get(keyOf(race)) ?? [];
   const stage = replay.stageOf(actor);
   const at = stage === 'start' ? -1 : parts.findIndex((part) => part.point === replay.pointOf(actor));
@@ -410,7 +496,6 @@ async function searchAll() {
       const wrong = replay.hasReachedGoal(options);
       const presses = replay.wrongAfter ?? replay.schedule.length;
       seen.list.push({ schedule: replay.schedule, wrong, presses });
-      if (wrong) fewestSteps.set(name, Math.min(fewestSteps.get(name) ?? Infinity, presses));
       redraw(race);
     }
   };
@@ -443,12 +528,24 @@ async function playSchedule(replay, race, players, prefix, left, goesOn) {
     if (n >= prefix.length) for (const other of able.filter((actor) => actor !== chosen)) left.push([...replay.schedule, other]);
     await replay.resume(chosen);
     await replay.settle(players);
-    if (players.goal === 'oversold' && replay.staleWrite()) replay.wrongAfter ??= replay.schedule.length;
+    if (replay.hasReachedGoal(players)) replay.wrongAfter ??= replay.schedule.length;
   }
   if (replay.error) throw new Error(replay.error);
 }
 
 // ---- drawing -----------------------------------------------------------------------------------------------------------
+
+let isDrawPlanned = false;
+
+/** Several events at once are drawn once. @param {Race} race */
+function redrawSoon(race) {
+  if (isDrawPlanned) return;
+  isDrawPlanned = true;
+  requestAnimationFrame(() => {
+    isDrawPlanned = false;
+    if (shownRace() === race) redraw(race);
+  });
+}
 
 /** @param {Race} race */
 export function redraw(race) {
@@ -462,23 +559,32 @@ export function redraw(race) {
   const now = JSON.stringify([currentLanguage(), keyOf(race), shown.recording.events.length, shown.schedule, shown.isOver, shown.isStuck, shown.error, able, search?.list.length, search?.done, generation, programs.has(keyOf(race))]);
   if (now === lastDrawn) return;
   lastDrawn = now;
-  const hasGoneWrong = !isSearching && search?.shown !== shown && shown.hasReachedGoal(options);
-  if (hasGoneWrong) {
-    shown.wrongAfter ??= shown.schedule.length;
-    fewestSteps.set(keyOf(race), Math.min(fewestSteps.get(keyOf(race)) ?? Infinity, shown.wrongAfter));
-  }
+  const guilty = !isSearching && search?.shown !== shown ? shown.guiltyPair(options) : null;
+  const hasGoneWrong = guilty != null;
+  if (hasGoneWrong) shown.wrongAfter ??= shown.schedule.length;
   for (const radio of document.querySelectorAll('[name="schedule-cured"]')) if (radio instanceof HTMLInputElement) radio.checked = (radio.value === 'true') === cured;
   setText($('schedule-goal'), t(cured ? 'scheduleGoalCure' : 'scheduleGoalFlaw', options.goal));
-  setText($('schedule-presses'), t('schedulePresses', shown.schedule.length, fewestSteps.get(keyOf(race)) ?? 0, options.goal));
+  setText($('schedule-presses'), t('schedulePresses', shown.schedule.length, parOf(race)));
   setText($('schedule-all'), t(isSearching ? 'cancel' : 'scheduleAll'));
   $('schedule-all').dataset.going = isSearching ? '1' : '';
   replaceKeepingFocus($('schedule-buttons'), [...options.actors, ...(options.clock ? [CLOCK] : []), ...(options.dies ? [DEATH] : []), ...(options.fails_over ? [FAILOVER] : [])].map((actor) => actorButton(race, shown, actor, able.includes(actor))));
   setText($('schedule-say'), statusText(race, shown, search, isSearching));
   $('schedule-say').classList.toggle('red', hasGoneWrong);
+  const waits = isSearching ? [] : shown.waitsFor(options);
+  $('schedule-waits').replaceChildren(waitsPicture(options.actors, waits, shown));
+  $('schedule-waits').setAttribute('aria-label', waits.map(({ from, to }) => t('scheduleWaitsFor', from, to)).join(t('comma')) || t('scheduleNobodyWaits'));
   const model = modelOf(shown.recording.events, 0, 1, { live: shown.recording.live, actors: options.actors });
-  picture.draw(model, model.end, { live: false, moves: true, scaled: false, span: spanOf(Math.max(model.end, 4e6), false) });
-  sentCommands.draw($('schedule-lines'), shown.recording.events, model.end, hasGoneWrong ? shown.staleWrite() : null);
+  for (const { actor, ticks } of model.lanes) for (const tick of ticks) tick.red ||= guilty?.some((moment) => moment.actor === actor && moment.at === tick.at) ?? false;
+  picture.draw(model, model.end, { live: false, moves: true, scaled: false, span: spanOf(Math.max(model.end, 4e6), false), ...(document.documentElement.hasAttribute('data-projector') ? PROJECTED : {}) });
+  sentCommands.draw($('schedule-lines'), shown.recording.events, model.end, guilty ?? []);
   drawTried(race, search);
+}
+
+/** The fewest presses that make it go wrong: known for the flaw; for the cure, once all schedules were tried. @param {Race} race */
+function parOf(race) {
+  const search = searches.get(keyOf(race));
+  const found = search?.done ? search.list.flatMap(({ wrong, presses }) => (wrong ? [presses] : [])) : [];
+  return Math.min((!cured && fewestPresses(race)) || Infinity, ...found);
 }
 
 /** How many went wrong. @param {Search} search */
@@ -536,6 +642,7 @@ function labelOf(race, replay, actor) {
   if (actor === DEATH) return { words: t('scheduleDeath', optionsOf(race)?.dies ?? ''), sent: '' };
   if (actor === FAILOVER) return { words: t('scheduleFailover', replay.isPromoted ? 'done' : replay.isFailingOver ? 'way' : ''), sent: '' };
   const stage = replay.stageOf(actor);
+  if (stage === 'end' && replay.victim.error === DEADLOCK && replay.victim.actor === actor) return { words: t('tick', { event: 'failed', value: 'rolled-back' }), sent: '' };
   if (stage === 'end') return { words: t(replay.isDead(actor) ? 'scheduleDead' : 'scheduleEnd'), sent: '' };
   if (stage === 'way') return { words: t('scheduleWaits', holder && holder.owner !== actor ? holder.owner : ''), sent: '' };
   const { what, sent } = nextStepOf(race, replay, actor);
@@ -550,13 +657,13 @@ function statusText(race, replay, search, isSearching) {
   if (waits) return waits[currentLanguage()];
   if (isSearching && search) return t('scheduleTrying', search.list.length, wrongOf(search), options.goal);
   // The list of all schedules says more than the one that was tried last.
-  if (search?.done && search.shown === replay) return t('scheduleTried', search.list.length, wrongOf(search), options.goal, fewestSteps.get(keyOf(race)) ?? 0);
-  const reached = replay.hasReachedGoal(options);
-  if (!replay.isStuck && !replay.ending && !reached) return '';
-  const stale = replay.staleWrite();
-  const outcome = replay.isStuck || replay.ending ? outcomeText(race, replay, options) : stale ? t('scheduleStale', stale.actor) : '';
-  const why = reached && cured ? t('scheduleCureLoses', replay.schedule.includes(CLOCK)) : '';
-  return `${outcome}${reached ? t('scheduleWon', replay.wrongAfter ?? replay.schedule.length) : t('scheduleLost', options.goal)}${why}`;
+  if (search?.done && search.shown === replay) return t('scheduleTried', search.list.length, wrongOf(search), options.goal, wrongOf(search) ? parOf(race) : 0);
+  const guilty = replay.guiltyPair(options);
+  if (!replay.isStuck && !replay.ending && !guilty) return '';
+  const outcome = replay.isStuck || replay.ending ? outcomeText(race, replay, options) : t('scheduleWrong', options.goal, (guilty ?? []).map(({ actor }) => actor), replay.victim);
+  const presses = replay.wrongAfter ?? replay.schedule.length;
+  const why = guilty && cured ? t('scheduleCureLoses', replay.schedule.includes(CLOCK)) : '';
+  return `${outcome}${guilty ? t('scheduleWon', presses, parOf(race)) : t('scheduleLost', options.goal)}${why}`;
 }
 
 /** The outcome of this schedule. @param {Race} race @param {ScheduledReplay} replay @param {ScheduleOptions} who */

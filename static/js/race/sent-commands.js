@@ -5,6 +5,7 @@ import { t } from '../shared/language.js';
 import { isActor, isForeignDelete, withoutVainWaits } from '../timeline/events.js';
 
 /** @typedef {import('../timeline/events.js').ReplayEvent} ReplayEvent */
+/** @typedef {{actor: string, at: number}} Moment */
 /**
  * `sent`: a statement or command; else our words for what the lock's library did. `raw`: the command as it is named in its answer; `script`:
  * the text of the script that it runs, where it is told first.
@@ -67,16 +68,21 @@ export const withoutIds = (line) => line.replaceAll(/:\d{9,}/g, '').replaceAll(/
 /** @type {WeakMap<Element, string>} */
 const lastDrawn = new WeakMap();
 
-/** @param {HTMLElement} box @param {ReplayEvent[]} events @param {number} cursor @param {{actor: string, read: number, written: number} | null} [guilty] the read and the write that lost something */
-export function draw(box, events, cursor, guilty = null) {
+/** @param {HTMLElement} box @param {ReplayEvent[]} events @param {number} cursor @param {Moment[]} [guilty] the two moments that did it */
+export function draw(box, events, cursor, guilty = []) {
   const lines = linesOf(events);
   const lit = lines.findLastIndex((line) => line.at <= cursor);
   const now = JSON.stringify([lines, lit, guilty]);
-  const isGuilty = (/** @type {Line} */ line) => guilty != null && line.actor === guilty.actor && [guilty.read, guilty.written].includes(line.at);
+  const guiltyLines = guilty.map(({ actor, at }) => lines.findLast((line) => line.actor === actor && line.at <= at));
+  const isGuilty = (/** @type {Line} */ line) => guiltyLines.includes(line);
   if (lastDrawn.get(box) === now) return;
   lastDrawn.set(box, now);
   box.replaceChildren(...lines.map((line, i) => el('li', { class: `${i === lit ? 'lit' : i > lit ? 'coming' : ''}${isGuilty(line) ? ' guilty' : ''}`.trim(), 'aria-current': i === lit && 'true' },
     el('b', { 'data-actor': line.actor }, line.actor), line.sent ? el('code', {}, line.text) : el('em', {}, line.text), el('span', { class: 'came' }, line.came), line.script ? el('pre', { class: 'script' }, line.script) : '')));
   const at = /** @type {HTMLElement | null} */ (box.querySelector('.lit'));
-  if (at) box.scrollTop = at.offsetTop - box.offsetTop - (box.clientHeight - at.offsetHeight) / 2;
+  if (!at) return;
+  // The list begins with a whole line.
+  const top = at.offsetTop - (box.clientHeight - at.offsetHeight) / 2;
+  const first = /** @type {HTMLElement[]} */ ([...box.children]).find((line) => line.offsetTop >= top) ?? at;
+  box.scrollTop = first.offsetTop - box.offsetTop;
 }

@@ -6,7 +6,8 @@
 import * as admin from '../shared/admin-token.js';
 import * as api from '../shared/api.js';
 import { $, el, setText, svg } from '../shared/dom.js';
-import { formatNumber, errorText, t } from '../shared/language.js';
+import { nameInTitle } from '../lesson/course.js';
+import { currentLanguage, formatNumber, errorText, t } from '../shared/language.js';
 import { hasErrors } from './result-bars.js';
 import { judge, keyOf, medianOf, sidesOf } from './rate-rounds.js';
 
@@ -22,6 +23,10 @@ const MAX_LOOPS = 200;
 const STOCK = 1_000_000;
 /** Sizes in the picture's own units. */
 const [WIDTH, NAMES_WIDTH, ROW_HEIGHT, CURVE_HEIGHT] = [720, 230, 40, 260];
+/** The longest name that a chart has room for. */
+const MAX_NAME = { zh: 10, en: 22 };
+/** The most numbers on the axis of rates. */
+const MAX_TICKS = 5;
 
 /** By lesson. @type {Map<string, Rates[]>} */
 const ratesByLesson = new Map();
@@ -57,7 +62,7 @@ export function draw(lesson, strategies, runs, able) {
   if (now === lastDrawn) return;
   lastDrawn = now;
   const sides = sidesOf(rates);
-  const name = (/** @type {Side} */ side) => [side.strategy, side.target === 'three' ? t('three') : '', sides.some((other) => other.threads !== side.threads) ? t('connections', side.threads) : ''].filter(Boolean).join(' · ');
+  const name = (/** @type {Side} */ side) => [nameOf(side.strategy, strategies), side.target === 'three' ? t('three') : '', sides.some((other) => other.threads !== side.threads) ? t('connections', side.threads) : ''].filter(Boolean).join(' · ');
   for (const [button, act] of /** @type {const} */ ([['rates-run', () => start(id, strategies, runs, planRounds)], ['rates-curve', () => start(id, strategies, runs, planCurves)]])) {
     $(button).setAttribute('aria-disabled', String(busy));
     $(button).onclick = () => (mine ? stop() : busy ? undefined : act());
@@ -67,7 +72,7 @@ export function draw(lesson, strategies, runs, able) {
   $('rates-curve').hidden = mine != null;
   setText($('rates-say'), mine ? t('ratesGoing', mine.done + 1, mine.all) : failure);
   $('rates-picture').replaceChildren(...(seen.size ? [rateChart(sides, rates, seen, name)] : []), ...(seen.size ? [el('ul', {}, ...rates.flatMap((pair) => verdictItem(pair, seen, name)))] : []),
-    ...(curve.size ? [curveChart(curve)] : []));
+    ...(curve.size ? [curveChart(curve, strategies)] : []));
 }
 
 /** @param {string} id */
@@ -159,20 +164,32 @@ function verdictItem(pair, seen, name) {
   return [el('li', { 'data-says': judged.says }, t('ratesSaid', { first: name(pair.first), second: name(pair.second), ratio: judged.ratio.toFixed(2), low, high, least: pair.least, most: pair.most ?? null, says: judged.says }))];
 }
 
-/** A line for each strategy; the steps between numbers of connections are equal. @param {Map<string, [number, number][]>} curve */
-function curveChart(curve) {
+/** A strategy's name, or where that is too long for a chart, its slug. @param {string} slug @param {Strategy[]} strategies */
+function nameOf(slug, strategies) {
+  const lang = currentLanguage();
+  const title = strategies.find((strategy) => strategy.slug === slug)?.title[lang];
+  const name = title ? nameInTitle(title) : slug;
+  return name.length <= MAX_NAME[lang] ? name : slug;
+}
+
+/** A line for each strategy; the steps between numbers of connections are equal. @param {Map<string, [number, number][]>} curve @param {Strategy[]} strategies */
+function curveChart(curve, strategies) {
   const full = Math.max(1, ...[...curve.values()].flat().map(([, rate]) => rate));
   const x = (/** @type {number} */ threads) => 60 + ((WIDTH - 60 - 200) * CONNECTIONS.indexOf(threads)) / (CONNECTIONS.length - 1);
-  const y = (/** @type {number} */ rate) => CURVE_HEIGHT - 30 - ((CURVE_HEIGHT - 50) * rate) / full;
+  const y = (/** @type {number} */ rate) => CURVE_HEIGHT - 30 - ((CURVE_HEIGHT - 60) * rate) / full;
+  const step = [1, 2, 5].flatMap((n) => [10, 100, 1000, 10_000].map((power) => n * power)).toSorted((a, b) => a - b).find((each) => full / each <= MAX_TICKS) ?? full;
+  const ticks = Array.from({ length: Math.floor(full / step) + 1 }, (_, i) => i * step);
   const ends = [...curve].map(([name, points]) => ({ name, points, at: y(points[points.length - 1][1]) })).toSorted((a, b) => a.at - b.at);
   // Move names apart that would overlap.
   ends.forEach((end, i) => { if (i) end.at = Math.max(end.at, ends[i - 1].at + 20); });
-  return svg('svg', { class: 'rates-lines', viewBox: `0 0 ${WIDTH} ${CURVE_HEIGHT + 10}`, role: 'img', 'aria-label': t('ratesCurve', CONNECTIONS[0], CONNECTIONS.at(-1)) },
+  return svg('svg', { class: 'rates-lines', viewBox: `0 0 ${WIDTH} ${CURVE_HEIGHT + 20}`, role: 'img', 'aria-label': t('ratesCurve', CONNECTIONS[0], CONNECTIONS.at(-1)) },
     svg('path', { class: 'axis', d: `M60 10V${CURVE_HEIGHT - 30}H${WIDTH - 190}` }),
-    svg('text', { x: 52, y: 20, 'text-anchor': 'end' }, `${formatNumber(full)}/s`),
+    ...ticks.flatMap((rate) => [svg('path', { class: 'grid', d: `M60 ${y(rate)}H${WIDTH - 190}` }), svg('text', { 'data-tick': '', x: 52, y: y(rate) + 5, 'text-anchor': 'end' }, formatNumber(rate))]),
+    svg('text', { class: 'title', x: 0, y: 12 }, t('curveRate')),
+    svg('text', { class: 'title', x: (60 + WIDTH - 200) / 2, y: CURVE_HEIGHT + 12, 'text-anchor': 'middle' }, t('curveConnections')),
     ...CONNECTIONS.map((threads) => svg('text', { x: x(threads), y: CURVE_HEIGHT - 10, 'text-anchor': 'middle' }, String(threads))),
     ...ends.flatMap(({ name, points, at }, i) => [
       svg('polyline', { 'data-curve': name, class: `line line-${i % 4}`, points: points.map(([threads, rate]) => `${x(threads)},${y(rate)}`).join(' ') }),
-      ...points.map(([threads, rate]) => svg('circle', { cx: x(threads), cy: y(rate), r: 3.5 })),
-      svg('text', { x: x(points[points.length - 1][0]) + 10, y: at + 5 }, name.replace(/ one$/, ''))]));
+      ...points.map(([threads, rate]) => svg('circle', { class: `line-${i % 4}`, cx: x(threads), cy: y(rate), r: 3.5 })),
+      svg('text', { class: `line-${i % 4}`, x: x(points[points.length - 1][0]) + 10, y: at + 5 }, nameOf(name.split(' ')[0], strategies), name.endsWith(' three') ? ` · ${t('three')}` : '')]));
 }

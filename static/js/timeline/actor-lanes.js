@@ -69,8 +69,9 @@ function carriesOf(events, all) {
     if (then?.event !== 'written' || !isInteger(then.value)) return [];
     // Others see a write of a transaction once it is committed.
     const others = all.filter((e) => e.actor !== read.actor && read.t_us < e.t_us && e.t_us < then.t_us);
-    const wrote = (/** @type {string} */ actor) => all.some((e) => e.actor === actor && e.event === 'written' && isInteger(e.value) && e.t_us < then.t_us);
-    const other = others.find((e) => (e.event === 'written' && isInteger(e.value)) || (e.event === 'committed' && wrote(e.actor)));
+    const written = (/** @type {ReplayEvent} */ e) => (e.event === 'committed' ? all.findLast((w) => w.actor === e.actor && w.event === 'written' && w.t_us < then.t_us) : e)?.value;
+    // Who has read what the other wrote knows it, in whatever order the two were reported.
+    const other = others.find((e) => ['written', 'committed'].includes(e.event) && isInteger(written(e)) && written(e) !== read.value);
     return other ? [{ from: other.t_us, to: then.t_us, value: read.value ?? '', read: read.t_us }] : [];
   });
 }

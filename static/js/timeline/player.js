@@ -28,18 +28,37 @@ const NOT_DRAWN = ['taken', 'refused', 'renewed', 'sold', 'done'];
 /** With reduced motion the picture moves only this often. */
 const REDUCED_MOTION_MS = 500;
 
+/** What an actor does before its lock's server shows it. @type {Record<string, string[]>} */
+const CAUSES = { held: ['taken', 'locked'], free: ['deleted', 'released'] };
+
 /**
- * Adds an event at its time; in a stepped replay, after a gap.
+ * The moment when an actor brought about what the lock's server shows only now, if nothing was seen of that lock since.
+ * @param {ReplayEvent[]} events @param {ReplayEvent} shown @returns {number | null}
+ */
+function causeOf(events, shown) {
+  const causes = shown.actor === 'lock' ? CAUSES[shown.event] ?? [] : [];
+  const since = events.slice(events.findLastIndex((e) => e.actor === 'lock' && e.key === shown.key) + 1);
+  const own = since.filter((e) => isActor(e) && causes.includes(e.event));
+  return (own.findLast((e) => e.actor === shown.owner) ?? own.at(-1))?.t_us ?? null;
+}
+
+/** When an event is drawn where each step has its room, however long somebody took to press. @param {ReplayEvent[]} events @param {ReplayEvent} event @param {number} passed since the event before */
+function stepTime(events, event, passed) {
+  const last = Math.max(0, ...events.map((e) => e.t_us));
+  // The lock may be seen free just before its deleter says so: both are one moment.
+  const shown = events.at(-1);
+  if (isForeignDelete(event) && shown?.actor === 'lock' && shown.event === 'free') return last;
+  const gap = isActor(event) && !NOT_DRAWN.includes(event.event) ? ACTOR_GAP_US : OTHER_GAP_US;
+  return causeOf(events, event) ?? last + Math.max(gap, Math.min(passed, MAX_GAP_US));
+}
+
+/**
+ * Adds an event at its time; in a stepped replay, after a gap. What the lock's server shows later than its cause stands at its cause.
  * @param {Recording} recording @param {ReplayEvent} event @param {number} before the time of the event before it, as it was sent
  * @returns {ReplayEvent} as it was added
  */
 export function addEvent(recording, event, before) {
-  const shown = recording.events.at(-1);
-  const last = shown?.t_us ?? 0;
-  // The lock may be seen free just before its deleter says so: draw both at one moment.
-  const isSameMoment = isForeignDelete(event) && shown?.actor === 'lock' && shown.event === 'free';
-  const least = isSameMoment ? 0 : isActor(event) && !NOT_DRAWN.includes(event.event) ? ACTOR_GAP_US : OTHER_GAP_US;
-  const t_us = recording.stepped ? last + Math.max(least, Math.min(event.t_us - before, MAX_GAP_US)) : event.t_us;
+  const t_us = recording.stepped ? stepTime(recording.events, event, event.t_us - before) : event.t_us;
   recording.events.push({ ...event, t_us });
   return { ...event, t_us };
 }

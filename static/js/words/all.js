@@ -5,6 +5,7 @@
  */
 
 import { choose } from './choose.js';
+import { shortStatement } from './deadlock.js';
 import * as classWords from './class.js';
 import * as firstViewWords from './first-view.js';
 import * as lessonWords from './lesson.js';
@@ -94,6 +95,7 @@ const zh = {
     server: '同样只限并发连接数，所有 IP 合起来 100 个。',
   }, id),
 
+  errataTitle: '勘误', errataClaim: '原文写错的地方：每条一句话，和演示它的那一课。', errataTerms: '第 5 章的定义',
   glossaryTitle: '术语', glossaryClaim: '第 5 章的锁分类：每一种一句话，和看得到它的那一课。原文的定义有错的，写在下面。', glossaryLesson: (id) => `第 ${id} 课 →`,
   cacheTitle: '浏览器缓存', cacheAgain: '再来一次',
   cacheClaim: '先看过期没有，再比 ETag，再比 Last-Modified。',
@@ -115,7 +117,7 @@ const zh = {
   laneNow: (kind) => choose({ waits: '在等', inside: '在里面', shared: '在里面', vain: '尝试', shut: '被行挡住', leaves: '写完了', stopped: '停住了' }, kind) ?? '',
   lockNow: (held) => (held ? `${held.owner}${held.count > 1 ? ` ×${held.count}` : ''}${held.left < 0 || held.left > 99_000 ? '' : ` 剩 ${(held.left / 1000).toFixed(1)} s`}` : '空着'),
   tick: (e) => choose({
-    waits: e.value === 'self' ? '等自己' : '等', statement: e.value, error: e.value, watched: 'WATCH', read: `读 ${e.value ?? ''}`, written: `写 ${e.value ?? ''}`, checked: e.owner ? `GET = ${e.owner}` : '查：没有订单', deleted: 'DEL',
+    waits: e.value === 'self' ? '等自己' : '等', statement: shortStatement(e.value), error: e.value, watched: 'WATCH', read: `读 ${e.value ?? ''}`, written: `写 ${e.value ?? ''}`, checked: e.owner ? `GET = ${e.owner}` : '查：没有订单', deleted: 'DEL',
     released: e.value ?? '解锁', lost: e.value === 'unseen' ? 'DEL：键已不在' : '不是我的', conflict: e.value ?? '被抢先', 'refused-by-row': '409', committed: '提交', failed: lessonWords.refusalText('zh', e.value), retries: `重试 ${e.value}`, sold: '卖出',
   }, e.event) ?? lessonWords.eventText('zh', e),
   arrow: ({ from, to, owner, event }) => (to === 'lock'
@@ -209,6 +211,7 @@ const en = {
     server: 'Again only who is inside at once: 100 of all addresses together.',
   }, id),
 
+  errataTitle: 'Errata', errataClaim: 'What the course has wrong: a sentence for each, and the lesson that shows it.', errataTerms: '第 5 章的定义',
   glossaryTitle: 'Glossary', glossaryClaim: 'The kinds of locks in chapter 5: a sentence for each, and the lesson that shows it. Where the text defines one wrongly, it says so.', glossaryLesson: (id) => `Lesson ${id} →`,
   cacheTitle: 'The browser’s cache', cacheAgain: 'Once more',
   cacheClaim: 'First whether it has expired, then the ETag, then Last-Modified.',
@@ -231,7 +234,7 @@ const en = {
   laneNow: (kind) => choose({ waits: 'waits', inside: 'inside', shared: 'inside', vain: 'tries', shut: 'shut out', leaves: 'has written', stopped: 'stands still' }, kind) ?? '',
   lockNow: (held) => (held ? `${held.owner}${held.count > 1 ? ` ×${held.count}` : ''}${held.left < 0 || held.left > 99_000 ? '' : `, ${(held.left / 1000).toFixed(1)} s left`}` : 'free'),
   tick: (e) => choose({
-    waits: e.value === 'self' ? 'waits for itself' : 'waits', statement: e.value, error: e.value, watched: 'WATCH', read: `reads ${e.value ?? ''}`, written: `writes ${e.value ?? ''}`, checked: e.owner ? `GET = ${e.owner}` : 'finds no order', deleted: 'DEL',
+    waits: e.value === 'self' ? 'waits for itself' : 'waits', statement: shortStatement(e.value), error: e.value, watched: 'WATCH', read: `reads ${e.value ?? ''}`, written: `writes ${e.value ?? ''}`, checked: e.owner ? `GET = ${e.owner}` : 'finds no order', deleted: 'DEL',
     released: e.value ?? 'unlocks', lost: e.value === 'unseen' ? 'DEL: no key' : 'not mine', conflict: e.value ?? 'beaten', 'refused-by-row': '409', committed: 'commits', failed: lessonWords.refusalText('en', e.value), retries: `retries ${e.value}`, sold: 'sells',
   }, e.event) ?? lessonWords.eventText('en', e),
   arrow: ({ from, to, owner, event }) => (to === 'lock'

@@ -2,6 +2,13 @@
 
 /** @typedef {import('../lesson/innodb-status.js').Lock} Lock */
 
+/** The verb of a statement and what it is about, as `UPDATE id = 10`: whole statements do not fit beside each other. @param {string} [sql] */
+export function shortStatement(sql = '') {
+  const [verb] = sql.split(' ');
+  const about = / WHERE (.+)$/.exec(sql)?.[1] ?? / VALUES \((\w+)/.exec(sql)?.[1] ?? '';
+  return about ? `${verb} ${about}` : sql.replace('START TRANSACTION', 'BEGIN');
+}
+
 /** @type {import('./all.js').Words} */
 export const zh = {
   deadlockTitle: '在真的 MySQL 上演一遍', deadlockIdle: '按一下，有问题的和修正后的都在真的 MySQL 上演一遍，并排比一比。', deadlockOrder: '两个事务依次发出的语句',

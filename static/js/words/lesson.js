@@ -67,6 +67,7 @@ export const zh = {
   throughNginx: '这里不能指定实例，两个请求都经过了 nginx。',
   buying: (s) => `已经 ${s} 秒，还没有回答…`,
 
+  figuresTitle: '原文的数字和这里的', figuresCourse: '原文', figuresHere: '这里', figureAverage: '平均请求时间', figureMedian: '中位数', figureRate: '每秒吞吐量', figureLeft: '库存还剩', figureWait: '要等的那个，最久用了', figureBatches: '每批放出几个', figureAbout: (s) => `约 ${s} s`,
   tries: '在浏览器里试', tryNote: '每按一次就是一个人来；一个浏览器最多同时 6 个。也可以在手机上打开这一页。', who: '名字', someone: '同学', tryWaits: '在等…',
   how: '怎么做的', survives: '能承受：', breaksIt: '何时失效：', wokenSum: (n, sum) => `释放锁 ${n} 次，一共唤醒 ${sum} 个`, raw: '下载这一场 JSON', allVerdicts: '全部结论', verdictsJson: '原始数据 JSON', verdictsCount: (n, ran, all, when) => `跑了 ${ran} 课，已复现 ${n} 课；课程一共 ${all} 课（${when}）。`, verdictOf: (v) => VERDICTS.zh[v] ?? '没有跑', lessonHead: '课', verdictHead: '结论', seenHead: '看到的', readme: '说明', wholeFile: '整个文件',
   byHand: '在终端里亲手做', byHandNote: '按编号的顺序，下面是会看到的。“在这里跑”由服务器所在的机器来输入；也可以在自己的终端里输入：oversell 就是 target/release/oversell；redis-cli、mysql 随系统的软件包来；zkCli.sh 在 ZooKeeper 的 bin 目录里（Debian：/usr/share/zookeeper/bin）。', terminal: (n) => `终端 ${n}`, copy: '复制', copied: '复制了', selected: '选中了，请按 Ctrl+C', prints: '会看到', again: '没看到下面这样的结果，就再输一遍：', typeIt: '在这里跑', typeNeeds: (options) => `这一行要用 oversell lab ${options} 启动的实验环境。`, typeAll: '依次跑完', typing: '正在跑…', printed: '真的打印的：', printedAsSaid: '真的打印的，和上面说的一样：',
@@ -86,6 +87,7 @@ export const zh = {
   seriesName: (at) => `${clock(at)} 的对比`, seriesLabel: '保存下来的对比', seriesRename: '名称',
   seriesPlan: (p) => `${p.threads} × ${p.loops} · 停留 ${p.hold_ms} ms · 库存 ${p.count}`,
   json: '下载 JSON', html: '下载报告', remove: '删除', strategy: '策略', onOne: '一个实例', onThree: '三个实例', rateOne: '一个实例 每秒', rateThree: '三个实例 每秒',
+  curveRate: '每秒几个', curveConnections: '连接数',
   ratesTitle: '谁快', ratesRun: (n, rounds) => `比一比：${n} 种，各 ${rounds} 轮`, ratesCurve: (from, to) => `从 ${from} 个连接到 ${to} 个`, ratesGoing: (n, all) => `正在跑第 ${n} / ${all} 场…`,
   ratesErrors: (slug) => `${slug} 有一轮出错，不算数。`, connections: (n) => `${n} 个连接`,
   ratesSaid: ({ first, second, ratio, low, high, least, most, says }) => `${first} 是 ${second} 的 ${ratio} 倍（各轮 ${low} 到 ${high}）。原文的话要 ${most == null ? `至少 ${least} 倍` : `${least} 到 ${most} 倍`}：${choose({ holds: '这里是这样。', not: '这里不是这样。', apart: '各轮不一致，说明不了什么。' }, says)}`,
@@ -144,6 +146,7 @@ export const en = {
   throughNginx: 'No instance can be chosen here: both requests went through nginx.',
   buying: (s) => `${s} s, no answer yet…`,
 
+  figuresTitle: 'The course’s figures and those of this place', figuresCourse: 'course', figuresHere: 'here', figureAverage: 'average', figureMedian: 'median', figureRate: 'throughput', figureLeft: 'left in stock', figureWait: 'the longest, of those that wait', figureBatches: 'answered together', figureAbout: (s) => `about ${s} s`,
   tries: 'Try it in the browser', tryNote: 'Each press is one more person; one browser has at most 6 under way. Or open this page on a phone.', who: 'Name', someone: 'student', tryWaits: 'waits…',
   how: 'How it is done', survives: 'It survives:', breaksIt: 'What breaks it:', wokenSum: (n, sum) => `${n} releases have woken ${sum} in all`, raw: 'This run as JSON', allVerdicts: 'All verdicts', verdictsJson: 'Raw data, JSON', verdictsCount: (n, ran, all, when) => `${ran} lessons were run, and ${n} reproduced what the course says; it has ${all} in all (${when}).`, verdictOf: (v) => VERDICTS.en[v] ?? 'not run', lessonHead: 'Lesson', verdictHead: 'Verdict', seenHead: 'What was seen', readme: 'Read me', wholeFile: 'The whole file',
   byHand: 'By hand, in a terminal', byHandNote: 'In the order of the numbers; below each is what it prints. “Run here” types it on the machine of the servers; or type it in a terminal of your own: oversell is target/release/oversell; redis-cli and mysql come with your system’s packages; zkCli.sh is in the bin folder of ZooKeeper (Debian: /usr/share/zookeeper/bin).', terminal: (n) => `Terminal ${n}`, copy: 'Copy', copied: 'Copied', selected: 'Selected: press Ctrl+C', prints: 'It prints', again: 'Type it again until it prints this:', typeIt: 'Run here', typeNeeds: (options) => `This line needs a lab that was started with ${options}.`, typeAll: 'Run all in order', typing: 'Running…', printed: 'It printed:', printedAsSaid: 'It printed what stands above:',
@@ -163,6 +166,7 @@ export const en = {
   seriesName: (at) => `Comparison of ${clock(at)}`, seriesLabel: 'Kept comparisons', seriesRename: 'Name',
   seriesPlan: (p) => `${p.threads} × ${p.loops} · hold ${p.hold_ms} ms · stock ${p.count}`,
   json: 'Download JSON', html: 'Download report', remove: 'Delete', strategy: 'Strategy', onOne: 'One', onThree: 'Three', rateOne: 'One, /s', rateThree: 'Three, /s',
+  curveRate: 'per second', curveConnections: 'connections',
   ratesTitle: 'Which is faster', ratesRun: (n, rounds) => `Compare: ${n}, ${rounds} rounds each`, ratesCurve: (from, to) => `From ${from} connection to ${to}`, ratesGoing: (n, all) => `Run ${n} of ${all}…`,
   ratesErrors: (slug) => `A round of ${slug} had errors, and is none.`, connections: (n) => `${n} connections`,
   ratesSaid: ({ first, second, ratio, low, high, least, most, says }) => `${first} is ${ratio} times as fast as ${second} (the rounds: ${low} to ${high}). What the text says asks for ${most == null ? `${least} times at least` : `${least} to ${most} times`}: ${choose({ holds: 'so it is here.', not: 'it is not so here.', apart: 'the rounds do not agree, and prove nothing.' }, says)}`,
