@@ -156,6 +156,8 @@ final class Commands implements Lines.Commands {
                 ZkReentrantLock reentrant = client.reentrantLock(name);
                 return new Hold(reentrant::lock, null, null, reentrant::unlock);
             case "zk/mended":
+            case "zk/mended-3.4.2":
+            case "zk/mended-3.5":
                 ZkMendedLock mended = new ZkMendedLock(stand.mended(), name);
                 return new Hold(mended::lock, null, null, mended::unlock);
             case "redis/2.6":

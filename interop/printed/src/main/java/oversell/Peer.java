@@ -39,6 +39,7 @@ public class Peer {
         settings.put("spring.redis.host", redis.getHost());
         settings.put("spring.redis.port", redis.getPort());
         settings.put("zookeeper", stand.through());
+        settings.put("spring.main.lazy-initialization", true);
         settings.put("mybatis-plus.global-config.banner", "false");
         SpringApplication spring = new SpringApplication(Peer.class);
         spring.setWebApplicationType(WebApplicationType.NONE);
