@@ -12,8 +12,9 @@ NODE_MODULES := node_modules/.package-lock.json
 REDISSON := 3.11.2 3.13.6 4.7.0
 CURATOR := 4.3.0 5.9.0
 SPRING := 7.0.10
+PRINTED := 2.2.11.RELEASE
 PEERS := $(REDISSON:%=interop/redisson/target/%/peer.jar) $(CURATOR:%=interop/curator/target/%/peer.jar) \
-         $(SPRING:%=interop/spring/target/%/peer.jar)
+         $(SPRING:%=interop/spring/target/%/peer.jar) $(PRINTED:%=interop/printed/target/%/peer.jar)
 # Of the library, each alone.
 FEATURES := redis zookeeper mysql tls tower
 KAZOO := interop/kazoo/venv/installed
@@ -151,6 +152,10 @@ interop/curator/target/%/peer.jar: $(call JAVA,curator)
 interop/spring/target/%/peer.jar: $(call JAVA,spring)
 	@scripts/install interop
 	mvn -f interop/spring -q package -Dspring=$*
+
+interop/printed/target/%/peer.jar: $(call JAVA,printed) interop/printed/src/main/resources/unlock.lua
+	@scripts/install interop
+	mvn -f interop/printed -q package -Dprinted=$*
 
 interop/%/venv/installed: interop/%/requirements.txt
 	@scripts/install python

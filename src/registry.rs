@@ -29,7 +29,7 @@ pub enum Rank {
     Course,
     /// In the course or a companion text, behind this entry.
     After(&'static str),
-    /// The code of this entry's section to the letter, with a flaw that the text does not know.
+    /// The code of this entry's section as it is printed, with a flaw that the text does not know. Its text says where it differs.
     AsPrinted(&'static str),
     /// Beyond the course, behind this entry.
     Beyond(&'static str),

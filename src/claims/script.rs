@@ -1,4 +1,5 @@
-//! What Java processes are told where a claim is about Redisson, Curator, Spring or the JVM: data of a lesson.
+//! What Java processes are told where a claim is about Redisson, Curator, Spring, the JVM or the code that the texts print: data
+//! of a lesson.
 
 use crate::{clients::peer::Java, terminal::bilingual::Bilingual};
 use serde::Deserialize;
@@ -13,15 +14,22 @@ pub enum Library {
     Curator,
     /// Spring, Tomcat and the JVM's own classes.
     Spring,
+    /// The classes that the texts print.
+    Printed,
 }
 
 impl Library {
+    pub const ALL: [Self; 4] = [Self::Redisson, Self::Curator, Self::Spring, Self::Printed];
+
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn name(self) -> Bilingual {
         match self {
-            Self::Redisson => "Redisson",
-            Self::Curator => "Curator",
-            Self::Spring => "Spring",
+            Self::Redisson => Bilingual::of("Redisson", "Redisson"),
+            Self::Curator => Bilingual::of("Curator", "Curator"),
+            Self::Spring => Bilingual::of("Spring", "Spring"),
+            Self::Printed => {
+                Bilingual::of("原文的类，Spring Boot", "The printed classes, Spring Boot")
+            }
         }
     }
 
@@ -32,6 +40,7 @@ impl Library {
             Self::Redisson => ("redisson", &["3.11.2", "3.13.6", "4.7.0"]),
             Self::Curator => ("curator", &["4.3.0", "5.9.0"]),
             Self::Spring => ("spring", &["7.0.10"]),
+            Self::Printed => ("printed", &["2.2.11.RELEASE"]),
         };
         let of = |version: &&'static str| Java { library, version };
         versions.iter().map(of).collect()
@@ -54,10 +63,10 @@ pub struct Script {
 ///
 /// - `kill`, `stop` and `go-on`: the process ends by `kill -9`, stands still, goes on;
 /// - `sleep S` waits for S seconds;
-/// - `redis-cli {redis} …`;
+/// - `redis-cli {redis} …` and `mysql {mysql} …`;
 /// - `wait`, until the lines of this thread that ended in ` &` are answered.
 ///
-/// `{key}` is a name of the run's own, `{port}` a free port, `{2}` what the second line has printed.
+/// `{key}` is a name of the run's own, and of the printed classes' database, `{port}` a free port, `{2}` what the second line has printed.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptLine {
@@ -136,7 +145,7 @@ mod tests {
     #[test]
     fn the_makefile_builds_every_version() {
         let makefile = include_str!("../../Makefile");
-        for library in [Library::Redisson, Library::Curator, Library::Spring] {
+        for library in Library::ALL {
             let versions = library.versions();
             let (name, all) = (
                 versions[0].library,

@@ -27,7 +27,8 @@ use tokio::{
     time::timeout,
 };
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
+/// A Spring application starts within seconds, and within a minute on a machine that is at work.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A Java process of `interop/`, with its library in one version. Its name is `redisson-3.13.6`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,7 +169,7 @@ impl Peer {
     ///
     /// # Errors
     ///
-    /// [`Failure::Unusable`] if it does not start, or does not answer within a minute.
+    /// [`Failure::Unusable`] if it does not start, or does not answer in time.
     pub async fn start(
         name: impl Display,
         mut program: Command,

@@ -24,10 +24,9 @@ impl JavaLibraries {
         let needed: Vec<_> = lessons
             .filter_map(|lesson| lesson.theirs.as_ref())
             .collect();
-        let all = [Library::Redisson, Library::Curator, Library::Spring];
         let is_needed =
             |library: &Library| needed.iter().any(|script: &&Script| script.on == *library);
-        for java in (all.into_iter().filter(is_needed)).flat_map(Library::versions) {
+        for java in (Library::ALL.into_iter().filter(is_needed)).flat_map(Library::versions) {
             match get_ready(java).await {
                 Ok(()) => libraries.ready.push(java),
                 Err(why) => libraries.missing.push((java, why.to_string())),

@@ -1,4 +1,4 @@
-//! Tries a claim about Redisson, Curator, Spring or the JVM on that library itself, beside our service.
+//! Tries a claim about Redisson, Curator, Spring, the JVM or the printed code on that itself, beside our service.
 //!
 //! 1. All versions run the lesson's lines at the same time, each in its own processes and with its own names.
 //! 2. The script ends at the first line that prints something else: the claim then does not hold in that version.
@@ -11,6 +11,7 @@ use crate::{
         peer::{CallError, Java, Peer, PendingAnswer},
         redis_at::redis_at,
     },
+    terminal::bilingual::Bilingual,
     trials::{Cluster, NoVerdict, Observation, java_libraries::INTEROP},
 };
 use futures::future::{BoxFuture, FutureExt, try_join_all};
@@ -115,14 +116,14 @@ fn only_ours(
     library: Library,
     ours: Result<Observation, NoVerdict>,
 ) -> Result<Observation, NoVerdict> {
-    let (name, why) = (library.name(), on.java_libraries.why_not(library));
+    let (Bilingual { zh, en }, why) = (library.name(), on.java_libraries.why_not(library));
     let with = |seen: Words, note| Words::join(&[seen, note], ["", " "]);
     match (ours, why) {
         (Ok(seen), why) => {
             let note = match why {
-                Some(why) => words!(
-                    "（只在本项目上试过，这不说明 {name}：{why}。）",
-                    "(Tried on ours only, which says nothing about {name}: {why}.)"
+                Some(why) => Words::new(
+                    format!("（只在本项目上试过，这不说明 {zh}：{why}。）"),
+                    format!("(Tried on ours only, which says nothing about {en}: {why}.)"),
                 ),
                 None => words!("（只在本项目上试过。）", "(Tried on ours only.)"),
             };
@@ -130,9 +131,9 @@ fn only_ours(
             Ok(Observation { words, ..seen })
         }
         (Err(NoVerdict::Unavailable(words)), Some(why)) => {
-            let note = words!(
-                "（{name} 也没有：{why}。）",
-                "({name} is not here either: {why}.)"
+            let note = Words::new(
+                format!("（{zh} 也没有：{why}。）"),
+                format!("({en} is not here either: {why}.)"),
             );
             Err(NoVerdict::Unavailable(with(words, note)))
         }
@@ -147,11 +148,13 @@ async fn try_version(
     java: Java,
     lines: &[ScriptLine],
 ) -> Result<VersionResult, NoVerdict> {
-    let key = own_key("theirs").replace(':', "-");
+    // It is a name for MySQL, too.
+    let key = own_key("theirs").replace(':', "_");
     let servers = on.servers()?;
     let mut numbers: Vec<_> = lines.iter().map(|line| line.process).collect();
     numbers.sort_unstable();
     numbers.dedup();
+    let key = &key;
     let starting = numbers.into_iter().map(|number| async move {
         let interop = Path::new(INTEROP);
         let mut program = java.program(interop);
@@ -159,21 +162,33 @@ async fn try_version(
             Library::Redisson => drop(program.args(servers.redis.iter().map(|node| &node.url))),
             Library::Curator => drop(program.arg(&servers.zookeeper.connect)),
             Library::Spring => {}
+            Library::Printed => drop(program.args([
+                &servers.mysql.url,
+                servers.main_redis(),
+                &servers.zookeeper.connect,
+                key,
+            ])),
         }
         let log = java.folder(interop).join(format!("course-{number}.log"));
         Ok::<_, NoVerdict>((number, Peer::start(java, program, &log).await?))
     });
     let peers: BTreeMap<_, _> = try_join_all(starting).await?.into_iter().collect();
-    let done = follow(on, &peers, lines, &key).await;
+    let done = follow(on, &peers, lines, key).await;
     for peer in peers.values() {
         peer.stop().await;
     }
     match library {
         Library::Redisson => {
-            remove_keys(servers.redis.iter().map(|node| &node.url[..]), &key).await?
+            remove_keys(servers.redis.iter().map(|node| &node.url[..]), key).await?
         }
-        Library::Curator => remove_nodes(&on.zookeeper().await?, "/", &key).await?,
+        Library::Curator => remove_nodes(&on.zookeeper().await?, "/", key).await?,
         Library::Spring => {}
+        Library::Printed => {
+            remove_keys(servers.redis.iter().map(|node| &node.url[..]), key).await?;
+            remove_nodes(&on.zookeeper().await?, "/", key).await?;
+            let drop = format!("mysql {{mysql}} -e 'DROP DATABASE {key}'");
+            carry_out(on.placeholders().typed(&Line::new(&drop, "")).run).await?;
+        }
     }
     Ok(VersionResult { java, done: done? })
 }
@@ -278,7 +293,7 @@ async fn carry_out_line(peer: &Peer, line: &ScriptLine, run: &str) -> Result<Str
             .await;
             Ok(String::new())
         }
-        ("redis-cli", _) => carry_out(run.to_owned()).await,
+        ("redis-cli" | "mysql", _) => carry_out(run.to_owned()).await,
         _ => Ok(answer_within(peer.tell(&line.thread, run), limit(line))
             .await
             .0),
@@ -355,7 +370,10 @@ fn limit(line: &ScriptLine) -> Duration {
 /// The line for a reader: without the generated key, and with the thread unless it is the first.
 fn words_of(line: &ScriptLine) -> String {
     let run = line.run.replace("{key}", "key");
-    let run = run.replace("{redis} ", "").replace(" &", "");
+    let run = run
+        .replace("{redis} ", "")
+        .replace("{mysql} ", "")
+        .replace(" &", "");
     match (line.process, &line.thread[..]) {
         (1, "A") => run,
         (1, thread) => format!("{thread} {run}"),
@@ -462,11 +480,12 @@ fn in_words(
     let space = |text: &str| if text.is_empty() { "" } else { " " };
     Words::new(
         format!(
-            "{library} {}。{}本项目{}：{}",
-            each.zh, note[0], ours[0], seen.zh
+            "{} {}。{}本项目{}：{}",
+            library.zh, each.zh, note[0], ours[0], seen.zh
         ),
         format!(
-            "{library} {}.{}{} Ours{}{}: {}",
+            "{} {}.{}{} Ours{}{}: {}",
+            library.en,
             each.en,
             space(note[1]),
             note[1],

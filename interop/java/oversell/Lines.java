@@ -1,8 +1,11 @@
 package oversell;
 
 import java.io.BufferedReader;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -24,6 +27,8 @@ import java.util.concurrent.Executors;
  */
 final class Lines {
     private final Commands commands;
+    /** Not {@code System.out}, on which what is tried may print. */
+    private final PrintStream answers;
     private final Map<String, ExecutorService> threads = new HashMap<>();
 
     /** What a thread can be told. */
@@ -31,8 +36,9 @@ final class Lines {
         Object run(String[] words) throws Exception;
     }
 
-    private Lines(Commands commands) {
+    private Lines(Commands commands) throws IOException {
         this.commands = commands;
+        answers = new PrintStream(new FileOutputStream(FileDescriptor.out), true, "UTF-8");
     }
 
     static void follow(Commands commands) throws IOException {
@@ -59,8 +65,7 @@ final class Lines {
             outcome = "failed " + failure.toString().replace('\n', ' ');
         }
         synchronized (this) {
-            System.out.println(id + " " + outcome);
-            System.out.flush();
+            answers.println(id + " " + outcome);
         }
     }
 }

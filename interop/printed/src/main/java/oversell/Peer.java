@@ -1,0 +1,53 @@
+package oversell;
+
+import java.io.IOException;
+import java.net.URI;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.UUID;
+import org.mybatis.spring.annotation.MapperScan;
+import org.springframework.boot.Banner;
+import org.springframework.boot.SpringApplication;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.autoconfigure.SpringBootApplication;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.support.GenericApplicationContext;
+
+/**
+ * A Java process that is told by {@link Lines} what to do with the printed classes. Its arguments: the URLs of MySQL and of
+ * Redis, the address of ZooKeeper, and the name of the run.
+ */
+@SpringBootApplication
+@MapperScan(basePackageClasses = StockMapper.class, markerInterface = com.baomidou.mybatisplus.core.mapper.BaseMapper.class)
+public class Peer {
+    /** As of the printed {@code DistributedLockClient}: one id for the process. */
+    static final String ID = UUID.randomUUID().toString();
+
+    public static void main(String[] args) throws Exception {
+        // Answers alone go to stdout; the printed classes print, too.
+        System.setOut(System.err);
+        Stand stand = new Stand(args[0], args[2], args[3]);
+        Lines.follow(new Commands(stand, start(stand, URI.create(args[1]))));
+    }
+
+    private static ConfigurableApplicationContext start(Stand stand, URI redis) throws IOException {
+        Map<String, Object> settings = new HashMap<>();
+        settings.put("spring.datasource.url", stand.database());
+        settings.put("spring.datasource.username", stand.user());
+        settings.put("spring.datasource.password", stand.password());
+        settings.put("spring.datasource.driver-class-name", "com.mysql.jdbc.Driver");
+        settings.put("spring.redis.host", redis.getHost());
+        settings.put("spring.redis.port", redis.getPort());
+        settings.put("zookeeper", stand.through());
+        settings.put("spring.main.lazy-initialization", true);
+        settings.put("mybatis-plus.global-config.banner", "false");
+        SpringApplication spring = new SpringApplication(Peer.class);
+        spring.setWebApplicationType(WebApplicationType.NONE);
+        spring.setBannerMode(Banner.Mode.OFF);
+        spring.setRegisterShutdownHook(false);
+        spring.setDefaultProperties(settings);
+        spring.addInitializers(context ->
+                ((GenericApplicationContext) context).registerBean(Stand.class, () -> stand));
+        return spring.run();
+    }
+}

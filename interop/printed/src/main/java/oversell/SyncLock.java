@@ -1,0 +1,61 @@
+package oversell;
+
+import org.apache.commons.lang3.StringUtils;
+
+/**
+ * {@code SyncLock} of [004].
+ *
+ * <p>Differs from the print: no log, and no accessors that nobody calls.
+ */
+class SyncLock {
+    private String key;
+    private SimpleRedisClient simpleRedisClient;
+    private long expire;
+    private long safetyTime;
+    private long waitMillisPer = 50L;
+
+    public SyncLock(String key, SimpleRedisClient simpleRedisClient, Long expire, Long safetyTime) {
+        this.key = key;
+        this.simpleRedisClient = simpleRedisClient;
+        this.expire = expire;
+        if (safetyTime == null) {
+            this.safetyTime = expire * 5;
+        } else {
+            this.safetyTime = safetyTime;
+        }
+    }
+
+    public boolean lockNow() {
+        String value = Thread.currentThread().getId() + "-" + Thread.currentThread().getName();
+        boolean locked = simpleRedisClient.setNX(key, value, expire / 1000);
+        return locked;
+    }
+
+    public boolean lock() throws InterruptedException {
+        String value = Thread.currentThread().getId() + "-" + Thread.currentThread().getName();
+        long waitMillisAlready = 0L;
+        long maxWaitMillis = this.safetyTime;
+        while (waitMillisAlready < maxWaitMillis) {
+            boolean locked = simpleRedisClient.setNX(key, value, expire / 1000);
+            if (locked) {
+                return true;
+            } else {
+                Thread.sleep(waitMillisPer);
+                waitMillisAlready += waitMillisPer;
+            }
+        }
+        simpleRedisClient.set(key, value, expire / 1000);
+        return true;
+    }
+
+    public void unLock() {
+        String value = Thread.currentThread().getId() + "-" + Thread.currentThread().getName();
+        String redisValue = simpleRedisClient.get(key);
+        if (redisValue == null) {
+            return;
+        }
+        if (StringUtils.equals(redisValue, value)) {
+            simpleRedisClient.del(key);
+        }
+    }
+}

@@ -1,0 +1,4 @@
+if (redis.call('GET', KEYS[1]) == ARGV[1]) then
+  return redis.call('DEL', KEYS[1])
+end
+return 0
