@@ -112,8 +112,8 @@ impl Visits {
 
     /// Begins a visit to this object through this route.
     #[must_use]
-    pub fn open(&self, actor: Option<String>, key: String, route: &str) -> Visit {
-        let visit = Visit {
+    pub fn open(&self, actor: Option<String>, key: String, route: &str) -> VisitGuard {
+        let visit = VisitGuard {
             visits: self.clone(),
             id: Uuid::new_v4(),
             actor,
@@ -198,7 +198,7 @@ impl VisitEvent {
 
 /// One visit. Dropping it ends the visit.
 #[derive(Debug)]
-pub struct Visit {
+pub struct VisitGuard {
     visits: Visits,
     id: Uuid,
     actor: Option<String>,
@@ -207,7 +207,7 @@ pub struct Visit {
     over: AtomicBool,
 }
 
-impl Visit {
+impl VisitGuard {
     pub fn enter(&self) {
         if !self.inside.swap(true, Ordering::Relaxed) {
             self.tell(VisitEventKind::Locked, None, None);
@@ -256,7 +256,7 @@ impl Visit {
     }
 }
 
-impl Drop for Visit {
+impl Drop for VisitGuard {
     fn drop(&mut self) {
         self.leave();
     }

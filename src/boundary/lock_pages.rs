@@ -13,7 +13,7 @@ const PLACES: [&str; 5] = [
 ];
 
 /// The public types there that are none.
-const NO_LOCKS: [&str; 15] = [
+const NO_LOCKS: [&str; 16] = [
     "ByType",
     "Caller",
     "Conn",
@@ -26,6 +26,7 @@ const NO_LOCKS: [&str; 15] = [
     "PoolExhausted",
     "RedisClient",
     "RedisOptions",
+    "RedlockClient",
     "Versioned",
     "ZkClient",
     "ZkOptions",

@@ -5,7 +5,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     section::names,
-    visits::{Visit, VisitEventKind},
+    visits::{VisitEventKind, VisitGuard},
 };
 use metrics::Gauge;
 use oversell_lock::{Fence, Owner, redis::Lease};
@@ -159,7 +159,7 @@ impl Job {
 
     /// The same job, shown on the class page.
     #[must_use]
-    pub fn with_visit(mut self, visit: Visit) -> Self {
+    pub fn with_visit(mut self, visit: VisitGuard) -> Self {
         self.observation.visit = Some(Arc::new(visit));
         self
     }

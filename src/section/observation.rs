@@ -3,7 +3,7 @@
 use super::points::Points;
 use crate::{
     terminal::console,
-    visits::{Visit, VisitEventKind},
+    visits::{VisitEventKind, VisitGuard},
 };
 use metrics::Gauge;
 use parking_lot::Mutex;
@@ -28,7 +28,7 @@ pub struct Observation {
     tries: Mutex<Vec<(Instant, Instant)>>,
     pub(super) waiters: Gauge,
     pub(super) on_console: AtomicBool,
-    pub(super) visit: Option<Arc<Visit>>,
+    pub(super) visit: Option<Arc<VisitGuard>>,
     pub(super) points: Points,
 }
 
@@ -61,7 +61,7 @@ impl Observation {
     }
 
     /// Its visit on the class page, for tasks that outlive the job.
-    pub(crate) fn visit(&self) -> Option<Arc<Visit>> {
+    pub(crate) fn visit(&self) -> Option<Arc<VisitGuard>> {
         self.visit.clone()
     }
 

@@ -20,8 +20,26 @@ pub(crate) struct RedisTap<C> {
     points: Points,
     /// The node of Redlock that it leads to, which stands before each line.
     node: Option<&'static str>,
+    reported: Arc<Mutex<Reported>>,
+}
+
+/// What was reported, and need not be again.
+#[derive(Debug, Default)]
+struct Reported {
     /// The digests of the scripts whose text was reported.
-    shown: Arc<Mutex<HashSet<String>>>,
+    scripts: HashSet<String>,
+    /// The last commands, and their answer.
+    last: (String, String),
+}
+
+/// Commands on their way.
+struct Sent {
+    line: String,
+    /// With the text of a script where it is new.
+    text: String,
+    /// Whether they were reported before their answer. Who polls sends the same again, which is reported only if the answer is
+    /// another.
+    is_reported: bool,
 }
 
 impl<C> RedisTap<C> {
@@ -31,31 +49,53 @@ impl<C> RedisTap<C> {
             redis,
             points: points.clone(),
             node,
-            shown: Arc::default(),
+            reported: Arc::default(),
         }
     }
 
-    /// Reports what is sent, and returns it to report its answer.
-    fn report(&self, commands: &[&Cmd], is_transaction: bool) -> String {
+    /// Reports what is sent, unless it is what was sent before; `None` if nobody follows.
+    fn report(&self, commands: &[&Cmd], is_transaction: bool) -> Option<Sent> {
         if !self.points.is_followed() {
-            return String::new();
+            return None;
         }
         let lines: Vec<_> = commands.iter().map(|cmd| line(cmd)).collect();
         let lines = lines.join("; ");
-        let sent = match is_transaction {
+        let line = match is_transaction {
             true => format!("MULTI; {lines}; EXEC"),
             false => lines,
         };
-        let sent = match self.node {
-            Some(node) => format!("[{node}] {sent}"),
-            None => sent,
+        let line = match self.node {
+            Some(node) => format!("[{node}] {line}"),
+            None => line,
         };
         let script = commands.iter().find_map(|cmd| self.new_script(cmd));
-        self.points.sends(|| match script {
-            Some(text) => format!("{sent}\n{text}"),
-            None => sent.clone(),
-        });
-        sent
+        let text = match script {
+            Some(script) => format!("{line}\n{script}"),
+            None => line.clone(),
+        };
+        let is_reported = self.reported.lock().last.0 != line;
+        if is_reported {
+            self.points.sends(|| text.clone());
+        }
+        Some(Sent {
+            line,
+            text,
+            is_reported,
+        })
+    }
+
+    /// Reports an answer, unless the same command had it before.
+    fn report_answer(&self, sent: Option<Sent>, answer: impl FnOnce() -> String) {
+        let Some(sent) = sent else { return };
+        let answer = answer();
+        if !sent.is_reported {
+            if self.reported.lock().last.1 == answer {
+                return;
+            }
+            self.points.sends(|| sent.text);
+        }
+        self.reported.lock().last = (sent.line.clone(), answer.clone());
+        self.points.answers(sent.line, answer);
     }
 
     /// The text of the script that this command runs, the first time.
@@ -69,19 +109,17 @@ impl<C> RedisTap<C> {
             .filter(|name| name == "EVALSHA")
             .and(words.next())?;
         let text = lua::text_of(&digest)?;
-        let is_new = self.shown.lock().insert(digest.into_owned());
+        let is_new = self.reported.lock().scripts.insert(digest.into_owned());
         is_new.then(|| lua::without_comments(text))
     }
 }
 
 impl<C: ConnectionLike + Send> ConnectionLike for RedisTap<C> {
     fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
-        let sent = self.report(&[cmd], false);
-        let answer = self.redis.req_packed_command(cmd);
-        let points = &self.points;
         Box::pin(async move {
-            let answer = answer.await;
-            points.answers(sent, answer.as_ref().map_or_else(refusal, shown));
+            let sent = self.report(&[cmd], false);
+            let answer = self.redis.req_packed_command(cmd).await;
+            self.report_answer(sent, || answer.as_ref().map_or_else(refusal, shown));
             answer
         })
     }
@@ -92,18 +130,17 @@ impl<C: ConnectionLike + Send> ConnectionLike for RedisTap<C> {
         offset: usize,
         count: usize,
     ) -> RedisFuture<'a, Vec<Value>> {
-        let sent: Vec<_> = commands.cmd_iter().collect();
-        // One with an answer for all is a transaction: its frame is sent around the commands.
-        let sent = self.report(&sent, offset > 0);
-        let answers = self.redis.req_packed_commands(commands, offset, count);
-        let points = &self.points;
+        let all = |answers: &Vec<Value>| {
+            let answers: Vec<_> = answers.iter().map(shown).collect();
+            answers.join("; ")
+        };
         Box::pin(async move {
+            let sent: Vec<_> = commands.cmd_iter().collect();
+            // One with an answer for all is a transaction: its frame is sent around the commands.
+            let sent = self.report(&sent, offset > 0);
+            let answers = self.redis.req_packed_commands(commands, offset, count);
             let answers = answers.await;
-            let all = |answers: &Vec<Value>| {
-                let answers: Vec<_> = answers.iter().map(shown).collect();
-                answers.join("; ")
-            };
-            points.answers(sent, answers.as_ref().map_or_else(refusal, all));
+            self.report_answer(sent, || answers.as_ref().map_or_else(refusal, all));
             answers
         })
     }
@@ -259,9 +296,28 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn who_polls_is_told_once_until_the_answer_changes() {
+        let answers = [Value::Nil, Value::Nil, Value::Nil, Value::Okay];
+        let heard = heard(answers.to_vec(), async |redis| {
+            let take = redis::cmd("SETNX").arg("lock:7").clone();
+            for _ in 0..4 {
+                let _: Value = take.query_async(redis).await.unwrap();
+            }
+        })
+        .await;
+        let line = || "SETNX lock:7".to_owned();
+        let sent = || FollowerEvent::Sent(line());
+        let answered = |answer: &str| FollowerEvent::Answered {
+            line: line(),
+            answer: answer.into(),
+        };
+        assert_eq!(heard, [sent(), answered("(nil)"), sent(), answered("OK")]);
+    }
+
+    #[tokio::test]
     async fn a_script_is_told_by_its_text_once() {
         let script = lua::script("-- comment\nreturn 1\n");
-        let heard = heard(vec![Value::Int(1), Value::Int(1)], async |redis| {
+        let heard = heard(vec![Value::Int(1), Value::Int(2)], async |redis| {
             for _ in 0..2 {
                 let _: i64 = script.key("lock:7").invoke_async(redis).await.unwrap();
             }
