@@ -28,6 +28,13 @@ impl Verdicts {
         serde_json::from_str(file).unwrap_or_else(|why| panic!("the last run: {why}"))
     }
 
+    /// Without figures, claims and headings.
+    #[must_use]
+    pub fn brief(mut self) -> Self {
+        self.lessons.iter_mut().for_each(|found| found.more.clear());
+        self
+    }
+
     pub fn of(&self, id: &str) -> Option<&LessonResult> {
         self.lessons.iter().find(|found| found.id == id)
     }

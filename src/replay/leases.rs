@@ -139,9 +139,14 @@ impl Play {
         .await
     }
 
-    pub(super) async fn wait_until_locked(&self) -> Result<(), Error> {
+    pub(super) async fn wait_until_locked_for(&self, longest_ms: u64) -> Result<(), Error> {
         poll_until(STEP_TIMEOUT, "nobody has taken the lock", || async move {
-            Ok(self.log().since(0).iter().any(|seen| seen.event == "held"))
+            Ok(self.log().since(0).iter().any(|seen| {
+                seen.event == "held"
+                    && seen
+                        .pttl
+                        .is_some_and(|pttl| (0..=longest_ms).contains(&pttl.cast_unsigned()))
+            }))
         })
         .await
     }

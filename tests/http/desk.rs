@@ -95,9 +95,9 @@ async fn everybody_is_called_to_a_students_race() -> Result<()> {
         let url = format!("{http}/classroom/presence");
         Ok::<_, anyhow::Error>(ask(url, Method::PUT, visitor, Some(here)).await?.1)
     };
-    presence(&student, "1.3").await?;
+    presence(&student, "1.1").await?;
     let before = presence(&other, "2.1").await?;
-    let start = format!("{http}/replays/1.3?pace=fast");
+    let start = format!("{http}/replays/1.1?pace=fast");
     let (status, race) = ask(start, Method::POST, &student, None).await?;
     ensure!(status == StatusCode::ACCEPTED, "{status} {race}");
     let desk_url = || format!("{http}/classroom/desk");
@@ -111,11 +111,11 @@ async fn everybody_is_called_to_a_students_race() -> Result<()> {
         })
         .collect();
     let id = race["id"].as_str();
-    ensure!(shown == [(Some("1.3"), id), (Some("2.1"), None)], "{desk}");
+    ensure!(shown == [(Some("1.1"), id), (Some("2.1"), None)], "{desk}");
     for (lesson, status) in [
         ("2.3", StatusCode::NOT_FOUND),
         ("9.9", StatusCode::NOT_FOUND),
-        ("1.3", StatusCode::NO_CONTENT),
+        ("1.1", StatusCode::NO_CONTENT),
     ] {
         let call = json!({"lesson": lesson, "replays": [id]});
         let (seen, why) = ask(desk_url(), Method::PUT, &teacher, Some(call)).await?;
@@ -124,12 +124,12 @@ async fn everybody_is_called_to_a_students_race() -> Result<()> {
     let call = &presence(&other, "2.1").await?["call"];
     ensure!(
         before["call"]["id"] != call["id"]
-            && call["lesson"] == "1.3"
+            && call["lesson"] == "1.1"
             && call["replays"][0]["id"].as_str() == id,
         "{call}"
     );
     // The same call again: a page follows it once.
-    ensure!(presence(&other, "1.3").await?["call"] == *call);
+    ensure!(presence(&other, "1.1").await?["call"] == *call);
     let events = format!("{http}/replays/{}/events", id.unwrap_or_default());
     let (status, events) = answer(client().get(events)).await?;
     ensure!(
@@ -137,7 +137,7 @@ async fn everybody_is_called_to_a_students_race() -> Result<()> {
         "{status} {events}"
     );
     let (_, list) = ask(
-        format!("{http}/replays?lesson=1.3"),
+        format!("{http}/replays?lesson=1.1"),
         Method::GET,
         &other,
         None,

@@ -125,7 +125,7 @@ describe('a fail-over', () => {
     });
     assert.equal(goOn, 0, 'while A is on its way to the lock, the Sentinel could be first');
     for (const actor of ['failover', 'B', 'A', 'B']) await tab.press(`#schedule-buttons [data-key=${actor}][aria-disabled=false]`);
-    await tab.waitForText('#schedule-say', /^卖出 2，库存减少 1：超卖 1。按了 5 次，做到了。/);
+    await tab.waitForText('#schedule-say', /^卖出 2，库存减少 1：超卖 1。按了 5 次，做到了，不能更少。/);
     await tab.waitForText('#schedule-buttons [data-key=failover]', /从节点升上来了/);
     await tab.screenshot('schedule-2.8');
     await tab.assertAccessible();

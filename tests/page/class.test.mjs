@@ -268,17 +268,17 @@ describe("the teacher's desk", () => {
     await desk.click('#desk-summary');
     const phone = await suite.openTab('class.html#/2.10.6?me', PHONE);
     await phone.fill('#who', '小明');
-    const laptop = await suite.openTab('#/1.3');
-    await laptop.waitForLesson('1.3');
+    const laptop = await suite.openTab('#/1.1');
+    await laptop.waitForLesson('1.1');
     await desk.waitForText('#desk-summary', /2 人在/);
-    await desk.waitForText('#desk-visitors', /小明 2\.10\.6 .*访客 2 1\.3 /s);
+    await desk.waitForText('#desk-visitors', /小明 2\.10\.6 .*访客 2 1\.1 /s);
     await laptop.press('#race-run');
     await laptop.waitForElement('#race.ended');
     await desk.screenshot('class-desk');
-    await desk.press('[data-visitor="2"] [data-race="1.3"]');
-    await desk.waitForText('#desk-say', /大家在看访客 2的 1\.3/);
+    await desk.press('[data-visitor="2"] [data-race="1.1"]');
+    await desk.waitForText('#desk-say', /大家在看访客 2的 1\.1/);
     // The phone has played nothing, and sees how both halves ended.
-    await phone.waitForLesson('1.3');
+    await phone.waitForLesson('1.1');
     await phone.waitForElement('#race.ended');
     await phone.waitForText('#called', /老师叫大家/);
     assert.deepEqual(await Promise.all(ENDS.map((end) => phone.text(end))), await Promise.all(ENDS.map((end) => laptop.text(end))));

@@ -27,7 +27,7 @@ describe('the glossary', () => {
     }
     await tab.assertAccessible();
     await tab.screenshot('glossary');
-    await tab.press('#terms li:first-child a');
+    await Promise.all([tab.page.waitForNavigation(), tab.click('#terms li:first-child a')]);
     await tab.waitForLesson(TERMS[0].lesson);
     tab.assertNoErrors();
   });

@@ -11,6 +11,7 @@ use crate::{
     },
 };
 use secrecy::ExposeSecret;
+use std::sync::LazyLock;
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct Course {
@@ -22,7 +23,8 @@ pub(in crate::http) struct Course {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(in crate::http) struct HowMuch {
-    /// Without what a student types, which is more than half of it: `GET /course/{lesson}` has that of one lesson.
+    /// Less than half of it: the course without what a student types, which `GET /course/{lesson}` has; a run without figures and
+    /// claims.
     #[serde(default)]
     #[garde(skip)]
     #[param(default = false)]
@@ -94,14 +96,18 @@ pub(in crate::http) async fn last(State(app): State<AppState>) -> Result<Respons
 const STORED_RUN: &str = include_str!("../../trials/last_run.json");
 
 /// What the last full run has found, with its date, version and machine.
-#[utoipa::path(get, path = "/course/last-run", tag = "course",
+#[utoipa::path(get, path = "/course/last-run", tag = "course", params(HowMuch),
     responses((status = 200, description = "The run that comes with the program", body = Verdicts)))]
-pub(in crate::http) async fn stored() -> Response {
-    (
-        [(http::header::CONTENT_TYPE, "application/json")],
-        STORED_RUN,
-    )
-        .into_response()
+pub(in crate::http) async fn stored(Query(HowMuch { brief }): Query<HowMuch>) -> Response {
+    static BRIEF: LazyLock<Verdicts> = LazyLock::new(|| Verdicts::read(STORED_RUN).brief());
+    match brief {
+        true => axum::Json(&*BRIEF).into_response(),
+        false => (
+            [(http::header::CONTENT_TYPE, "application/json")],
+            STORED_RUN,
+        )
+            .into_response(),
+    }
 }
 
 /// Keeps the verdicts of a run; those of other lessons stay.

@@ -53,8 +53,8 @@ export const course = async () => (await request('course?brief=true', { accept: 
 /** One lesson with its commands. @param {string} id */
 export const lesson = async (id) => (await request(`course/${encodeURIComponent(id)}`)).json;
 
-/** The full run that comes with the program. */
-export const storedRun = async () => (await request('course/last-run')).json;
+/** The full run that comes with the program, without its figures. */
+export const storedRun = async () => (await request('course/last-run?brief=true')).json;
 
 /** The results of the last `oversell course`; null if there was none. */
 export const verdicts = async () => (await request('course/verdicts', { accept: [404] })).json;
