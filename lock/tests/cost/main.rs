@@ -102,7 +102,7 @@ fn all(runtime: &Handle, server: Option<(&str, &RedisClient)>) -> Vec<Trial> {
                     .release()
                     .await
             };
-            check(&url, 85, once).await
+            check(&url, 95, once).await
         })
     }));
     all.push(test("a_third_round_trip_is_refused", |url, redis| {
