@@ -3,7 +3,7 @@
 use crate::{certificates, support::*};
 use oversell::{lab::Port, programs::path as program};
 use oversell_lock::mysql::MySqlPool;
-use std::{path::Path, process::Stdio};
+use std::{os::unix::fs::MetadataExt, path::Path, process::Stdio};
 use tokio::{
     process::{Child, Command},
     time::sleep,
@@ -20,6 +20,7 @@ async fn server(folder: &Path, port: u16) -> Result<Child> {
     let server = program("mariadbd");
     let version = Command::new(&server).arg("--version").output().await?;
     let is_mariadb = String::from_utf8_lossy(&version.stdout).contains("MariaDB");
+    let is_root = std::fs::metadata(folder)?.uid() == 0;
     let program = |name: &Path| {
         let mut program = Command::new(name);
         program.current_dir(folder).env("TMPDIR", folder);
@@ -27,7 +28,11 @@ async fn server(folder: &Path, port: u16) -> Result<Child> {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        program.args(["--no-defaults", "--user=root", "--datadir=./data"]);
+        program.args(["--no-defaults", "--datadir=./data"]);
+        // Only root may name a user, and must.
+        if is_root {
+            program.arg("--user=root");
+        }
         program
     };
     let mut install;
