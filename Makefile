@@ -36,8 +36,7 @@ test: install browser $(NODE_MODULES) ## every test, against real servers on fre
 	cargo test --workspace --locked --lib --bins --examples --test history --test cost
 	cargo test --workspace --locked --doc
 	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(BESIDE)
-	$(PROGRAMS) random_programs
-	$(PROGRAMS) in_a_broken_cluster
+	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(BY_THEMSELVES)
 	servers=$$(scripts/servers $(NEWER_REDIS)) && env $$servers cargo test --workspace --locked --test contract -- replica
 	node --test --test-reporter=spec --test-concurrency=4 tests/page/*.test.mjs
 
@@ -49,6 +48,10 @@ $(BESIDE):
 
 # Random programs, and clusters that break: their load would end leases of other tests. So they are ignored tests of the contract.
 PROGRAMS = cargo test --workspace --locked --test contract -- --ignored
+BY_THEMSELVES = random_programs in_a_broken_cluster
+.PHONY: $(BY_THEMSELVES)
+$(BY_THEMSELVES):
+	$(PROGRAMS) $@
 
 # WAIT differs from Redis 7.2 on, and the system's may be older.
 NEWER_REDIS = valkey-8
