@@ -35,8 +35,6 @@ struct Reported {
 /// Commands on their way.
 struct Sent {
     line: String,
-    /// With the text of a script where it is new.
-    text: String,
     /// Whether they were reported before their answer. Who polls sends the same again, which is reported only if the answer is
     /// another.
     is_reported: bool,
@@ -68,20 +66,15 @@ impl<C> RedisTap<C> {
             Some(node) => format!("[{node}] {line}"),
             None => line,
         };
-        let script = commands.iter().find_map(|cmd| self.new_script(cmd));
-        let text = match script {
-            Some(script) => format!("{line}\n{script}"),
-            None => line.clone(),
-        };
         let is_reported = self.reported.lock().last.0 != line;
         if is_reported {
-            self.points.sends(|| text.clone());
+            let script = commands.iter().find_map(|cmd| self.new_script(cmd));
+            self.points.sends(|| match script {
+                Some(script) => format!("{line}\n{script}"),
+                None => line.clone(),
+            });
         }
-        Some(Sent {
-            line,
-            text,
-            is_reported,
-        })
+        Some(Sent { line, is_reported })
     }
 
     /// Reports an answer, unless the same command had it before.
@@ -92,7 +85,7 @@ impl<C> RedisTap<C> {
             if self.reported.lock().last.1 == answer {
                 return;
             }
-            self.points.sends(|| sent.text);
+            self.points.sends(|| sent.line.clone());
         }
         self.reported.lock().last = (sent.line.clone(), answer.clone());
         self.points.answers(sent.line, answer);

@@ -303,7 +303,7 @@ async fn ask_for_writes(connection: &mut MySqlConnection) -> Result<(), sqlx::Er
 /// # What breaks it
 ///
 /// A tokio runtime that does not run, as a `current_thread` one outside `block_on`: its connections and tasks are in the
-/// runtime in which it was made. Nothing is taken, renewed or released meanwhile, and a wait does not end, whatever its
+/// runtime in which it was made, or that its options name. Nothing is taken, renewed or released meanwhile, and a wait does not end, whatever its
 /// limit.
 ///
 /// # Example

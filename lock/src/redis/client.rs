@@ -35,7 +35,7 @@ use tokio::{
 /// # What breaks it
 ///
 /// A tokio runtime that does not run, as a `current_thread` one outside `block_on`: its connections and tasks are in the
-/// runtime in which the client was made. Nothing is taken, renewed or released meanwhile, and a wait does not end,
+/// runtime in which the client was made, or that its options name. Nothing is taken, renewed or released meanwhile, and a wait does not end,
 /// whatever its limit.
 ///
 /// # Example
@@ -94,9 +94,8 @@ impl RedisClient {
         Ok(redis)
     }
 
-    /// Makes a client that connects on first use. Its connections and tasks live in the tokio runtime in which it is
-    /// made, or that [`RedisOptions::runtime`] names. Locks may be used in another runtime, but nothing is taken, renewed or released while the first one does
-    /// not run (a `current_thread` runtime outside `block_on`, for example).
+    /// Makes a client that connects on first use. Its connections and tasks live in the tokio runtime in which it is made, or
+    /// that [`RedisOptions::runtime`] names.
     ///
     /// # Errors
     ///

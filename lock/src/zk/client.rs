@@ -32,7 +32,7 @@ use zookeeper_client::Client;
 /// # What breaks it
 ///
 /// A tokio runtime that does not run, as a `current_thread` one outside `block_on`: its session and its tasks are in the
-/// runtime in which the client was made. Nothing is taken, renewed or released meanwhile, and a wait does not end,
+/// runtime in which the client was made, or that its options name. Nothing is taken, renewed or released meanwhile, and a wait does not end,
 /// whatever its limit.
 ///
 /// # Example
