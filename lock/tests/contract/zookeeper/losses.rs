@@ -260,7 +260,7 @@ async fn a_chroot_that_is_deleted_is_made_again(zookeeper: &ZooKeeper) -> Result
 #[apply(test!)]
 async fn a_waiter_stays_in_the_queue_while_its_session_is_sure(zookeeper: &ZooKeeper) -> Result {
     let (name, way) = (name(), Proxy::to(zookeeper.address())?);
-    let impatient = client_at(way.address(), LONG_SESSION, Duration::from_millis(200)).await?;
+    let impatient = client_at(way.address(), LONG_SESSION, REPLY_TIMEOUT).await?;
     let holder = zookeeper.client().await;
     let guard = take(&holder.lock(&name)).await?;
     let mut waiting = zookeeper.queued(impatient.lock(&name)).await?;
