@@ -61,6 +61,32 @@ describe('the fault panel', () => {
     tab.assertNoErrors();
   });
 
+  // The twin: the trouble that was there before the race is told all the time.
+  it('what a race itself stops is no trouble', async () => {
+    const tab = await suite.openTab('#/003.pause');
+    await tab.waitForLesson('003.pause');
+    await tab.click(lightOf('zookeeper'));
+    await pressFault(tab, 'kill zookeeper');
+    await tab.pressKey('Escape', '#breaking');
+    await tab.waitForText('#notice', /^ZooKeeper 停了/i);
+    await tab.evaluate(() => {
+      const notice = document.getElementById('notice');
+      const heard = (/** @type {any} */ (window).heard = []);
+      new MutationObserver(() => heard.push(notice.hidden ? '' : notice.textContent)).observe(notice, { attributes: true, childList: true, characterData: true, subtree: true });
+    });
+    await tab.press('#race-run');
+    // The page knows that an instance does not answer.
+    await tab.waitFor(() => [...document.querySelectorAll('#lights .down [data-key]')].some((light) => /^\d/.test(light.getAttribute('data-key'))));
+    await tab.waitForElement('#race.ended');
+    const heard = await tab.evaluate('window.heard');
+    assert.deepEqual(heard.filter((text) => !/^ZooKeeper 停了/i.test(text) || /没有回应|连不上/.test(text)), []);
+    await tab.click('#lights [data-key=zookeeper]');
+    await pressFault(tab, 'all');
+    await tab.waitForElement(lightOf('zookeeper'));
+    await tab.waitForElement('#notice[hidden]');
+    tab.assertNoErrors();
+  });
+
   // Its replica is the main Redis by then: that everything runs is not enough.
   it('one press repairs everything after Redis was killed', async () => {
     const [{ url }] = suite.at.instances;
@@ -180,13 +206,27 @@ describe("the fault panel on the class's page", () => {
     await tab.go('2.10.4');
     await tab.waitForLesson('2.10.4');
     await tab.press('#race-run');
-    await tab.waitForText('#race-flaw-end', /这一步要管理口令/);
+    await tab.waitForText('#race-idle', /^这一步要管理口令。$/);
+    assert.equal(await tab.count('#race .half:not([hidden])'), 0, 'a race that was not begun is not drawn');
     await tab.waitForElement('#race-admin #token:focus');
     await tab.fill('#token', 'open-sesame');
     await tab.waitForText('#race-cure-end', /只有一个/);
-    assert.doesNotMatch(await tab.text('#race-flaw-end'), /没有跑成/);
+    assert.equal(await tab.text('#race-idle'), '');
     await tab.waitForCount('#token', 0);
     tab.assertNoErrors();
+
+    // The address that the lab prints has it, also after a reload and in another page.
+    const teacher = await suite.openTab('#token=open-sesame');
+    await teacher.waitForLesson('1.1');
+    assert.doesNotMatch(teacher.page.url(), /sesame/);
+    await teacher.page.goto(`${suite.at.http}/class.html#/2.10.6`);
+    await teacher.waitForElement('#desk:not([hidden])');
+    await teacher.page.goto(`${suite.at.http}/#/2.10.4`);
+    await teacher.waitForLesson('2.10.4');
+    await teacher.press('#race-run');
+    await teacher.waitForText('#race-cure-end', /只有一个/);
+    await teacher.waitForCount('#token', 0);
+    teacher.assertNoErrors();
 
     const other = await suite.openTab('#/single-update?threads=2&loops=20&hold_ms=200');
     await startRun(other, async () => {

@@ -11,7 +11,7 @@ import { modelOf } from '../../static/js/timeline/model.js';
 import { addEvent, emptyRecording } from '../../static/js/timeline/player.js';
 import { stateAt } from '../../static/js/timeline/state-at-moment.js';
 import { languages } from '../../static/js/words/all.js';
-import { PHONE, lab, waitUntil } from './support.mjs';
+import { PHONE, getJson, lab, waitUntil } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
 
@@ -137,6 +137,21 @@ describe('the race of a lesson', () => {
       return (${overlappingWords})('flaw');
     })()`);
     assert.notDeepEqual(found, []);
+  });
+
+  it('says before the press what a lab without options cannot play', async () => {
+    const { replays } = await getJson(`${suite.at.http}/replays`);
+    const cannot = replays.filter((race) => race.cannot);
+    assert.ok(cannot.length > 3);
+    assert.deepEqual(cannot.filter((race) => !/--(ways|replica)/.test(race.cannot.zh) || !/--(ways|replica)/.test(race.cannot.en)).map(({ lesson }) => lesson), []);
+    const tab = await suite.openTab('#/2.8');
+    for (const { lesson, cannot: { zh } } of cannot) {
+      await tab.go(lesson);
+      await tab.waitForLesson(lesson);
+      await tab.waitFor((why) => document.getElementById('race-idle').textContent.includes(why), zh);
+      assert.equal(await tab.count('#race-run[aria-disabled=true]'), 1, lesson);
+    }
+    tab.assertNoErrors();
   });
 
   it('captions and highlighted commands follow the events', async () => {

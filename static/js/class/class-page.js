@@ -151,7 +151,7 @@ const say = (text) => setText($('notice'), text);
 function drawHealth() {
   healthLights.draw(health, isReached);
   faultPanel.draw(healthLights.instances(health));
-  const trouble = isPhone || !health ? '' : healthLights.troubleText(health, isReached, '');
+  const trouble = isPhone || !health ? '' : healthLights.troubles(health, isReached).join(t('space'));
   $('trouble').hidden = !trouble;
   setText($('trouble'), trouble);
 }

@@ -67,8 +67,12 @@ let disabledReason = '';
 let shownRace = null;
 /** Active replays of one lesson, by lesson and cured. @type {Map<string, {id: string, lesson: string, cured: boolean, own: boolean, close: () => void}>} */
 const activeReplays = new Map();
+/** A race of another visitor stops something. */
+let isBrokenByOthers = false;
 /** Replays of others that all may watch. @type {ActiveReplay[]} */
 let sharedReplays = [];
+/** Why the race was not begun. */
+let refusal = '';
 /** By lesson and cured. @type {Map<string, Recording>} */
 const recordings = new Map();
 /** The cure starts when the flaw is over. */
@@ -118,11 +122,15 @@ export async function loadRaces() {
 export async function joinRunning() {
   if (!races.length) await loadRaces();
   if (activeReplays.size || disabledReason || !isShown()) return;
-  const { playing } = await api.replays();
+  const { playing, breaking } = await api.replays();
+  isBrokenByOthers = breaking != null;
   playing.filter(isOwn).forEach(join);
   sharedReplays = playing.filter((/** @type {ActiveReplay} */ replay) => replay.shared && !replay.own);
   draw();
 }
+
+/** Does a race stop or break something now? */
+export const isBreaking = () => isBrokenByOthers || (scheduler.isOpen() && shownRace?.scheduled?.fails_over === true) || [...activeReplays.values()].some(({ lesson }) => raceOf(lesson)?.alone);
 
 /** Watches what the class watches. */
 function watchShared() {
@@ -165,7 +173,7 @@ export function show(id, isScheduledOnly) {
   $('race').hidden = !found;
   $('race').classList.toggle('scheduled-only', isScheduledOnly);
   if (found !== shownRace) {
-    [lastFrame, picturesTop] = ['', 0];
+    [lastFrame, picturesTop, refusal] = ['', 0, ''];
     $('race-admin').replaceChildren();
     for (const half of halves) half.modelled = '';
     if (shownRace) outcomeGuess.clearGuess();
@@ -216,7 +224,7 @@ export async function run(times) {
   scheduler.closePanel();
   if (!times) ownTimes.closePanel();
   startedAt = performance.now();
-  isPlayedHere = true;
+  [refusal, isPlayedHere] = ['', true];
   if (isPhone()) $('race-run').parentElement.scrollIntoView({ block: 'start', behavior: 'instant' });
   for (const cured of [false, true]) recordings.delete(keyOf(shownRace.lesson, cured));
   isCureNext = shownRace.alone;
@@ -236,9 +244,12 @@ async function start(lesson, cured, times) {
     followEvents(await api.startReplay(lesson, cured, times ? 'timed' : 'slow', { ...times, ...shared }), recording);
     draw();
   } catch (error) {
+    // A race that was not begun is not drawn as one that failed.
     isCureNext = false;
-    const isRefused = admin.askForToken(error, $('race-admin'), run);
-    finish(at, recording, null, isRefused ? t('tokenWanted') : errorText(/** @type {any} */ (error)));
+    activeReplays.delete(at);
+    recordings.delete(at);
+    refusal = admin.refusalText(error, $('race-admin'), () => run(times));
+    loadPlayer();
     // Another replay is active: show that.
     if (/** @type {any} */ (error).status === 409) await joinRunning().catch(() => {});
   }
@@ -450,7 +461,7 @@ const isProjected = () => document.documentElement.hasAttribute('data-projector'
 /** Draws title, buttons and verdicts. @param {Race} its */
 function frame(its) {
   const both = halves.map(({ cured }) => recordingOf(cured));
-  const now = JSON.stringify([currentLanguage(), its.lesson, disabledReason, scheduler.isOpen(), ownTimes.isOpen(), outcomeGuess.currentGuess(), classGuesses.isAsked(its.lesson), [...activeReplays.values()].map(({ id, lesson }) => [id, lesson]), sharedReplays.map(({ id }) => id), both.map((one) => one && [one.live, one.ending, one.failed, one.events.length]), player.slowdown]);
+  const now = JSON.stringify([currentLanguage(), its.lesson, disabledReason, refusal, scheduler.isOpen(), ownTimes.isOpen(), outcomeGuess.currentGuess(), classGuesses.isAsked(its.lesson), [...activeReplays.values()].map(({ id, lesson }) => [id, lesson]), sharedReplays.map(({ id }) => id), both.map((one) => one && [one.live, one.ending, one.failed, one.events.length]), player.slowdown]);
   if (now === lastFrame) return;
   lastFrame = now;
   const lang = currentLanguage();
@@ -486,6 +497,7 @@ function frame(its) {
 /** @param {Race} its @param {(Recording | undefined)[]} both */
 function idleNote(its, both) {
   if (disabledReason) return [t(disabledReason)];
+  if (refusal) return [refusal];
   if (its.cannot) return [t('replayCannot', its.cannot[currentLanguage()])];
   const [other] = activeReplays.values();
   if (other && !isPlayingShown()) return [t('replayOther', other.lesson, t(other.cured ? 'cured' : 'flaw')), ' ', el('a', { href: `#/${other.lesson}` }, t('watch'))];

@@ -58,6 +58,7 @@ class ScheduledReplay {
   /** @type {Ending | null} */
   ending = null;
   error = '';
+  needsToken = false;
   /** @type {string[]} */
   schedule = [];
   /** Nobody can go on, and the clock does not help. */
@@ -386,7 +387,8 @@ async function restart() {
     if (mine !== generation) return;
     await beginReplay(now, race);
   } catch (error) {
-    now.error = admin.askForToken(error, $('race-admin'), restart) ? t('tokenWanted') : errorText(/** @type {any} */ (error));
+    now.needsToken = admin.askForToken(error, $('race-admin'), restart);
+    if (!now.needsToken) now.error = errorText(/** @type {any} */ (error));
     now.recording.live = false;
   }
   redraw(race);
@@ -652,6 +654,7 @@ function labelOf(race, replay, actor) {
 /** @param {Race} race @param {ScheduledReplay} replay @param {Search | undefined} search @param {boolean} isSearching */
 function statusText(race, replay, search, isSearching) {
   const options = /** @type {ScheduleOptions} */ (optionsOf(race));
+  if (replay.needsToken) return t('tokenWanted');
   if (replay.error) return t('failed', replay.error);
   const waits = replay.placeInQueue;
   if (waits) return waits[currentLanguage()];

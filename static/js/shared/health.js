@@ -59,13 +59,13 @@ export function draw(health, isCurrent) {
 
 const dot = () => el('i', { class: 'dot', 'aria-hidden': 'true' });
 
-/** Who is in trouble and what waits for it; empty if nobody is. @param {Health | null} health the last answer @param {boolean} isCurrent is it recent? @param {string} waiting lessons that wait for a server */
-export function troubleText(health, isCurrent, waiting) {
-  if (!health || !isCurrent) return t('disconnected');
+/** Who is in trouble, and what waits for it. @param {Health | null} health the last answer @param {boolean} isCurrent is it recent? @param {string} [waiting] lessons that wait for a server @returns {string[]} */
+export function troubles(health, isCurrent, waiting) {
+  if (!health || !isCurrent) return [t('disconnected')];
   const down = serversDown(health);
   const dead = instances(health).filter((i) => !i.up).map((i) => i.name);
   // The service says whether it is an instance's trouble or a server's.
-  const troubles = health.notes?.map((note) => `${shortName(note.says[currentLanguage()])}${t('stop')}`)
+  const found = health.notes?.map((note) => `${shortName(note.says[currentLanguage()])}${t('stop')}`)
     ?? [down.length && t('serverDown', serverNames(down)), dead.length && t('instanceDown', dead.join(' '))];
-  return [...troubles, waiting && t('lessonsWait', waiting)].filter(Boolean).join(t('space'));
+  return [...found, waiting && t('lessonsWait', waiting)].filter(Boolean);
 }
