@@ -190,4 +190,4 @@ function limiterRow(limiter) {
 const rows = LIMITERS.map(limiterRow);
 $('limiters').append(...rows.map(({ element }) => element));
 
-startPage('limitsTitle', () => rows.forEach(({ draw }) => draw()));
+startPage(() => rows.forEach(({ draw }) => draw()));
