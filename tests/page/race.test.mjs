@@ -93,6 +93,10 @@ describe('the model of a race', () => {
     const at = ({ captions }) => captions.map(({ at: when, zh }) => [when, zh]);
     assert.deepEqual(at(modelOf(EVENTS)), [[70_000, '读'], [200_000, '写，删锁']]);
     assert.deepEqual(at(modelOf(EVENTS.slice(0, -1), 0, 1, { live: true })), [[70_000, '读']]);
+    // The end of a lease is told when it ends, whatever was read meanwhile, and however long the lease is.
+    const lease = [step(0, 'A 的租约到期'), { t_us: 1_000, actor: 'stock', event: 'stock', value: '5000' }, { t_us: 30_000, actor: 'lock', event: 'expired', owner: 'A' }].map((e) => ({ ...e, t_us: e.t_us * 100 }));
+    assert.deepEqual(at(modelOf(lease.slice(0, -1), 2_800_000, 1, { live: true })), []);
+    assert.deepEqual(at(modelOf(lease, 3_000_000, 1, { live: true })), [[3_000_000, 'A 的租约到期']]);
     // C's entry is told when C enters, not after its write.
     const entry = [step(0, 'C 进来了'), { t_us: 8_000, actor: 'C', event: 'locked' }, { t_us: 12_000, actor: 'C', event: 'read', value: '1' }, { t_us: 16_000, actor: 'C', event: 'written', value: '0' }]
       .map((e) => ({ ...e, t_us: e.t_us * 100 }));
