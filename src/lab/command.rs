@@ -447,9 +447,15 @@ mod tests {
         assert!(code.lines().count() > 10, "{code}");
         let quiet_zone = code.lines().next().unwrap_or_default();
         assert!(quiet_zone.chars().all(|drawn| drawn == '█'), "{code}");
-        for (is_class, address) in [(true, "/class.html#token=sesame"), (false, "/#token=sesame")] {
+        for (is_class, address) in [
+            (true, "/class.html#token=sesame"),
+            (false, "/#token=sesame"),
+        ] {
             let desk = desk_line(&at, is_class);
-            assert!(desk.contains(&format!("http://127.0.0.1:8080{address}")), "{desk}");
+            assert!(
+                desk.contains(&format!("http://127.0.0.1:8080{address}")),
+                "{desk}"
+            );
         }
     }
 
