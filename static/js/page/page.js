@@ -97,7 +97,7 @@ const { t } = lang;
 const runs = new Runs(draw, () => {
   // A lesson without a race is finished with its run.
   if (view === 'lesson' && !race.isShown()) ninetyMinutes.markFinished(lesson.id);
-  changeStock(purchaseByHand.refresh);
+  changeStock(() => purchaseByHand.refresh());
 });
 
 // ---- what is on show -------------------------------------------------------------------------------------------
@@ -368,7 +368,7 @@ function reset() {
 async function refresh() {
   const answer = await healthLights.fetchHealth(health);
   [health, isReached, isAsked] = [answer ?? health, answer != null, true];
-  if (isReached) await Promise.allSettled([runs.refresh(), purchaseByHand.refresh(), race.joinRunning()]);
+  if (isReached) await Promise.allSettled([runs.refresh(), purchaseByHand.refresh(healthLights.pathOfLiving(health)), race.joinRunning()]);
   draw();
 }
 

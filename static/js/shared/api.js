@@ -86,7 +86,8 @@ export const labState = async (at) => (await request(`${at}lab`, { soon: true })
 /** Breaks or repairs something. @param {string} at @param {{action: string, member: string}} fault */
 export const injectFault = async (at, fault) => (await request(`${at}lab/faults`, { method: 'POST', body: fault })).json;
 
-export const stock = async () => (await request('stock?stock_id=1', { soon: true })).json;
+/** @param {string} [at] the path of the instance that shall answer; nothing: any */
+export const stock = async (at = '') => (await request(`${at}stock?stock_id=1`, { soon: true })).json;
 
 /** Sets the stock of both stores and clears every lock. @param {number} count */
 export const resetStock = async (count) => (await request('stock', { method: 'PUT', body: { count } })).json;

@@ -42,6 +42,13 @@ export function instances(health) {
   return health ? [{ name: health.instance, up: true }] : [];
 }
 
+/** The path of an instance that answers, while another does not: nginx may still choose that one. @param {Health | null} health */
+export function pathOfLiving(health) {
+  const all = health?.instances ?? [];
+  const living = all.find(({ up }) => up);
+  return living && all.some(({ up }) => !up) ? `instances/${shortName(living.name)}/` : '';
+}
+
 /** @param {Health | null} health the last answer @param {boolean} isCurrent is it recent? */
 export function draw(health, isCurrent) {
   const state = (/** @type {boolean} */ up) => (isCurrent ? (up ? 'up' : 'down') : 'unknown');
