@@ -124,6 +124,7 @@ export async function loadRaces() {
 /** Joins this visitor's active replays: after a reload, or in a second window. */
 export async function joinRunning() {
   if (!races.length) await loadRaces();
+  isBrokenByOthers = false;
   if (activeReplays.size || disabledReason || !isShown()) return;
   const { playing, breaking } = await api.replays();
   isBrokenByOthers = breaking != null;

@@ -87,6 +87,11 @@ class ScheduledReplay {
   async begin(race, cured, changed) {
     const { id, events } = await api.startReplay(race.lesson, cured, 'scheduler');
     this.#id = id;
+    // It was stopped before it had an id.
+    if (this.isOver) {
+      api.cancelReplay(id).catch(() => {});
+      return;
+    }
     this.#close = followReplay(events, {
       begin: () => {
         this.recording.events = [];
