@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import process from 'node:process';
 import { describe, it } from 'node:test';
-import { PHONE, lab, waitUntil } from './support.mjs';
+import { PHONE, ownLab, waitUntil } from './support.mjs';
 
 /** The most until the lesson can be used, and until its race is played. No times, which depend on the machine. */
 const USABLE = { requests: 10, bytes: 40_000 };
@@ -17,7 +17,7 @@ const BROWSERS = 40;
 const isUsable = () => document.querySelector('#race-run[aria-disabled="false"]')?.checkVisibility() && document.getElementById('claim').textContent !== '';
 
 describe('the light page', () => {
-  const suite = lab();
+  const suite = ownLab();
 
   for (const address of ['', '#/2.3']) {
     it(`is usable early at "${address}", and keeps an early press`, async (test) => {

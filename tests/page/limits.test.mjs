@@ -36,7 +36,7 @@ describe('the level of a limiter', () => {
 });
 
 describe('the page of limits', () => {
-  const suite = lab();
+  const suite = lab(['--instances=0']);
 
   it('draws the answers, the queue and the level of a burst', async () => {
     const tab = await suite.openTab('limits.html');
