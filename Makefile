@@ -38,7 +38,7 @@ test: install browser $(NODE_MODULES) ## every test, against real servers on fre
 	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(BESIDE)
 	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(BY_THEMSELVES)
 	servers=$$(scripts/servers $(NEWER_REDIS)) && env $$servers cargo test --workspace --locked --test contract -- replica
-	node --test --test-reporter=spec --test-concurrency=4 tests/page/*.test.mjs
+	node --test --test-reporter=spec --test-concurrency=4 tests/page/*.group.mjs
 
 # Beside each other: most of their tests wait for a server. Each prints all that it has to say when it ends.
 BESIDE = main contract

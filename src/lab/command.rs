@@ -118,9 +118,12 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         );
     }
     if args.options.class {
-        for line in class_lines(lab.addresses()) {
-            say!("{line}");
+        if let Some(code) = phone_code(lab.addresses()) {
+            say!("{code}");
         }
+    }
+    if lan {
+        say!("{}", desk_line(lab.addresses(), args.options.class));
     }
     say!(
         "{}",
@@ -390,30 +393,32 @@ fn phone_line(lab: Option<&str>) -> String {
     )
 }
 
-/// The code for phones, and the address for the teacher's browser. What stands behind `#` is sent to nobody.
-fn class_lines(at: &Addresses) -> Vec<String> {
-    let code = at.phones.as_deref().and_then(|url| {
-        let code = QrCode::new(format!("{url}/class.html")).ok()?;
-        // Light modules are drawn, as terminals are dark.
-        Some(
-            code.render::<Dense1x2>()
-                .dark_color(Dense1x2::Light)
-                .light_color(Dense1x2::Dark)
-                .build(),
-        )
-    });
+/// The code for phones.
+fn phone_code(at: &Addresses) -> Option<String> {
+    let code = QrCode::new(format!("{}/class.html", at.phones.as_deref()?)).ok()?;
+    // Light modules are drawn, as terminals are dark.
+    Some(
+        code.render::<Dense1x2>()
+            .dark_color(Dense1x2::Light)
+            .light_color(Dense1x2::Dark)
+            .build(),
+    )
+}
+
+/// The address for the teacher's browser. What stands behind `#` is sent to nobody.
+fn desk_line(at: &Addresses, is_class: bool) -> String {
     let token = at
         .admin
         .as_ref()
         .map(|Token(token)| format!("#token={token}"));
-    let desk = told!(
-        "{} {}/class.html{}  （只给老师：浏览器打开它就有口令）",
-        "{} {}/class.html{}  (the teacher's alone: a browser that opens it has the token)",
+    told!(
+        "{} {}/{}{}  （只给老师：浏览器打开它就有口令）",
+        "{} {}/{}{}  (the teacher's alone: a browser that opens it has the token)",
         padded(&told!("老师", "the desk"), LABEL_WIDTH),
         at.http,
+        if is_class { "class.html" } else { "" },
         token.unwrap_or_default()
-    );
-    code.into_iter().chain([desk]).collect()
+    )
 }
 
 fn port_of(url: &str) -> &str {
@@ -438,15 +443,20 @@ mod tests {
             "phones": "http://192.168.1.5:8080", "admin": "sesame",
         }))
         .unwrap();
-        let lines = class_lines(&at);
-        assert!(lines[0].lines().count() > 10, "{}", lines[0]);
-        let quiet_zone = lines[0].lines().next().unwrap_or_default();
-        assert!(quiet_zone.chars().all(|drawn| drawn == '█'), "{}", lines[0]);
-        assert!(
-            lines[1].contains("http://127.0.0.1:8080/class.html#token=sesame"),
-            "{}",
-            lines[1]
-        );
+        let code = phone_code(&at).unwrap();
+        assert!(code.lines().count() > 10, "{code}");
+        let quiet_zone = code.lines().next().unwrap_or_default();
+        assert!(quiet_zone.chars().all(|drawn| drawn == '█'), "{code}");
+        for (is_class, address) in [
+            (true, "/class.html#token=sesame"),
+            (false, "/#token=sesame"),
+        ] {
+            let desk = desk_line(&at, is_class);
+            assert!(
+                desk.contains(&format!("http://127.0.0.1:8080{address}")),
+                "{desk}"
+            );
+        }
     }
 
     #[test]

@@ -58,17 +58,18 @@ impl Control {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The later ones need more of a lab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Need {
     Lab,
-    /// Links that can be cut.
-    Links,
-    /// A replica that can be promoted.
-    Replica,
     /// Five Redis nodes.
     Nodes,
+    /// Links that can be cut.
+    Links,
     /// Redis nodes whose clocks can jump.
     Clocks,
+    /// A replica that can be promoted.
+    Replica,
 }
 
 impl Need {

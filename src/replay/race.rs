@@ -175,7 +175,8 @@ impl Race {
         if !config.replays.enabled {
             return Some(NOT_ENABLED);
         }
-        self.needs().find_map(|need| need.missing(config))
+        let missing = self.needs().filter(|need| need.missing(config).is_some());
+        missing.max()?.missing(config)
     }
 }
 

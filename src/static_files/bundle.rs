@@ -91,7 +91,7 @@ impl Bundles {
         served
     }
 
-    /// The name of a script with these modules. Modules that it imports when it runs are scripts of their own.
+    /// The name of a script with these modules. A module that it imports when it runs is a script of its own, with the module's name.
     fn script(
         &mut self,
         name: &str,
@@ -101,7 +101,12 @@ impl Bundles {
     ) -> String {
         let script = link(entries, earlier, |path, known| {
             let end = format!("\nexport default {};", place(path));
-            let later = self.script(&format!("{name}-later"), &[path.to_owned()], known, &end);
+            let name = path
+                .rsplit('/')
+                .next()
+                .unwrap_or(path)
+                .trim_end_matches(".js");
+            let later = self.script(name, &[path.to_owned()], known, &end);
             format!("./{later}")
         });
         self.add(name, "js", format!("{READ_ALONE}{script}{end}"))
@@ -162,15 +167,10 @@ mod tests {
                 );
             }
         }
-        let names: Vec<_> = bundles
-            .0
-            .keys()
-            .filter(|path| path.contains("index-later"))
-            .collect();
-        assert_eq!(
-            names.len(),
-            1,
-            "what the first view leads to is a script of its own"
-        );
+        // What the first view leads to, and what is opened in it, are scripts of their own.
+        for later in ["page", "scheduler"] {
+            let found = |path: &&String| path.starts_with(&format!("{FOLDER}{later}-"));
+            assert_eq!(bundles.0.keys().filter(found).count(), 1, "{later}");
+        }
     }
 }

@@ -13,9 +13,15 @@ import { PHONE, PROGRAM, getJson, lab, waitUntil } from './support.mjs';
 
 const SOAK = process.env.OVERSELL_SOAK === '1';
 
+/**
+ * A lab whose links can be cut and whose Redis fails over. After a longer pause than usual an instance cuts off the requests sent to it
+ * meanwhile, and the run has another verdict.
+ * @type {[string[], Record<string, string>]}
+ */
+const BREAKABLE = [['--ways', '--replica', '--redis-ports=0,0,0,0,0'], { OVERSELL__SERVER__HEADER_TIMEOUT_MS: '60000' }];
+
 describe('the fault panel', () => {
-  // After a longer pause an instance cuts off the requests sent to it meanwhile, and the run has another verdict.
-  const suite = lab(['--ways', '--replica'], { OVERSELL__SERVER__HEADER_TIMEOUT_MS: '60000' });
+  const suite = lab(...BREAKABLE);
 
   // The run waits for a paused instance, and the page names that instance and no server; once it resumes the run comes to its verdict. The
   // same with an instance that is killed and started again.
@@ -58,6 +64,33 @@ describe('the fault panel', () => {
     await tab.pressKey('Escape', '#breaking');
     await tab.waitForElement('#breaking[hidden]');
     await tab.waitFor((name) => /** @type {HTMLElement} */ (document.activeElement).dataset.key === name, victim);
+    tab.assertNoErrors();
+  });
+
+  // The twin: the trouble that was there before the race is told all the time.
+  it('what a race itself stops is no trouble', async () => {
+    const tab = await suite.openTab('#/003.pause');
+    await tab.waitForLesson('003.pause');
+    await tab.waitForElement(lightOf('zookeeper'));
+    await tab.click(lightOf('zookeeper'));
+    await pressFault(tab, 'kill zookeeper');
+    await tab.pressKey('Escape', '#breaking');
+    await tab.waitForText('#notice', /^zookeeper 停了/);
+    await tab.evaluate(() => {
+      const notice = document.getElementById('notice');
+      const heard = (/** @type {any} */ (window).heard = []);
+      new MutationObserver(() => heard.push(notice.hidden ? '' : notice.textContent)).observe(notice, { attributes: true, childList: true, characterData: true, subtree: true });
+    });
+    await tab.press('#race-run');
+    // The page knows that an instance does not answer.
+    await tab.waitFor(() => [...document.querySelectorAll('#lights .down [data-key]')].some((light) => /^\d/.test(light.getAttribute('data-key'))));
+    await tab.waitForElement('#race.ended');
+    const heard = await tab.evaluate('window.heard');
+    assert.deepEqual(heard.filter((text) => !/^zookeeper 停了/.test(text) || /没有回应|连不上/.test(text)), []);
+    await tab.click('#lights [data-key=zookeeper]');
+    await pressFault(tab, 'all');
+    await tab.waitForElement(lightOf('zookeeper'));
+    await tab.waitForElement('#notice[hidden]');
     tab.assertNoErrors();
   });
 
@@ -112,7 +145,7 @@ describe('the fault panel', () => {
 });
 
 describe('a fail-over', () => {
-  const suite = lab(['--replica', '--redis-ports=0,0,0,0,0']);
+  const suite = lab(...BREAKABLE);
 
   it('oversells between two purchases (2.8), never under Redlock', async () => {
     const tab = await suite.openTab('#/2.8');
@@ -175,18 +208,36 @@ describe("the fault panel on the class's page", () => {
     const tab = await suite.openTab('#/1.1');
     await tab.waitForLesson('1.1');
     await tab.press('#race-run');
-    await tab.waitForText('#race-flaw-end', /卖出/);
+    await tab.waitForElement('#race-flaw circle');
     await tab.waitForCount('#token', 0);
+    await tab.pressKey('Escape');
+    await tab.waitForElement('#race-run:not(.cancel)[aria-disabled=false]');
     await tab.go('2.10.4');
     await tab.waitForLesson('2.10.4');
     await tab.press('#race-run');
-    await tab.waitForText('#race-flaw-end', /这一步要管理口令/);
+    await tab.waitForText('#race-idle', /^这一步要管理口令。$/);
+    assert.equal(await tab.count('#race .half:not([hidden])'), 0, 'a race that was not begun is not drawn');
     await tab.waitForElement('#race-admin #token:focus');
     await tab.fill('#token', 'open-sesame');
     await tab.waitForText('#race-cure-end', /只有一个/);
-    assert.doesNotMatch(await tab.text('#race-flaw-end'), /没有跑成/);
+    assert.equal(await tab.text('#race-idle'), '');
     await tab.waitForCount('#token', 0);
     tab.assertNoErrors();
+
+    // The address that the lab prints has it, also after a reload and in another page.
+    const teacher = await suite.openTab('#token=open-sesame');
+    await teacher.waitForLesson('1.1');
+    assert.doesNotMatch(teacher.page.url(), /sesame/);
+    await teacher.page.goto(`${suite.at.http}/class.html#/2.10.6`);
+    await teacher.waitForElement('#desk:not([hidden])');
+    await teacher.page.goto(`${suite.at.http}/#/2.10.4`);
+    await teacher.waitForLesson('2.10.4');
+    await teacher.press('#race-run');
+    await teacher.waitForElement('#race-flaw circle');
+    assert.equal(await teacher.count('#token'), 0);
+    await teacher.pressKey('Escape');
+    await teacher.waitForElement('#race-run:not(.cancel)[aria-disabled=false]');
+    teacher.assertNoErrors();
 
     const other = await suite.openTab('#/single-update?threads=2&loops=20&hold_ms=200');
     await startRun(other, async () => {

@@ -7,14 +7,14 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
-import { PHONE, PROJECTOR, lab, sendJson } from './support.mjs';
+import { PHONE, PROJECTOR, lab, sendJson, ownLab } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
 /** @typedef {ReturnType<typeof lab>} Suite */
 /** A bar in a visitor's lane, in pixels. @typedef {{who: string, kind: string, from: number, to: number}} Bar */
 
 describe("the class's page at the semaphore", () => {
-  const suite = lab();
+  const suite = ownLab();
 
   it('draws thirty people three at a time', async () => {
     const tab = await openLesson(suite, '2.10.6');
@@ -52,7 +52,7 @@ describe("the class's page at the semaphore", () => {
 });
 
 describe("the class's page where an instance is killed", () => {
-  const suite = lab();
+  const suite = ownLab();
 
   it('ends its lanes and counts the permits lost in Redis', async () => {
     const tab = await openLesson(suite, '2.10.6');
@@ -71,7 +71,7 @@ describe("the class's page where an instance is killed", () => {
 });
 
 describe("the class's page", () => {
-  const suite = lab();
+  const suite = ownLab();
 
   // On Redis, then on ZooKeeper. The readers come last, since they must stay while one looks at both.
   for (const { lesson, path } of [{ lesson: '2.10.5', path: '/test' }, { lesson: '3.7.3', path: '/test/zk' }]) {

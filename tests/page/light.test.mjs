@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict';
 import process from 'node:process';
 import { describe, it } from 'node:test';
-import { PHONE, lab, waitUntil } from './support.mjs';
+import { PHONE, ownLab, waitUntil } from './support.mjs';
 
 /** The most until the lesson can be used, and until its race is played. No times, which depend on the machine. */
 const USABLE = { requests: 10, bytes: 40_000 };
 // Of these about 10 kB are the answers to all commands of the race, and the table of typed lines.
-const WHOLE = { requests: 20, bytes: 120_000 };
+const WHOLE = { requests: 20, bytes: 116_000 };
 /** The most files that a reload asks about. */
 const RELOAD_REVALIDATIONS = 5;
 /** A class. */
@@ -17,7 +17,7 @@ const BROWSERS = 40;
 const isUsable = () => document.querySelector('#race-run[aria-disabled="false"]')?.checkVisibility() && document.getElementById('claim').textContent !== '';
 
 describe('the light page', () => {
-  const suite = lab();
+  const suite = ownLab();
 
   for (const address of ['', '#/2.3']) {
     it(`is usable early at "${address}", and keeps an early press`, async (test) => {
@@ -67,8 +67,19 @@ describe('the light page', () => {
   it('comes with its modules one by one where asked', async () => {
     const tab = await suite.openTab('?modules#/2.3');
     await tab.waitForLesson('2.3');
-    assert.deepEqual(tab.statusesOf('/js/race/scheduler.js'), [200]);
+    assert.deepEqual(tab.statusesOf('/js/race/race.js'), [200]);
     assert.deepEqual(tab.statusesOf('/bundle/'), []);
+    tab.assertNoErrors();
+  });
+
+  it('loads the scheduler when it is opened', async () => {
+    const tab = await suite.openTab('#/1.1');
+    await tab.waitForLesson('1.1');
+    assert.deepEqual(tab.statusesOf('/scheduler-'), []);
+    await tab.press('#race-schedule');
+    await tab.waitForElement('#schedule-buttons [data-key=A]');
+    assert.deepEqual(tab.statusesOf('/scheduler-'), [200]);
+    assert.deepEqual(tab.statusesOf('/js/'), []);
     tab.assertNoErrors();
   });
 
@@ -87,14 +98,17 @@ describe('the light page', () => {
   });
 });
 
-/** The page, its files, and the script that follows. @param {string} base */
+/** The page, its files, and the scripts that follow. @param {string} base */
 async function fetchPage(base) {
   const page = await fetchText(`${base}/`);
   const files = [...page.matchAll(/"(bundle\/[^"]+)"/g)].map(([, path]) => path);
   assert.equal(files.length, 3, 'a script, a style sheet and an icon');
   const fetched = await Promise.all(files.map((path) => fetchText(`${base}/${path}`)));
-  const [later] = /index-later-\w+\.js/.exec(fetched.join('')) ?? [];
-  return [page, ...fetched, await fetchText(`${base}/bundle/${later}`)];
+  for (const name of ['page', 'scheduler']) {
+    const [later] = new RegExp(`/${name}-\\w+\\.js`).exec(fetched.join('')) ?? [];
+    fetched.push(await fetchText(`${base}/bundle${later}`));
+  }
+  return [page, ...fetched];
 }
 
 /** @param {string} url */

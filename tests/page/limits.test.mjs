@@ -3,7 +3,18 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { levelsAt } from '../../static/js/limits/fill-level.js';
-import { lab, waitUntil } from './support.mjs';
+import { PHONE, lab, waitUntil } from './support.mjs';
+
+/** The seconds that a mark covers, those that are cut off, and those that are small. @param {string} limiter */
+function coveredWords(limiter) {
+  const box = (/** @type {Element} */ one) => one.getBoundingClientRect();
+  const marks = [...document.querySelectorAll(`#${limiter} .strip :is(.through, .refused)`)].map(box);
+  const picture = box(document.querySelector(`#${limiter} .strip`));
+  return [...document.querySelectorAll(`#${limiter} .strip text`)].filter((text) => {
+    const { left, right, top, bottom, height } = box(text);
+    return height < 12 || bottom > picture.bottom + 1 || marks.some((mark) => mark.right > left && mark.left < right && mark.bottom > top + 2 && mark.top < bottom);
+  }).map((text) => text.textContent);
+}
 
 /** How many requests the page sends at a time. */
 const BURST = 150;
@@ -42,6 +53,7 @@ describe('the page of limits', () => {
       const seconds = await tab.page.$$eval(`#${limiter} .strip text`, (texts) => texts.map((text) => Number(text.textContent.split('· ')[1])));
       assert.equal(seconds.reduce((a, b) => a + b), through);
       assert.equal(await tab.count(`#${limiter} .strip .waited`), 0, 'nobody waits where none may');
+      assert.deepEqual(await tab.evaluate(coveredWords, limiter), [], 'a mark covers no words');
     }
     await tab.press('#queued .send');
     await tab.waitForCount('#queued .place.full', 5);
@@ -56,6 +68,15 @@ describe('the page of limits', () => {
     await tab.waitForCount('#address .place.full', 0);
     await tab.assertAccessible();
     tab.assertNoErrors();
+  });
+
+  it('is read on a phone', async () => {
+    const tab = await suite.openTab('limits.html', PHONE);
+    await tab.press('#bucket .send');
+    await tab.waitForCount('#bucket .strip :is(.through, .refused)', BURST);
+    assert.deepEqual(await tab.evaluate(coveredWords, 'bucket'), []);
+    assert.ok(!(await tab.isWiderThanWindow()));
+    await tab.assertAccessible();
   });
 
   it("says on a lone instance that a limiter is nginx's", async () => {

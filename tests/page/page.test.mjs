@@ -66,6 +66,21 @@ describe('the page', () => {
     tab.assertNoErrors();
   });
 
+  it('speaks of the run where the lesson claims something else', async () => {
+    const tab = await suite.openTab('#/2.10.1.owner?threads=2&loops=1');
+    await tab.waitForLesson('2.10.1.owner');
+    await tab.waitUntilRunnable();
+    await tab.press('#run');
+    await tab.waitForText('#say', /^这一场没有超卖：.*这一课说的是另一件事/);
+    // The twin: a lesson that claims what a run shows.
+    await tab.go('1.7.1?threads=2&loops=1');
+    await tab.waitForLesson('1.7.1');
+    await tab.waitUntilRunnable();
+    await tab.press('#run');
+    await tab.waitForText('#say', /^分毫不差/);
+    tab.assertNoErrors();
+  });
+
   it('sells exactly on one instance (1.5), and not on three', async () => {
     for (const [target, meet] of /** @type {const} */ ([['one', false], ['three', true]])) {
       const tab = await suite.openTab(`#/1.5?target=${target}&hold_ms=500`);

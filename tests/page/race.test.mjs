@@ -11,7 +11,7 @@ import { modelOf } from '../../static/js/timeline/model.js';
 import { addEvent, emptyRecording } from '../../static/js/timeline/player.js';
 import { stateAt } from '../../static/js/timeline/state-at-moment.js';
 import { languages } from '../../static/js/words/all.js';
-import { PHONE, lab, waitUntil } from './support.mjs';
+import { PHONE, getJson, lab, waitUntil } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
 
@@ -93,6 +93,10 @@ describe('the model of a race', () => {
     const at = ({ captions }) => captions.map(({ at: when, zh }) => [when, zh]);
     assert.deepEqual(at(modelOf(EVENTS)), [[70_000, '读'], [200_000, '写，删锁']]);
     assert.deepEqual(at(modelOf(EVENTS.slice(0, -1), 0, 1, { live: true })), [[70_000, '读']]);
+    // The end of a lease is told when it ends, whatever was read meanwhile, and however long the lease is.
+    const lease = [step(0, 'A 的租约到期'), { t_us: 1_000, actor: 'stock', event: 'stock', value: '5000' }, { t_us: 30_000, actor: 'lock', event: 'expired', owner: 'A' }].map((e) => ({ ...e, t_us: e.t_us * 100 }));
+    assert.deepEqual(at(modelOf(lease.slice(0, -1), 2_800_000, 1, { live: true })), []);
+    assert.deepEqual(at(modelOf(lease, 3_000_000, 1, { live: true })), [[3_000_000, 'A 的租约到期']]);
     // C's entry is told when C enters, not after its write.
     const entry = [step(0, 'C 进来了'), { t_us: 8_000, actor: 'C', event: 'locked' }, { t_us: 12_000, actor: 'C', event: 'read', value: '1' }, { t_us: 16_000, actor: 'C', event: 'written', value: '0' }]
       .map((e) => ({ ...e, t_us: e.t_us * 100 }));
@@ -137,6 +141,21 @@ describe('the race of a lesson', () => {
       return (${overlappingWords})('flaw');
     })()`);
     assert.notDeepEqual(found, []);
+  });
+
+  it('says before the press what a lab without options cannot play', async () => {
+    const { replays } = await getJson(`${suite.at.http}/replays`);
+    const cannot = replays.filter((race) => race.cannot);
+    assert.ok(cannot.length > 3);
+    assert.deepEqual(cannot.filter((race) => !/oversell lab|--(ways|replica)/.test(race.cannot.zh) || !/oversell lab|--(ways|replica)/.test(race.cannot.en)).map(({ lesson }) => lesson), []);
+    const tab = await suite.openTab('#/2.8');
+    for (const { lesson, cannot: { zh } } of cannot) {
+      await tab.go(lesson);
+      await tab.waitForLesson(lesson);
+      await tab.waitFor((why) => document.getElementById('race-idle').textContent.includes(why), zh);
+      assert.equal(await tab.count('#race-run[aria-disabled=true]'), 1, lesson);
+    }
+    tab.assertNoErrors();
   });
 
   it('captions and highlighted commands follow the events', async () => {

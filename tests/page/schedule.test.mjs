@@ -63,6 +63,36 @@ describe('a schedule of one’s own', () => {
     tab.assertNoErrors();
   });
 
+  it('is a path of levels, and what was won is kept', async () => {
+    const tab = await suite.openTab('#/1.1');
+    await tab.waitForLesson('1.1');
+    await tab.press('#race-schedule');
+    await tab.waitForText('#schedule-levels li:last-child', /^过了 0 \/ 1\d 关$/);
+    const ids = await tab.page.$$eval('#schedule-levels a', (all) => all.map((a) => a.getAttribute('href').slice(2)));
+    assert.deepEqual([ids[0], ids.at(-1)], ['1.1', '003.pause']);
+    // A press more than needed is a win with an empty star; again, without it, the star is full.
+    for (const { presses, won, star } of [{ presses: ['A', 'A', 'A', 'B'], won: '', star: '' }, { presses: ['A', 'B', 'A', 'B'], won: 'best', star: '★' }]) {
+      await tab.press('#schedule-again');
+      for (const actor of presses) await tab.press(`#schedule-buttons [data-key=${actor}][aria-disabled=false]`);
+      await tab.waitForText('#schedule-buttons [data-key=B]', /./);
+      if (won) await tab.waitForElement(`#schedule-levels li:first-child[data-won=${won}]`);
+      assert.equal((await tab.text('#schedule-levels li:first-child a')).includes('★'), star === '★');
+    }
+    await tab.waitForText('#schedule-levels li:last-child', /^过了 1 \//);
+    await tab.assertAccessible();
+    await tab.screenshot('schedule-levels');
+    // The next level opens as a game, and after a reload what was won is there.
+    await tab.press('#schedule-next a');
+    await tab.waitForLesson('1.6');
+    await tab.waitForElement('#schedule-buttons [data-key=A][aria-disabled=false]');
+    await tab.page.reload();
+    await tab.waitForLesson('1.6');
+    await tab.waitForElement('#schedule[hidden]');
+    await tab.press('#race-schedule');
+    await tab.waitForElement('#schedule-levels li:first-child[data-won=best]');
+    tab.assertNoErrors();
+  });
+
   it('says why a cure still loses, with the pair that did it', async () => {
     const tab = await suite.openTab('#/2.3');
     await tab.waitForLesson('2.3');
@@ -106,6 +136,7 @@ describe('a schedule of one’s own', () => {
     await tab.waitForCount('#schedule-tried .red', 12);
     await tab.press('#schedule-tried button');
     await tab.waitForText('#schedule-say', /做到了/);
+    assert.equal(await tab.count('#schedule-levels [aria-current]:has([aria-hidden])'), 0, 'what the page has played again is no win');
 
     await tab.click('[name=schedule-cured][value=true]');
     // Whoever comes second waits in the server, and the page says so.

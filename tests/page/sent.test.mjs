@@ -57,6 +57,30 @@ describe('the lines that were really sent', () => {
     tab.assertNoErrors();
   });
 
+  it('stand out by what matters in them, and stay whole', async () => {
+    const tab = await suite.openTab('#/1.1');
+    await tab.waitForLesson('1.1');
+    const read = 'SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?';
+    const shown = (/** @type {string[]} */ ...statements) => tab.evaluate(async (all) => {
+      const { withPaleNoise } = await import(`${location.origin}/js/race/sent-commands.js`);
+      const line = document.createElement('code');
+      line.append(...withPaleNoise(all[0], all.join('\n')));
+      const whole = line.textContent;
+      for (const noise of line.querySelectorAll('.noise')) noise.remove();
+      return [whole, line.textContent];
+    }, statements);
+    assert.deepEqual(await shown(read, 'UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?'), [read, 'SELECT count FROM db_stock WHERE id = ?']);
+    // The twins: a version and a token that are compared are no noise.
+    const compared = 'UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND version = ?';
+    assert.deepEqual(await shown(read, compared), [read, 'SELECT count, version FROM db_stock WHERE id = ?']);
+    assert.deepEqual(await shown(compared, read), [compared, compared]);
+    assert.deepEqual(await shown(read, 'UPDATE db_stock SET fence = ? WHERE id = ? AND fence < ?'), [read, 'SELECT count, fence FROM db_stock WHERE id = ?']);
+    await tab.press('#race-run');
+    await tab.waitForElement('#race.ended');
+    assert.ok((await tab.count('#race-flaw-lines .noise')) > 0);
+    tab.assertNoErrors();
+  });
+
   // A script of the course, and the commands of the lock library.
   for (const { lesson, half, script, command } of /** @type {const} */ ([
     { lesson: '2.5', half: 'cure', script: /redis\.call\('get', KEYS\[1\]\) ~= ARGV\[1\]/, command: /^AEVALSHA \S+ 1 lock:redis-setnx-lua.*→ [01]/ },

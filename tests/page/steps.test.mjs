@@ -33,6 +33,19 @@ describe('the steps of a lesson', () => {
     tab.assertNoErrors();
   });
 
+  it('names the course’s Java where a lesson has it', async () => {
+    const tab = await suite.openTab('#/1.7.3');
+    await tab.waitForLesson('1.7.3');
+    await tab.waitForText('#java', /UpdateWrapper/);
+    await tab.waitForElement('#java-fold:not([open], [hidden])');
+    await tab.click('#en');
+    await tab.waitForText('#java', /UpdateWrapper that compares/);
+    // The twin: a lock that the course does not have.
+    await tab.go('redis-watch-merged');
+    await tab.waitForElement('#java-fold[hidden]');
+    tab.assertNoErrors();
+  });
+
   it('shows what shows the claim, in every lesson', async () => {
     const tab = await suite.openTab('#/1.1');
     await tab.waitForLesson('1.1');

@@ -1,7 +1,8 @@
 /**
  * What the tests of the page share: a lab, started by `oversell lab`, and tabs of a headless browser.
  *
- * `node --test tests/page/NAME.test.mjs` runs one file, with the program that `cargo build` has built.
+ * `node --test tests/page/NAME.test.mjs` runs one file, with the program that `cargo build` has built. A file `NAME.group.mjs` runs several
+ * one after the other, which share their labs.
  */
 
 import assert from 'node:assert/strict';
@@ -35,15 +36,27 @@ const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 /** Debian's Chromium without a window system, which is much faster; without it, Chrome. */
 const HEADLESS_SHELL = '/usr/bin/chromium-headless-shell';
 
+/** The labs of this process by their options, and how many suites still need each. @type {Map<string, {suite: Suite, users: number}>} */
+const labs = new Map();
+
+/** A lab that no other suite shares: this one leaves visits behind, or kills instances. */
+export const ownLab = () => lab([], {}, `own ${labs.size}`);
+
 /**
- * Starts a lab with three instances and a browser before the tests of this suite, and stops both after them.
- * @param {string[]} [options] of `oversell lab` @param {Record<string, string>} [environment]
+ * Starts a lab with three instances and a browser before the first suite with these options, and stops both after the last one.
+ * @param {string[]} [options] of `oversell lab` @param {Record<string, string>} [environment] @param {string} [name] what it is shared by
  */
-export function lab(options = [], environment = {}) {
-  const suite = new Suite();
-  before(() => suite.start(options, environment));
+export function lab(options = [], environment = {}, name = JSON.stringify([options, environment])) {
+  const shared = labs.get(name) ?? { suite: new Suite(), users: 0 };
+  labs.set(name, shared);
+  shared.users += 1;
+  const { suite } = shared;
+  before(() => suite.browser ?? suite.start(options, environment));
   afterEach(() => suite.closeTabs());
-  after(() => suite.stop());
+  after(() => {
+    shared.users -= 1;
+    return shared.users ? undefined : suite.stop();
+  });
   return suite;
 }
 

@@ -28,11 +28,14 @@ pub(super) const RACE: Race = Race {
         "without a semaphore all that come are inside",
     ),
     cure: Bilingual::of(
-        "信号量：先拿许可再进（这里是 2 个）",
-        "a semaphore: no entry without a permit (2 here)",
+        "信号量：先拿许可再进（这里是 2 个，课程是 3 个）",
+        "a semaphore: no entry without a permit (2 here, 3 in the course)",
     ),
     begin: &[
-        say("A 进来", "A comes in"),
+        say(
+            "这里两个名额（课程是三个）：A 进来",
+            "two permits here (the course has three): A comes in",
+        ),
         A.stops_at(Point::Locked),
         say("B 进来", "B comes in"),
         B.stops_at(Point::Locked),

@@ -38,4 +38,4 @@ const rows = STATES.map(({ id, headers }) => {
 });
 $('states').append(...rows.map(({ element }) => element));
 
-startPage('cacheTitle', () => rows.forEach(({ draw }) => draw()));
+startPage(() => rows.forEach(({ draw }) => draw()));

@@ -22,9 +22,7 @@ import { draw as drawLanes } from './lanes-drawing.js';
 import * as qrCode from './qr-code.js';
 import { HERD, LESSON_IDS, MEMBERS, CLASS_LESSONS, classLessonOf } from './class-lessons.js';
 import { Visits } from './visits.js';
-import { languages } from '../words/all.js';
-
-lang.addWords(languages);
+import { startPage } from '../shared/small-page.js';
 
 /** @typedef {import('./class-lessons.js').Action} Action */
 /** @typedef {import('./visit-lanes.js').ClassPicture} ClassPicture */
@@ -84,12 +82,10 @@ const clock = () => browserClock() - (Number.isFinite(visits.clockAhead) ? visit
 function frame() {
   const lesson = titles.get(lessonId);
   const words = lang.currentLanguage();
-  lang.translate();
   setText($('chapter'), lessonId);
   setText($('title'), lesson?.title[words] ?? '');
   setText($('claim'), lesson?.claim?.[words] ?? '');
   document.title = `${lessonId} ${lesson?.title[words] ?? ''} · ${t('classTitle')}`;
-  for (const each of ['zh', 'en']) $(each).setAttribute('aria-pressed', String(words === each));
   $('lessons').replaceChildren(...[...(isGuessLesson() ? [lessonId] : []), ...LESSON_IDS].map((each) => el('option', { value: each, selected: each === lessonId }, `${each} ${titles.get(each)?.title[words] ?? ''}`)));
   $('back').href = `./#/${lessonId}`;
   document.documentElement.toggleAttribute('data-me', isPhone);
@@ -151,7 +147,7 @@ const say = (text) => setText($('notice'), text);
 function drawHealth() {
   healthLights.draw(health, isReached);
   faultPanel.draw(healthLights.instances(health));
-  const trouble = isPhone || !health ? '' : healthLights.troubleText(health, isReached, '');
+  const trouble = isPhone || !health ? '' : healthLights.troubles(health, isReached).join(t('space'));
   $('trouble').hidden = !trouble;
   setText($('trouble'), trouble);
 }
@@ -239,13 +235,6 @@ function drawSentences(shown, all, now) {
 
 // ---- events and requests ----------------------------------------------------------------------------------------
 
-/** @param {'zh' | 'en'} to */
-function switchLanguage(to) {
-  lang.setLanguage(to);
-  frame();
-}
-
-for (const to of /** @type {const} */ (['zh', 'en'])) $(to).addEventListener('click', () => switchLanguage(to));
 $('lessons').addEventListener('change', () => {
   location.hash = `#/${$('lessons').value}${isPhone ? '?me' : ''}`;
   if (!isPhone) api.showLesson($('lessons').value).catch((error) => say(lang.errorText(error)));
@@ -310,7 +299,7 @@ if (isPhone) {
   presence.start(() => lessonId, followCall);
 }
 faultPanel.listen(askHealth);
-frame();
+startPage(frame);
 pollHealth();
 follow('classroom/events', {
   message(event) {

@@ -5,7 +5,7 @@
 
 import * as admin from '../shared/admin-token.js';
 import { $, download, el, setText } from '../shared/dom.js';
-import { currentLanguage, formatNumber, errorText, t } from '../shared/language.js';
+import { currentLanguage, formatNumber, t } from '../shared/language.js';
 import { nameInTitle } from '../lesson/course.js';
 import { resultBars, resultText } from '../run/result-bars.js';
 import { pollInterval } from '../lesson/implementation.js';
@@ -57,7 +57,7 @@ export async function run(context) {
     if (isStopped) break;
     progress = { done, all: plans.length, what: `${plan.strategy} · ${t(plan.target)}` };
     const row = await runs.runWhenFree(plan, () => !isStopped).catch((error) => {
-      message = t('failed', admin.askForToken(error, $('run-admin'), () => run(context)) ? t('tokenWanted') : errorText(error));
+      message = admin.refusalText(error, $('run-admin'), () => run(context));
       isStopped = true;
       return null;
     });

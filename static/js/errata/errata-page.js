@@ -40,5 +40,5 @@ async function load() {
   draw();
 }
 
-startPage('errataTitle', draw);
+startPage(draw);
 load();

@@ -5,7 +5,7 @@ import { currentLanguage, t } from '../shared/language.js';
 import { startPage } from '../shared/small-page.js';
 import { TERMS } from './terms.js';
 
-startPage('glossaryTitle', () => {
+startPage(() => {
   const lang = currentLanguage();
   $('terms').replaceChildren(...TERMS.map(({ term, is, lesson, errs }) => el('li', {},
     el('h2', {}, term[lang]),

@@ -3,6 +3,7 @@
 import * as api from '../shared/api.js';
 import { $, el, markChinese } from '../shared/dom.js';
 import { currentLanguage, errorText, t } from '../shared/language.js';
+import { javaOf } from './course-java.js';
 import { functionsOf, highlight, pollIntervalOf, sqlStatements } from './rust-source.js';
 
 /** Requests that were made, by name. @type {Map<string, Promise<any>>} */
@@ -54,6 +55,9 @@ export async function draw(strategy, stages) {
     return button;
   }));
   $('code-name').textContent = fileOf(slug, of);
+  const java = strategy && javaOf(strategy);
+  $('java-fold').hidden = !java;
+  $('java').textContent = java ? java[currentLanguage()] : '';
   try {
     const [texts, file] = await Promise.all([strategyText(slug, of), strategySource(slug, of)]);
     if (lastDrawn !== now) return;

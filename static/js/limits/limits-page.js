@@ -35,8 +35,8 @@ const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
 const PICTURE_MS = 9000;
 const COLUMN_MS = 100;
 
-/** Sizes: a column, a dot, the axis, the height. */
-const [COLUMN, RADIUS, AXIS, HEIGHT] = [13, 2.25, 32, 76];
+/** Sizes: a column, a dot, the least room above the axis and below it, and a line of words. */
+const [COLUMN, RADIUS, ABOVE, BELOW, LINE] = [13, 2.25, 32, 36, 18];
 /** The side of a place in a bucket. */
 const PLACE = 16;
 
@@ -104,27 +104,31 @@ function levelsPicture({ id }, answers, now) {
  */
 function answersPicture(answers, label) {
   const piles = new Map();
-  const marks = answers.flatMap(({ sent, at, status }) => {
+  const placed = answers.map(({ sent, at, status }) => {
     const column = Math.min(Math.floor(at / COLUMN_MS), PICTURE_MS / COLUMN_MS - 1);
     const through = status === 200;
     const pile = `${column} ${through}`;
     const height = piles.get(pile) ?? 0;
     piles.set(pile, height + 1);
-    const x = (column + 0.5) * COLUMN;
-    const y = AXIS + (through ? -1 : 1) * (height + 0.75) * 2 * (RADIUS + 0.25);
-    const waited = through && at - sent > QUEUED_MS ? [svg('path', { class: 'waited', d: `M${(sent / COLUMN_MS) * COLUMN} ${y}H${x - RADIUS}` })] : [];
-    if (through) return [...waited, svg('circle', { class: 'through', cx: x, cy: y, r: RADIUS })];
-    return [svg('path', { class: 'refused', d: `M${x - 2} ${y - 2}l4 4m0 -4l-4 4` })];
+    return { sent, through, waited: through && at - sent > QUEUED_MS, x: (column + 0.5) * COLUMN, fromAxis: (height + 0.75) * 2 * (RADIUS + 0.25) };
+  });
+  const room = (/** @type {boolean} */ through, /** @type {number} */ least) => Math.max(least, ...placed.map((one) => (one.through === through ? one.fromAxis + 2 * RADIUS : 0)));
+  const axis = room(true, ABOVE);
+  const height = axis + room(false, BELOW) + LINE;
+  const marks = placed.flatMap(({ sent, through, waited, x, fromAxis }) => {
+    const y = axis + (through ? -fromAxis : fromAxis);
+    if (!through) return [svg('path', { class: 'refused', d: `M${x - 2} ${y - 2}l4 4m0 -4l-4 4` })];
+    return [...(waited ? [svg('path', { class: 'waited', d: `M${(sent / COLUMN_MS) * COLUMN} ${y}H${x - RADIUS}` })] : []), svg('circle', { class: 'through', cx: x, cy: y, r: RADIUS })];
   });
   const inSecond = (/** @type {number} */ s) => answers.filter(({ at, status }) => status === 200 && Math.floor(at / 1000) === s).length;
   const width = (PICTURE_MS / COLUMN_MS) * COLUMN;
   const seconds = Array.from({ length: PICTURE_MS / 1000 }, (_, s) => {
     const x = (s * 1000 / COLUMN_MS) * COLUMN;
-    return svg('g', {}, svg('path', { class: 'axis', d: `M${x} ${AXIS - 4}v8` }),
-      svg('text', { x: x + 3, y: HEIGHT - 2 }, `${s} s${answers.length ? ` · ${inSecond(s)}` : ''}`));
+    return svg('g', {}, svg('path', { class: 'axis', d: `M${x} ${axis - 4}v8` }),
+      svg('text', { x: x + 3, y: height - 4 }, `${s} s${answers.length ? ` · ${inSecond(s)}` : ''}`));
   });
-  return svg('svg', { class: 'strip', viewBox: `0 0 ${width} ${HEIGHT}`, role: 'img', 'aria-label': label },
-    svg('path', { class: 'axis', d: `M0 ${AXIS}H${width}` }), ...seconds, ...marks);
+  return svg('svg', { class: 'strip', viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': label },
+    svg('path', { class: 'axis', d: `M0 ${axis}H${width}` }), ...seconds, ...marks);
 }
 
 /** A limiter's row: name, button, summary, level, and picture. @param {Limiter} limiter */
@@ -133,7 +137,7 @@ function limiterRow(limiter) {
   const send = el('button', { class: 'send' });
   const summaryOutput = el('output', {});
   const [name, note, rate] = [el('h2', {}), el('p', { class: 'dim' }), el('p', { class: 'rates' })];
-  const [full, shown] = [el('div', {}), el('div', {})];
+  const [full, shown] = [el('div', {}), el('div', { class: 'scroller', tabindex: '0', role: 'group' })];
   /** @type {Answer[]} */
   let answers = [];
   let [busy, startedAt] = [false, 0];
@@ -150,6 +154,8 @@ function limiterRow(limiter) {
     const refused = received.filter((answer) => answer.status === 429).length;
     const summary = missing || received.some((answer) => answer.status === 404) ? t('limitsNginx') : t('limitsSaid', through, refused, received.length - through - refused);
     setText(name, t('limiter', id));
+    shown.setAttribute('aria-label', t('limiter', id));
+    shown.hidden = at_once != null;
     setText(note, t('limiterNote', id));
     setText(send, t('limitsSend', at_once ?? REQUESTS));
     send.setAttribute('aria-disabled', String(busy));
@@ -190,4 +196,4 @@ function limiterRow(limiter) {
 const rows = LIMITERS.map(limiterRow);
 $('limiters').append(...rows.map(({ element }) => element));
 
-startPage('limitsTitle', () => rows.forEach(({ draw }) => draw()));
+startPage(() => rows.forEach(({ draw }) => draw()));

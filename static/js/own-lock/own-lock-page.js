@@ -171,7 +171,7 @@ $('grade').addEventListener('click', () => saveThen(async (scripts) => {
 }));
 addEventListener('resize', () => drawGrades(false));
 
-startPage('mineTitle', () => {
+startPage(() => {
   setText($('said'), statusText());
   drawRun();
   drawGrades(false);

@@ -18,6 +18,7 @@ function showRaceButton(race, enabled) {
   outcomeGuess.listen(draw);
   draw();
   setText($('race-run'), lang.t('race'));
+  if (race.cannot) setText($('race-idle'), lang.t('replayCannot', race.cannot[lang.currentLanguage()]));
   $('race-run').setAttribute('aria-disabled', String(!enabled || race.cannot != null));
   $('race-run').onclick = () => {
     if (!enabled || race.cannot) return;

@@ -55,6 +55,8 @@ const MAX_NAMED_LESSONS = 6;
 /** @typedef {import('../run/runs.js').Run} Run */
 
 const POLL_MS = 3000;
+/** What a race has stopped runs again this long after its end. */
+const REPAIR_MS = 10_000;
 /** A second press within this time is a double click and does not cancel. */
 const DOUBLE_CLICK_MS = 500;
 
@@ -80,6 +82,9 @@ let health = null;
 let isReached = false;
 /** Before the first answer nothing is known to be wrong. */
 let isAsked = false;
+/** The troubles that no race has caused, and until when those that come are caused by one. @type {string[]} */
+let ownTroubles = [];
+let brokenUntil = 0;
 let startedAt = 0;
 let lastFrame = '';
 /** The lesson to which the teacher has called everybody. */
@@ -92,7 +97,7 @@ const { t } = lang;
 const runs = new Runs(draw, () => {
   // A lesson without a race is finished with its run.
   if (view === 'lesson' && !race.isShown()) ninetyMinutes.markFinished(lesson.id);
-  changeStock(purchaseByHand.refresh);
+  changeStock(() => purchaseByHand.refresh());
 });
 
 // ---- what is on show -------------------------------------------------------------------------------------------
@@ -143,7 +148,7 @@ function drawRun(shown) {
   soldAndGone.draw(run, stale);
   liveMetrics.draw(run, mine.target === 'three' ? healthLights.instances(health).map((i) => i.name) : [], pollIntervalMs);
   if (other) statusLine.sayOtherRun(other, addressOfPlan(other.plan));
-  else statusLine.say(statusLine.statusSentence({ strategy: shown, settings: now, run, stale, down: serversDown(shown), dead: deadInstances() }), running);
+  else statusLine.say(statusLine.statusSentence({ strategy: shown, settings: now, run, stale, down: serversDown(shown), dead: deadInstances(), showsClaim: showsClaim(lesson) }), running);
   setText($('of'), run ? t('plan', run.plan) : '');
   courseFigures.draw($('load-figures'), courseFigures.loadFigures(lesson.id, run));
   requestLanes.draw(run, shown.slug, stale);
@@ -163,19 +168,26 @@ function lastResultsOf(shown) {
   }];
 }
 
+/** What is in trouble, but for what a race stops and starts again. */
+function troublesToTell() {
+  const ids = allLessons().filter((l) => l.strategies.some((s) => health?.waiting.includes(s.slug))).map((l) => l.id);
+  const found = !isAsked ? [] : healthLights.troubles(health, isReached, ids.slice(0, MAX_NAMED_LESSONS).join(' ') + (ids.length > MAX_NAMED_LESSONS ? t('andMore', ids.length) : ''));
+  if (race.isBreaking()) brokenUntil = performance.now() + REPAIR_MS;
+  if (performance.now() >= brokenUntil) ownTroubles = found;
+  return found.filter((trouble) => ownTroubles.includes(trouble)).join(t('space'));
+}
+
 /** Draws what changes seldom only when it does, so that links and buttons under the pointer stay. */
 function drawFrame() {
-  const now = JSON.stringify([lang.currentLanguage(), view, view === 'unknown' && location.hash, lesson.id, strategy?.slug, settings, health, isReached, isAsked, theme.current(), verdicts?.kept?.at, lesson.byHand?.length]);
+  const trouble = troublesToTell();
+  const now = JSON.stringify([trouble, lang.currentLanguage(), view, view === 'unknown' && location.hash, lesson.id, strategy?.slug, settings, health, isReached, isAsked, theme.current(), verdicts?.kept?.at, lesson.byHand?.length]);
   if (now === lastFrame) return;
   lastFrame = now;
   lang.translate();
-  const waiting = health?.waiting ?? [];
   const shown = view === 'lesson' || view === 'text' ? lesson : null;
-  lessonList.draw(chapters, shown, waiting);
-  const ids = allLessons().filter((l) => l.strategies.some((s) => waiting.includes(s.slug))).map((l) => l.id);
+  lessonList.draw(chapters, shown, health?.waiting ?? []);
   healthLights.draw(health, isReached);
   faultPanel.draw(healthLights.instances(health));
-  const trouble = !isAsked ? '' : healthLights.troubleText(health, isReached, ids.slice(0, MAX_NAMED_LESSONS).join(' ') + (ids.length > MAX_NAMED_LESSONS ? t('andMore', ids.length) : ''));
   $('notice').hidden = !trouble;
   setText($('notice'), trouble);
   if (shown) {
@@ -356,7 +368,7 @@ function reset() {
 async function refresh() {
   const answer = await healthLights.fetchHealth(health);
   [health, isReached, isAsked] = [answer ?? health, answer != null, true];
-  if (isReached) await Promise.allSettled([runs.refresh(), purchaseByHand.refresh(), race.joinRunning()]);
+  if (isReached) await Promise.allSettled([runs.refresh(), purchaseByHand.refresh(healthLights.pathOfLiving(health)), race.joinRunning()]);
   draw();
 }
 

@@ -3,7 +3,8 @@
  * caption.
  *
  * Both are played at once; where something is stopped or broken, one after the other. Recordings last as long as the tab, reloads included.
- * Read on in timeline/model.js, sent-commands.js, and scheduler.js, where whoever watches decides the schedule.
+ * Read on in timeline/model.js, sent-commands.js, and scheduler.js, where whoever watches decides the schedule:
+ * it comes when it is first opened.
  */
 
 import * as admin from '../shared/admin-token.js';
@@ -14,12 +15,11 @@ import * as outcomeGuess from './outcome-guess.js';
 import { sessionStore } from '../shared/storage.js';
 import { currentLanguage, errorText, t } from '../shared/language.js';
 import * as sentCommands from './sent-commands.js';
-import * as scheduler from './scheduler.js';
-import { followReplay } from './replay-events.js';
 import * as ninetyMinutes from '../lesson/ninety-minutes.js';
 import * as ownTimes from './own-times.js';
 import { modelOf } from '../timeline/model.js';
 import { Picture, sentences } from '../timeline/picture.js';
+import { TRANSPORT, followReplay } from '../timeline/events.js';
 import { Player, addEvent, emptyRecording } from '../timeline/player.js';
 import * as legend from './legend.js';
 import * as wokenWaiters from './woken-waiters.js';
@@ -67,8 +67,15 @@ let disabledReason = '';
 let shownRace = null;
 /** Active replays of one lesson, by lesson and cured. @type {Map<string, {id: string, lesson: string, cured: boolean, own: boolean, close: () => void}>} */
 const activeReplays = new Map();
+/** A race of another visitor stops something. */
+let isBrokenByOthers = false;
 /** Replays of others that all may watch. @type {ActiveReplay[]} */
 let sharedReplays = [];
+/** Comes when it is first opened. @type {typeof import('./scheduler.js') | null} */
+let scheduler = null;
+const isScheduling = () => scheduler?.isOpen() ?? false;
+/** Why the race was not begun. */
+let refusal = '';
 /** By lesson and cured. @type {Map<string, Recording>} */
 const recordings = new Map();
 /** The cure starts when the flaw is over. */
@@ -117,12 +124,17 @@ export async function loadRaces() {
 /** Joins this visitor's active replays: after a reload, or in a second window. */
 export async function joinRunning() {
   if (!races.length) await loadRaces();
+  isBrokenByOthers = false;
   if (activeReplays.size || disabledReason || !isShown()) return;
-  const { playing } = await api.replays();
+  const { playing, breaking } = await api.replays();
+  isBrokenByOthers = breaking != null;
   playing.filter(isOwn).forEach(join);
   sharedReplays = playing.filter((/** @type {ActiveReplay} */ replay) => replay.shared && !replay.own);
   draw();
 }
+
+/** Does a race stop or break something now? */
+export const isBreaking = () => isBrokenByOthers || (isScheduling() && shownRace?.scheduled?.fails_over === true) || [...activeReplays.values()].some(({ lesson }) => raceOf(lesson)?.alone);
 
 /** Watches what the class watches. */
 function watchShared() {
@@ -135,9 +147,9 @@ function watchShared() {
  * @param {string} lesson @param {import('../class/presence.js').WatchedReplay[]} replays
  */
 export function watch(lesson, replays) {
-  const isBusy = [...activeReplays.values()].some((one) => one.lesson === lesson) || (shownRace?.lesson === lesson && scheduler.isOpen());
+  const isBusy = [...activeReplays.values()].some((one) => one.lesson === lesson) || (shownRace?.lesson === lesson && isScheduling());
   if (!replays.length || isBusy) return;
-  scheduler.closePanel();
+  scheduler?.closePanel();
   ownTimes.closePanel();
   for (const cured of [false, true]) recordings.delete(keyOf(lesson, cured));
   for (const { id, cured, pace } of replays) followEvents({ id, lesson, cured, pace, events: `replays/${id}/events`, own: false, state: '', shared: true }, newRecording(lesson, cured));
@@ -165,7 +177,7 @@ export function show(id, isScheduledOnly) {
   $('race').hidden = !found;
   $('race').classList.toggle('scheduled-only', isScheduledOnly);
   if (found !== shownRace) {
-    [lastFrame, picturesTop] = ['', 0];
+    [lastFrame, picturesTop, refusal] = ['', 0, ''];
     $('race-admin').replaceChildren();
     for (const half of halves) half.modelled = '';
     if (shownRace) outcomeGuess.clearGuess();
@@ -174,10 +186,11 @@ export function show(id, isScheduledOnly) {
       const stored = recordingOf(cured) ? null : sessionStore.get(`race ${keyOf(id, cured)}`);
       if (stored) recordings.set(keyOf(id, cured), stored);
     }
-    scheduler.closePanel();
+    scheduler?.closePanel();
     ownTimes.closePanel();
     isJustOver = true;
     loadPlayer();
+    if (shownRace && scheduler?.takeChosenLevel(shownRace.lesson)) scheduler.toggle();
     if (classGuesses.isAnyAsked() && shownRace && outcomeGuess.questionOf(shownRace)) askClass();
   }
   draw();
@@ -204,6 +217,21 @@ function combinedRecording() {
 
 // ---- playing ---------------------------------------------------------------------------------------------------------
 
+/** Opens the scheduler, or closes it. */
+async function toggleScheduler() {
+  if ($('race-schedule').getAttribute('aria-disabled') === 'true') return;
+  const race = shownRace;
+  try {
+    scheduler ??= await import('./scheduler.js');
+    scheduler.listen(() => shownRace, raceOf);
+  } catch { /* the service is not reached */ }
+  if (race !== shownRace) return;
+  if (scheduler) scheduler.toggle();
+  else refusal = t('unreached');
+  ownTimes.closePanel();
+  redraw();
+}
+
 /** A double click does not cancel. */
 function pressRun() {
   if (!activeReplays.size) run();
@@ -213,10 +241,10 @@ function pressRun() {
 /** Plays the flaw and the cure. @param {ownTimes.Timing} [times] times of one's own */
 export async function run(times) {
   if (activeReplays.size || !shownRace || disabledReason || shownRace.cannot) return;
-  scheduler.closePanel();
+  scheduler?.closePanel();
   if (!times) ownTimes.closePanel();
   startedAt = performance.now();
-  isPlayedHere = true;
+  [refusal, isPlayedHere] = ['', true];
   if (isPhone()) $('race-run').parentElement.scrollIntoView({ block: 'start', behavior: 'instant' });
   for (const cured of [false, true]) recordings.delete(keyOf(shownRace.lesson, cured));
   isCureNext = shownRace.alone;
@@ -236,9 +264,12 @@ async function start(lesson, cured, times) {
     followEvents(await api.startReplay(lesson, cured, times ? 'timed' : 'slow', { ...times, ...shared }), recording);
     draw();
   } catch (error) {
+    // A race that was not begun is not drawn as one that failed.
     isCureNext = false;
-    const isRefused = admin.askForToken(error, $('race-admin'), run);
-    finish(at, recording, null, isRefused ? t('tokenWanted') : errorText(/** @type {any} */ (error)));
+    activeReplays.delete(at);
+    recordings.delete(at);
+    refusal = admin.refusalText(error, $('race-admin'), () => run(times));
+    loadPlayer();
     // Another replay is active: show that.
     if (/** @type {any} */ (error).status === 409) await joinRunning().catch(() => {});
   }
@@ -345,7 +376,7 @@ function draw() {
     document.documentElement.removeAttribute('data-stage');
     return;
   }
-  setStage(halves.some(({ cured }) => recordingOf(cured)) && !scheduler.isOpen() && !ownTimes.isOpen());
+  setStage(halves.some(({ cured }) => recordingOf(cured)) && !isScheduling() && !ownTimes.isOpen());
   const models = halves.map((half) => modelFor(half, /** @type {Race} */ (shownRace)));
   const { lasts_ms: flaw, cured_lasts_ms: cure } = shownRace;
   const timed = recordingOf(false)?.timed;
@@ -365,7 +396,7 @@ function draw() {
     half.picture.draw(half.model, cursor, { live: recording.live, moves: player.isPlaying || player.isFollowing || isJustOver, scaled: !recording.stepped, begin, span, scale, dense });
     // What is below does not move while lanes are added.
     $(`race-${half.name}`).style.minHeight = isPlaying ? `${Math.max(half.picture.host.offsetHeight, heightOf(half.model) * scale * rootUnit())}px` : '';
-    const caption = half.model.captions.findLast((c) => c.at <= cursor)?.[currentLanguage()] ?? '';
+    const caption = recording.timed ? lastEventAt(recording.events, cursor) : half.model.captions.findLast((c) => c.at <= cursor)?.[currentLanguage()] ?? '';
     setText($(`race-${half.name}-say`), caption);
     const over = recording.ending && cursor >= half.model.end && performance.now() >= revealedAt[half.name];
     $(`race-${half.name}-end`).classList.toggle('later', !over && !recording.failed);
@@ -384,6 +415,12 @@ function draw() {
   }
   $('race').classList.toggle('ended', isEnded);
   legend.draw($('race-legend'), shownRace.lesson, isEnded);
+}
+
+/** At times of one's own no captions come: the last event is told. @param {import('../timeline/events.js').ReplayEvent[]} events @param {number} cursor */
+function lastEventAt(events, cursor) {
+  const last = events.findLast((e) => e.t_us <= cursor && e.actor !== 'stock' && !TRANSPORT.includes(e.event));
+  return last ? t('told', last) : '';
 }
 
 /** With `data-stage` a projector shows little beside the pictures. @param {boolean} isOn */
@@ -450,7 +487,7 @@ const isProjected = () => document.documentElement.hasAttribute('data-projector'
 /** Draws title, buttons and verdicts. @param {Race} its */
 function frame(its) {
   const both = halves.map(({ cured }) => recordingOf(cured));
-  const now = JSON.stringify([currentLanguage(), its.lesson, disabledReason, scheduler.isOpen(), ownTimes.isOpen(), outcomeGuess.currentGuess(), classGuesses.isAsked(its.lesson), [...activeReplays.values()].map(({ id, lesson }) => [id, lesson]), sharedReplays.map(({ id }) => id), both.map((one) => one && [one.live, one.ending, one.failed, one.events.length]), player.slowdown]);
+  const now = JSON.stringify([currentLanguage(), its.lesson, disabledReason, refusal, isScheduling(), ownTimes.isOpen(), outcomeGuess.currentGuess(), classGuesses.isAsked(its.lesson), [...activeReplays.values()].map(({ id, lesson }) => [id, lesson]), sharedReplays.map(({ id }) => id), both.map((one) => one && [one.live, one.ending, one.failed, one.events.length]), player.slowdown]);
   if (now === lastFrame) return;
   lastFrame = now;
   const lang = currentLanguage();
@@ -477,7 +514,11 @@ function frame(its) {
   $('race-told-part').hidden = !events.length;
   $('race-told').replaceChildren(...events.flatMap((list, i) => [el('h3', {}, t(i ? 'cured' : 'flaw')), el('ol', { class: 'told' }, ...sentences(list.filter((e) => e.event !== 'stands')))]));
   $('race').classList.toggle('playing', activeReplays.size > 0);
-  scheduler.frame(its, activeReplays.size > 0 || cannot);
+  $('race-schedule').hidden = !its.scheduled;
+  $('race-schedule').setAttribute('aria-disabled', String((activeReplays.size > 0 || cannot) && !isScheduling()));
+  $('race-schedule').setAttribute('aria-expanded', String(isScheduling()));
+  setText($('race-schedule'), t(isScheduling() ? 'scheduleClose' : 'scheduleOpen'));
+  scheduler?.frame(its);
   ownTimes.frame(its, activeReplays.size > 0, Boolean(disabledReason) || its.cannot != null);
   if (!isPlaying || !picturesTop) picturesTop = isPhone() ? $('race-run').parentElement.offsetHeight : Math.max(...['claim', 'race-run'].map((id) => $(id).parentElement.getBoundingClientRect().bottom)) + scrollY;
   wokenWaiters.draw(both.map((one) => one?.events ?? []));
@@ -486,6 +527,7 @@ function frame(its) {
 /** @param {Race} its @param {(Recording | undefined)[]} both */
 function idleNote(its, both) {
   if (disabledReason) return [t(disabledReason)];
+  if (refusal) return [refusal];
   if (its.cannot) return [t('replayCannot', its.cannot[currentLanguage()])];
   const [other] = activeReplays.values();
   if (other && !isPlayingShown()) return [t('replayOther', other.lesson, t(other.cured ? 'cured' : 'flaw')), ' ', el('a', { href: `#/${other.lesson}` }, t('watch'))];
@@ -572,12 +614,9 @@ export function listen(onFinish) {
   $('race-back').onclick = (/** @type {MouseEvent} */ event) => step(-1, event.shiftKey);
   $('race-step').onclick = (/** @type {MouseEvent} */ event) => step(1, event.shiftKey);
   $('race-slower').onchange = () => player.setSlowdown(Number($('race-slower').value));
-  scheduler.listen(() => shownRace, () => {
-    ownTimes.closePanel();
-    redraw();
-  });
+  $('race-schedule').onclick = toggleScheduler;
   ownTimes.listen(() => {
-    if (ownTimes.isOpen()) scheduler.closePanel();
+    if (ownTimes.isOpen()) scheduler?.closePanel();
     redrawAll();
   }, run, () => {
     if (activeReplays.size) cancel();
@@ -611,5 +650,5 @@ export function keyAction(name, at, isFine) {
 /** Draws what changes seldom, such as the language. */
 export function redraw() {
   draw();
-  if (shownRace) scheduler.redraw(shownRace);
+  if (shownRace) scheduler?.redraw(shownRace);
 }

@@ -9,16 +9,20 @@ import * as admin from '../shared/admin-token.js';
 import * as api from '../shared/api.js';
 import { announce } from '../shared/screen-reader.js';
 import { $, el, setText, replaceKeepingFocus } from '../shared/dom.js';
-import { currentLanguage, errorText, t } from '../shared/language.js';
+import { addWords, currentLanguage, errorText, t, translate } from '../shared/language.js';
 import * as sentCommands from './sent-commands.js';
-import { followReplay } from './replay-events.js';
-import { isActor } from '../timeline/events.js';
+import { followReplay, isActor } from '../timeline/events.js';
 import { spanOf } from '../timeline/layout.js';
 import { modelOf } from '../timeline/model.js';
 import { Picture } from '../timeline/picture.js';
 import { addEvent, emptyRecording } from '../timeline/player.js';
 import { fewestPresses } from './fewest-presses.js';
+import * as levels from './levels.js';
 import { waitsPicture } from './waits-picture.js';
+import * as scheduleWords from '../words/scheduler.js';
+
+addWords(scheduleWords);
+translate();
 
 /** @typedef {import('./race.js').Race} Race */
 /** @typedef {import('./race.js').ScheduleOptions} ScheduleOptions */
@@ -58,6 +62,7 @@ class ScheduledReplay {
   /** @type {Ending | null} */
   ending = null;
   error = '';
+  needsToken = false;
   /** @type {string[]} */
   schedule = [];
   /** Nobody can go on, and the clock does not help. */
@@ -82,6 +87,11 @@ class ScheduledReplay {
   async begin(race, cured, changed) {
     const { id, events } = await api.startReplay(race.lesson, cured, 'scheduler');
     this.#id = id;
+    // It was stopped before it had an id.
+    if (this.isOver) {
+      api.cancelReplay(id).catch(() => {});
+      return;
+    }
     this.#close = followReplay(events, {
       begin: () => {
         this.recording.events = [];
@@ -106,6 +116,8 @@ class ScheduledReplay {
     });
   }
 
+  /** Its presses are repeated from the list of all schedules. */
+  isRepeated = false;
   /** After how many presses it had gone wrong. @type {number | null} */
   wrongAfter = null;
 
@@ -311,7 +323,10 @@ let generation = 0;
 const picture = new Picture($('schedule-lanes'));
 let lastDrawn = '';
 let shownRace = () => /** @type {Race | null} */ (null);
-let onChange = () => {};
+/** @type {(lesson: string) => Race | null} */
+let raceOf = () => null;
+/** The level that was chosen: the scheduler is open there, too. */
+let chosenLevel = '';
 
 const keyOf = (/** @type {Race} */ race) => `${race.lesson} ${cured}`;
 /** @param {Race} race */
@@ -332,12 +347,8 @@ export function closePanel() {
   $('schedule').hidden = true;
 }
 
-/** @param {Race} race @param {boolean} busy */
-export function frame(race, busy) {
-  $('race-schedule').hidden = !race.scheduled;
-  $('race-schedule').setAttribute('aria-disabled', String(busy && !isShown));
-  $('race-schedule').setAttribute('aria-expanded', String(isShown));
-  setText($('race-schedule'), t(isShown ? 'scheduleClose' : 'scheduleOpen'));
+/** @param {Race} race */
+export function frame(race) {
   for (const name of ['flaw', 'cure']) if (isShown) $(`race-${name}-part`).hidden = true;
   $('race-lines').hidden = isShown;
   $('race').classList.toggle('scheduling', isShown);
@@ -345,28 +356,35 @@ export function frame(race, busy) {
   redraw(race);
 }
 
-/** @param {() => Race | null} race the race on show @param {() => void} draw */
-export function listen(race, draw) {
-  shownRace = race;
-  onChange = draw;
-  $('race-schedule').onclick = () => {
-    if ($('race-schedule').getAttribute('aria-disabled') === 'true') return;
-    if (isShown) closePanel();
-    else {
-      isShown = true;
-      cured = false;
-      restart();
-    }
-    onChange();
-  };
+/** Opens the panel, or closes it. */
+export function toggle() {
+  if (isShown) {
+    closePanel();
+    return;
+  }
+  isShown = true;
+  cured = false;
+  restart();
+}
+
+/** Was this lesson chosen as a level? It is then open no more than once. @param {string} lesson */
+export function takeChosenLevel(lesson) {
+  const isChosen = chosenLevel === lesson;
+  chosenLevel = '';
+  return isChosen;
+}
+
+/** @param {() => Race | null} race the race on show @param {(lesson: string) => Race | null} find */
+export function listen(race, find) {
+  [shownRace, raceOf] = [race, find];
   $('schedule-again').onclick = restart;
   // Nobody can press a button of a closed page.
   addEventListener('pagehide', closePanel);
   $('schedule-all').onclick = () => ($('schedule-all').dataset.going ? restart() : searchAll());
-  $('schedule').addEventListener('change', (/** @type {Event} */ event) => {
+  $('schedule').onchange = (/** @type {Event} */ event) => {
     cured = /** @type {HTMLInputElement} */ (event.target).value === 'true';
     restart();
-  });
+  };
 }
 
 /** Starts a new replay of this half. */
@@ -386,7 +404,8 @@ async function restart() {
     if (mine !== generation) return;
     await beginReplay(now, race);
   } catch (error) {
-    now.error = admin.askForToken(error, $('race-admin'), restart) ? t('tokenWanted') : errorText(/** @type {any} */ (error));
+    now.needsToken = admin.askForToken(error, $('race-admin'), restart);
+    if (!now.needsToken) now.error = errorText(/** @type {any} */ (error));
     now.recording.live = false;
   }
   redraw(race);
@@ -563,6 +582,7 @@ export function redraw(race) {
   const hasGoneWrong = guilty != null;
   if (hasGoneWrong) shown.wrongAfter ??= shown.schedule.length;
   for (const radio of document.querySelectorAll('[name="schedule-cured"]')) if (radio instanceof HTMLInputElement) radio.checked = (radio.value === 'true') === cured;
+  levels.draw(raceOf, race, (lesson) => { chosenLevel = lesson; });
   setText($('schedule-goal'), t(cured ? 'scheduleGoalCure' : 'scheduleGoalFlaw', options.goal));
   setText($('schedule-presses'), t('schedulePresses', shown.schedule.length, parOf(race)));
   setText($('schedule-all'), t(isSearching ? 'cancel' : 'scheduleAll'));
@@ -609,6 +629,7 @@ async function replaySchedule(schedule) {
   if (!race || !options) return;
   await restart();
   const [mine, replay] = [generation, shownReplay];
+  if (replay) replay.isRepeated = true;
   for (const actor of schedule) {
     while (replay && mine === generation && !replay.isOver && !replay.runnable(options).includes(actor)) await tick();
     if (!replay || mine !== generation || replay.isOver) return;
@@ -621,15 +642,19 @@ async function replaySchedule(schedule) {
 /** @param {Race} race @param {ScheduledReplay} replay @param {string} actor @param {boolean} can */
 function actorButton(race, replay, actor, can) {
   const { words, sent } = labelOf(race, replay, actor);
+  const all = (programs.get(keyOf(race)) ?? []).flatMap((part) => part.sent).join('\n');
   const element = el('button', { type: 'button', 'data-key': actor, 'data-actor': actor, 'aria-disabled': String(!can) },
-    el('b', {}, SIGNS[actor] ?? actor), el('span', {}, words), can && sent ? el('code', {}, sent) : '');
+    el('b', {}, SIGNS[actor] ?? actor), el('span', {}, words), can && sent ? el('code', {}, ...sentCommands.withPaleNoise(sent, all)) : '');
   element.addEventListener('click', async () => {
     if (element.getAttribute('aria-disabled') === 'true') return;
     const pressed = replay.resume(actor).catch((error) => { replay.error = errorText(error); });
     // Draw at once: an actor on its way must not be pressed again.
     redraw(race);
     await pressed;
-    await replay.settle(/** @type {ScheduleOptions} */ (optionsOf(race)));
+    const options = /** @type {ScheduleOptions} */ (optionsOf(race));
+    await replay.settle(options);
+    if (!cured && !replay.isRepeated && replay.hasReachedGoal(options)) levels.recordWin(race, replay.wrongAfter ?? replay.schedule.length);
+    lastDrawn = '';
     redraw(race);
   });
   return element;
@@ -652,6 +677,7 @@ function labelOf(race, replay, actor) {
 /** @param {Race} race @param {ScheduledReplay} replay @param {Search | undefined} search @param {boolean} isSearching */
 function statusText(race, replay, search, isSearching) {
   const options = /** @type {ScheduleOptions} */ (optionsOf(race));
+  if (replay.needsToken) return t('tokenWanted');
   if (replay.error) return t('failed', replay.error);
   const waits = replay.placeInQueue;
   if (waits) return waits[currentLanguage()];

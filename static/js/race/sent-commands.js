@@ -65,6 +65,26 @@ const hasLock = (events, actor) => events.some((e) => (e.actor === 'lock' && e.o
 /** Shortens the ids of products and owners. @param {string} line */
 export const withoutIds = (line) => line.replaceAll(/:\d{9,}/g, '').replaceAll(/\b(\w+-[0-9a-f]{8})-?[0-9a-f-]{20,}:\d+/g, '$1…');
 
+/** What a driver needs, and the columns that no statement of these compares: `SELECT count FROM …` is what matters of them. */
+const NOISE = /CAST\((?=\w+ AS SIGNED\))|(?<=CAST\(\w+) AS SIGNED\)(?: AS \w+)?|, (?<read>version|fence)(?=(?:, \w+)* FROM)|, (?<raised>version) = version \+ 1/g;
+/** Where a person decides when it ends, a lease outlasts the replay. */
+const LONG_LEASE = /\b600000\b/;
+
+/** A command with its noise pale; its text stays what was sent. @param {string} text @param {string} all the commands beside it */
+export function withPaleNoise(text, all) {
+  const isCompared = (/** @type {string | undefined} */ column) => column != null && new RegExp(`\\b${column} [<=] \\?`).test(all);
+  /** @type {(Node | string)[]} */
+  const parts = [];
+  let at = 0;
+  for (const match of text.matchAll(NOISE)) {
+    if (isCompared(match.groups?.read ?? match.groups?.raised)) continue;
+    parts.push(text.slice(at, match.index), el('span', { class: 'noise' }, match[0]));
+    at = match.index + match[0].length;
+  }
+  const [before, ...after] = text.slice(at).split(LONG_LEASE);
+  return [...parts, before, ...after.flatMap((rest) => [el('span', { class: 'noise', 'data-note': t('linesLongLease') }, '600000'), rest])];
+}
+
 /** @type {WeakMap<Element, string>} */
 const lastDrawn = new WeakMap();
 
@@ -77,8 +97,9 @@ export function draw(box, events, cursor, guilty = []) {
   const isGuilty = (/** @type {Line} */ line) => guiltyLines.includes(line);
   if (lastDrawn.get(box) === now) return;
   lastDrawn.set(box, now);
+  const all = lines.map(({ text }) => text).join('\n');
   box.replaceChildren(...lines.map((line, i) => el('li', { class: `${i === lit ? 'lit' : i > lit ? 'coming' : ''}${isGuilty(line) ? ' guilty' : ''}`.trim(), 'aria-current': i === lit && 'true' },
-    el('b', { 'data-actor': line.actor }, line.actor), line.sent ? el('code', {}, line.text) : el('em', {}, line.text), el('span', { class: 'came' }, line.came), line.script ? el('pre', { class: 'script' }, line.script) : '')));
+    el('b', { 'data-actor': line.actor }, line.actor), line.sent ? el('code', {}, ...withPaleNoise(line.text, all)) : el('em', {}, line.text), el('span', { class: 'came' }, line.came), line.script ? el('pre', { class: 'script' }, line.script) : '')));
   const at = /** @type {HTMLElement | null} */ (box.querySelector('.lit'));
   if (!at) return;
   // The list begins with a whole line.

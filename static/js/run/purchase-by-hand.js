@@ -23,8 +23,9 @@ const lanes = el('div', { class: 'lanes', tabindex: '0', role: 'group' });
 /** Of the last purchases at once. */
 const picture = new Picture(lanes);
 
-export async function refresh() {
-  stock = await api.stock();
+/** @param {string} [at] the path of the instance that shall answer; nothing: any */
+export async function refresh(at) {
+  stock = await api.stock(at);
 }
 
 /**

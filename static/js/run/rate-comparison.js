@@ -7,7 +7,7 @@ import * as admin from '../shared/admin-token.js';
 import * as api from '../shared/api.js';
 import { $, el, setText, svg } from '../shared/dom.js';
 import { nameInTitle } from '../lesson/course.js';
-import { currentLanguage, formatNumber, errorText, t } from '../shared/language.js';
+import { currentLanguage, formatNumber, t } from '../shared/language.js';
 import { hasErrors } from './result-bars.js';
 import { judge, keyOf, medianOf, sidesOf } from './rate-rounds.js';
 
@@ -105,7 +105,7 @@ async function start(id, strategies, runs, plan) {
       onChange();
     }
   } catch (error) {
-    failure = t('failed', admin.askForToken(error, $('rates-admin'), () => start(id, strategies, runs, plan)) ? t('tokenWanted') : errorText(/** @type {any} */ (error)));
+    failure = admin.refusalText(error, $('rates-admin'), () => start(id, strategies, runs, plan));
   }
   if (activeComparison === mine) activeComparison = null;
   onChange();

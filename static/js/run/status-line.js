@@ -13,17 +13,17 @@ import { expectedSeconds, prediction } from './prediction.js';
 
 /**
  *
- * @param {{strategy: Strategy, settings: Settings | null, run: Run | null, stale: boolean, down: string[], dead: string}} about
- *   `settings`: null if a field is wrong; `stale`: the run has other settings; `dead`: instances that do not answer
+ * @param {{strategy: Strategy, settings: Settings | null, run: Run | null, stale: boolean, down: string[], dead: string, showsClaim?: boolean}} about
+ *   `settings`: null if a field is wrong; `stale`: the run has other settings; `dead`: instances that do not answer; `showsClaim`: the lesson claims what a run shows
  * @returns {string}
  */
-export function statusSentence({ strategy, settings, run, stale, down, dead }) {
+export function statusSentence({ strategy, settings, run, stale, down, dead, showsClaim = true }) {
   if (run?.state === 'starting') return t('starting');
   if (run?.state === 'waiting') return t('queued', run.position ?? 1, Math.ceil((run.starts_in_ms ?? 0) / 1000));
   if (run?.state === 'running') return runningSentence(run, dead);
   if (!settings) return t('wrongField');
   if (down.length) return t('waitsFor', serverNames(down));
-  if (run && !stale) return endSentence(run);
+  if (run && !stale) return endSentence(run, showsClaim);
   const [name, ...about] = prediction(strategy, settings);
   const seconds = expectedSeconds(strategy, settings, run?.row?.throughput);
   const predicted = t(name, ...about.map((a) => (a >= 1000 ? formatNumber(a) : a)));
@@ -63,12 +63,12 @@ export function sayOtherRun(other, href) {
 /** @param {Run} run */
 const progressOf = ({ snapshot }) => [formatNumber(snapshot.samples), formatNumber(snapshot.planned)];
 
-/** @param {Run} run */
-function endSentence(run) {
+/** @param {Run} run @param {boolean} showsClaim */
+function endSentence(run, showsClaim) {
   if (run.state === 'failed') return t('failed', run.vanished ? t('vanished') : run.detail || t('disconnected'));
   if (run.state === 'cancelled') return t('cancelled', ...progressOf(run));
   const { over } = figuresOf(run);
   if ((over ?? 0) > 0) return t('oversold', formatNumber(over ?? 0));
   if (run.row?.verdict === 'errors') return run.snapshot.errors ? t('failing', formatNumber(run.snapshot.errors)) : t('apart');
-  return t((over ?? 0) < 0 ? 'apart' : 'exact');
+  return t((over ?? 0) < 0 ? 'apart' : showsClaim ? 'exact' : 'exactOnly');
 }

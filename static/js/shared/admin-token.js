@@ -1,8 +1,8 @@
-/** Asks for the admin token where a request needs it, and then repeats the request. */
+/** Asks for the admin token where a request needs it, and then repeats the request; and says what became of a request. */
 
 import { setToken } from './api.js';
 import { el } from './dom.js';
-import { t } from './language.js';
+import { errorText, t } from './language.js';
 
 /** The open form; there is at most one. @type {Element | null} */
 let openForm = null;
@@ -29,3 +29,6 @@ export function askForToken(error, where, retry) {
   token.focus();
   return true;
 }
+
+/** Why it was not done; a missing token is no failure. @param {any} error the refusal @param {Element} where @param {() => void} retry @returns {string} */
+export const refusalText = (error, where, retry) => (askForToken(error, where, retry) ? t('tokenWanted') : t('failed', errorText(error)));

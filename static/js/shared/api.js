@@ -1,18 +1,22 @@
 /** The service's routes that the page uses: only requests, no drawing. */
 
+import { sessionStore } from './storage.js';
 import { visitorId } from './visitor.js';
 
 const SHORT_TIMEOUT_MS = 2000;
 
-/** Where the address that `oversell lab --class` prints has the token; what stands behind `#` is sent to nobody. */
+/** Where the address that `oversell lab --lan` prints has the token; what stands behind `#` is sent to nobody. */
 const TOKEN_IN_ADDRESS = /^#token=([\w-]+)$/;
 
-let token = TOKEN_IN_ADDRESS.exec(globalThis.location?.hash ?? '')?.[1] ?? '';
-// Nobody who looks at the screen reads it there.
-if (token) globalThis.history?.replaceState(null, '', globalThis.location.pathname);
+/** Kept as long as this tab, so that a reload or another page does not ask for it again. @param {string} to */
+export const setToken = (to) => sessionStore.set('token', to);
 
-/** The token stays in memory only. @param {string} to */
-export const setToken = (to) => { token = to; };
+const [, tokenInAddress] = TOKEN_IN_ADDRESS.exec(globalThis.location?.hash ?? '') ?? [];
+if (tokenInAddress) {
+  setToken(tokenInAddress);
+  // Nobody who looks at the screen reads it there.
+  globalThis.history.replaceState(null, '', globalThis.location.pathname);
+}
 
 /** A refusal, with its problem details (RFC 9457). */
 export class ApiError extends Error {
@@ -35,6 +39,7 @@ async function request(path, { method = 'GET', body, accept = [], soon = false, 
   /** @type {Record<string, string>} */
   const headers = { accept: 'application/json', 'x-visitor': visitorId };
   if (body) headers['content-type'] = 'application/json';
+  const token = sessionStore.get('token');
   if (token) headers.authorization = `Bearer ${token}`;
   const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body), cache: 'no-store', keepalive: stays, signal: soon ? AbortSignal.timeout(SHORT_TIMEOUT_MS) : null });
   // A broken answer is an error; for a refusal the status is enough.
@@ -81,7 +86,8 @@ export const labState = async (at) => (await request(`${at}lab`, { soon: true })
 /** Breaks or repairs something. @param {string} at @param {{action: string, member: string}} fault */
 export const injectFault = async (at, fault) => (await request(`${at}lab/faults`, { method: 'POST', body: fault })).json;
 
-export const stock = async () => (await request('stock?stock_id=1', { soon: true })).json;
+/** @param {string} [at] the path of the instance that shall answer; nothing: any */
+export const stock = async (at = '') => (await request(`${at}stock?stock_id=1`, { soon: true })).json;
 
 /** Sets the stock of both stores and clears every lock. @param {number} count */
 export const resetStock = async (count) => (await request('stock', { method: 'PUT', body: { count } })).json;

@@ -16,7 +16,7 @@ const RECONNECT_MS = 1000;
 export function follow(path, events, { opened = () => {}, lost = () => {}, last = [], attempts = Infinity, gaveUp = () => {} } = {}) {
   /** @type {EventSource} */
   let source;
-  /** @type {number | undefined} */
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   let failures = 0;
   const close = () => {

@@ -42,6 +42,13 @@ export function instances(health) {
   return health ? [{ name: health.instance, up: true }] : [];
 }
 
+/** The path of an instance that answers, while another does not: nginx may still choose that one. @param {Health | null} health */
+export function pathOfLiving(health) {
+  const all = health?.instances ?? [];
+  const living = all.find(({ up }) => up);
+  return living && all.some(({ up }) => !up) ? `instances/${shortName(living.name)}/` : '';
+}
+
 /** @param {Health | null} health the last answer @param {boolean} isCurrent is it recent? */
 export function draw(health, isCurrent) {
   const state = (/** @type {boolean} */ up) => (isCurrent ? (up ? 'up' : 'down') : 'unknown');
@@ -59,13 +66,13 @@ export function draw(health, isCurrent) {
 
 const dot = () => el('i', { class: 'dot', 'aria-hidden': 'true' });
 
-/** Who is in trouble and what waits for it; empty if nobody is. @param {Health | null} health the last answer @param {boolean} isCurrent is it recent? @param {string} waiting lessons that wait for a server */
-export function troubleText(health, isCurrent, waiting) {
-  if (!health || !isCurrent) return t('disconnected');
+/** Who is in trouble, and what waits for it. @param {Health | null} health the last answer @param {boolean} isCurrent is it recent? @param {string} [waiting] lessons that wait for a server @returns {string[]} */
+export function troubles(health, isCurrent, waiting) {
+  if (!health || !isCurrent) return [t('disconnected')];
   const down = serversDown(health);
   const dead = instances(health).filter((i) => !i.up).map((i) => i.name);
   // The service says whether it is an instance's trouble or a server's.
-  const troubles = health.notes?.map((note) => `${shortName(note.says[currentLanguage()])}${t('stop')}`)
+  const found = health.notes?.map((note) => `${shortName(note.says[currentLanguage()])}${t('stop')}`)
     ?? [down.length && t('serverDown', serverNames(down)), dead.length && t('instanceDown', dead.join(' '))];
-  return [...troubles, waiting && t('lessonsWait', waiting)].filter(Boolean).join(t('space'));
+  return [...found, waiting && t('lessonsWait', waiting)].filter(Boolean);
 }

@@ -113,10 +113,12 @@ function arrowsOf(e) {
 
 /** These come by themselves: no caption is about them unless it names them. */
 const INCIDENTAL = ['start', 'refused', 'waits', 'renew', 'renewed', 'retries', 'queue', 'woken'];
+/** A caption that names the end of a lease waits for it, however long the lease is. */
+const LEASE_ENDS = ['expired', 'free'];
 /** The events that the words of a caption name, and its first one of each is waited for. @type {[RegExp, string[]][]} */
 const NAMED_EVENTS = [
   [/拿到|进来|进去|进了|抢到/, ['locked', 'taken', 'entered']], [/读|看/, ['read', 'checked']], [/写/, ['written', 'refused-by-row', 'conflict']],
-  [/提交/, ['committed']], [/删|释放|解锁/, ['deleted', 'released', 'lost']], [/到期/, ['expired', 'free']], [/续/, ['renewed']], [/停/, ['stopped']], [/醒|接着/, ['continued']],
+  [/提交/, ['committed']], [/删|释放|解锁/, ['deleted', 'released', 'lost']], [/到期/, LEASE_ENDS], [/续/, ['renewed']], [/停/, ['stopped']], [/醒|接着/, ['continued']],
 ];
 /** What happens later after the first event of a step is told by the picture. */
 const CAPTION_STEP_US = 1_500_000;
@@ -131,9 +133,10 @@ function captionsOf(all, now) {
     const told = events.filter((e) => !INCIDENTAL.includes(e.event) && e.actor !== 'stock' && e.event !== 'held');
     const first = (told[0] ?? events[0])?.t_us;
     const kinds = NAMED_EVENTS.filter(([words]) => words.test(caption.zh)).map(([, names]) => names);
-    const named = kinds.map((names) => events.find((e) => names.includes(e.event) && e.t_us - first <= CAPTION_STEP_US)?.t_us);
+    const named = kinds.map((names) => events.find((e) => names.includes(e.event) && (names === LEASE_ENDS || e.t_us - first <= CAPTION_STEP_US))?.t_us);
     const found = named.filter((at) => at != null);
-    const isWhole = next != null || now === Infinity || (first != null && (kinds.length ? found.length === kinds.length : true)) || now - first > CAPTION_STEP_US;
+    const awaitsLease = named.some((at, k) => at == null && kinds[k] === LEASE_ENDS);
+    const isWhole = next != null || now === Infinity || (first != null && found.length === kinds.length) || (now - first > CAPTION_STEP_US && !awaitsLease);
     const at = found.length ? Math.max(...found) : first ?? all[next ?? i].t_us;
     return isWhole ? [{ ...caption, at }] : [];
   });

@@ -51,7 +51,7 @@ const zh = {
   waitsFor: (servers) => `${servers} 停了，这一课在等它回来。`,
   starting: '正在重置库存…',
   lost: (done, all) => `连接断了，正在接上；那边照常在跑（${done} / ${all}）。`,
-  exact: '分毫不差：卖出多少，库存就减少多少。',
+  exact: '分毫不差：卖出多少，库存就减少多少。', exactOnly: '这一场没有超卖：卖出多少，库存就减少多少。这一课说的是另一件事，这一场看不出来。',
   oversold: (n) => `对不上：有 ${n} 件卖给了人，却没有离开货架。`,
   failing: (n) => `有 ${n} 次出错，这一场不能算数。`,
   cancelled: (done, all) => `取消了，停在 ${done} / ${all}。`,
@@ -107,7 +107,6 @@ const zh = {
 
   // ---- replays: the timeline
   replayOff: '这里不能重演：只有 oversell lab 或 docker compose 起的实例才行。',
-  replayCannot: (why) => `现在演不了：${why}`,
   replayLive: '正在演…',
   flaw: '有问题', cured: '修正后',
   play: '播放', pause: '暂停', back: '上一句（按住 Shift：上一个时刻）', forward: '下一句（按住 Shift：下一个时刻）', speed: '播放速度', slower: (n) => (n === 1 ? '原速' : `慢 ${n} 倍`),
@@ -165,7 +164,7 @@ const en = {
   waitsFor: (servers) => `${servers} is down; this lesson waits for it.`,
   starting: 'Resetting the stock…',
   lost: (done, all) => `Connection lost, trying again; the run itself goes on (${done} / ${all}).`,
-  exact: 'Exact: what was sold is what is gone from the shelf.',
+  exact: 'Exact: what was sold is what is gone from the shelf.', exactOnly: 'This run has not oversold: as many are gone as were sold. What this lesson claims is something else, which no run shows.',
   oversold: (n) => `They disagree: ${n} ${n === '1' ? 'was' : 'were'} sold and never left the shelf.`,
   failing: (n) => `${n} requests failed; this run proves nothing.`,
   cancelled: (done, all) => `Cancelled at ${done} / ${all}.`,
@@ -224,7 +223,6 @@ const en = {
 
   // ---- replays: the timeline
   replayOff: 'No replays here: only instances of oversell lab or of docker compose play them.',
-  replayCannot: (why) => `It cannot be played now: ${why}`,
   replayLive: 'Playing…',
   flaw: 'Flaw', cured: 'Cure',
   play: 'Play', pause: 'Pause', back: 'The caption before (Shift: the moment before)', forward: 'The next caption (Shift: the next moment)', speed: 'Speed', slower: (n) => (n === 1 ? 'as it was' : `${n} × slower`),

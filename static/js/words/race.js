@@ -1,18 +1,7 @@
-/** The words of a race, its guess, the commands sent, and the scheduler, in both languages. */
+/** The words of a race, its guess, and the commands sent, in both languages. */
 
 import { choose } from './choose.js';
 import { refusalText } from './replay-events.js';
-
-/** The goal of whoever decides the schedule, and what is said once it is reached. @type {Record<'zh' | 'en', Record<string, string>>} */
-const WRONG = {
-  zh: { oversold: '它超卖', stuck: '所有请求都阻塞', overtaken: '后来的先进去', deadlock: ' MySQL 报错' },
-  en: { oversold: 'it oversell', stuck: 'everybody wait for ever', overtaken: 'a later one get in first', deadlock: 'MySQL end a transaction with an error' },
-};
-/** @type {Record<'zh' | 'en', Record<string, string>>} */
-const SEEN = {
-  zh: { oversold: '超卖', stuck: '卡死', overtaken: '插队', deadlock: '报错' },
-  en: { oversold: 'oversold', stuck: 'stuck', overtaken: 'overtaken', deadlock: 'ended with an error' },
-};
 
 /** @type {import('./all.js').Words} */
 export const zh = {
@@ -34,23 +23,9 @@ export const zh = {
     locked: `拿到锁${token ? `，令牌 ${token}` : ''}`, waits: '等', released: '解锁', lost: '解锁：锁已经不是它的', 'refused-by-row': '行拒绝：令牌太旧', failed: `失败：${refusalText('zh', value)}`,
     stopped: '停住了', continued: '继续执行', statement: value ?? '',
   }, event),
-  linesSent: '真的发出的', scheduleTitle: '你来决定谁先走', scheduleOpen: '你来排顺序', scheduleClose: '收起', scheduleWhich: '哪一种', scheduleAgain: '从头再来', scheduleAll: '把所有顺序都试一遍',
-  scheduleGoalFlaw: (goal) => `用最少的次数，让${WRONG.zh[goal]}。你按谁，谁走一步。`, scheduleGoalCure: (goal) => `同样的请求，修正后的代码：你还能让${WRONG.zh[goal]}吗？`,
-  schedulePresses: (n, par) => `按了 ${n} 次${par < Infinity ? `，最少 ${par} 次` : ''}`,
-  scheduleNext: (point, isFirst) => `${isFirst ? '来买：' : ''}${choose({ read: '读库存', written: '写回', checked: '看锁是谁的', released: '解锁', conflict: '重来', refused: '再来抢锁', '': isFirst ? '一步做完' : '收尾（解锁、提交、回答）' }, point) ?? point}`,
-  scheduleClock: (owner) => (owner ? `时钟走到头：${owner} 的租约到期` : '时钟：现在没有租约'),
+  linesSent: '真的发出的', linesLongLease: '（十分钟：这里只由时钟让它到期）', scheduleOpen: '你来排顺序', scheduleClose: '收起',
   timingOpen: '拖动时间', timingTitle: '拖动时间：松手就在真的服务器上演', timingAt: 'A 停在：', timingLocked: '拿到锁，还没读', timingRead: '读完，还没写', timingWritten: '写完，还没解锁',
-  timingPause: 'A 停多久', timingLease: '租约多长', timingAfter: 'B 多久后来', timingIs: (s) => `${s} 秒`, timingKept: '这样的时间没有超卖：A 停得比租约短，或者停的时候还没读、已经写完。',
-  scheduleFailover: (state) => choose({ done: '从节点升上来了', way: 'Sentinel 正在切换，要几秒' }, state) ?? '主节点没了：Sentinel 把断了线的从节点升为主节点',
-  scheduleDeath: (actor) => `${actor} 死在这一步`, scheduleDead: '死了', scheduleStuck: (owner) => `谁也无法继续${owner ? `：锁在 ${owner} 手里，没有人会还` : ''}。`, scheduleGotIn: (order) => `进去的顺序：${order}。`,
-  scheduleEnd: '走完了', scheduleWaits: (owner) => (owner ? `在等：锁在 ${owner} 手里` : '在路上，或在等'),
-  scheduleTrying: (n, wrong, goal) => `试到第 ${n + 1} 种顺序，${wrong} 种${SEEN.zh[goal]}…`,
-  scheduleTried: (n, wrong, goal, par = 0) => `所有 ${n} 种顺序都试过了：${wrong ? `${wrong} 种` : '没有一种'}${SEEN.zh[goal]}${par ? `，最少按 ${par} 次` : ''}。`,
-  scheduleWon: (n, par) => `按了 ${n} 次，做到了${par === Infinity ? '' : n > par ? `；最少 ${par} 次` : '，不能更少'}。`, scheduleStatement: (isFirst) => (isFirst ? '开启事务，发出' : '发出'),
-  scheduleWaitsFor: (from, to) => (from === to ? `${from} 在等自己` : `${from} 在等 ${to}`), scheduleNobodyWaits: '没有人在等', scheduleWaitsTitle: '谁在等谁',
-  scheduleWrong: (goal, [first, second], { actor, error }) => choose({ oversold: `${second ?? first} 用读到的旧值盖掉了别人的写：超卖。`, overtaken: `${first} 先来，${second} 先进去：插队。`, deadlock: `MySQL 让 ${actor} 出错：${error}。` }, goal) ?? '', scheduleLost: (goal) => `这个顺序没有${SEEN.zh[goal]}。`,
-  scheduleTriedOne: (wrong, n, goal) => (wrong ? `第 ${n} 次${SEEN.zh[goal]}` : `没有${SEEN.zh[goal]}`),
-  scheduleCureLoses: (clock) => (clock ? '为什么修正后也会：它只保证不删别人的锁；租约在写之前到期，锁就保护不了写，要续期或者令牌。' : '为什么修正后也会：写的时候，锁已经不在它手里，存储没有检查。'), guessAnswer: (n) => `答案是 ${n}`,
+  timingPause: 'A 停多久', timingLease: '租约多长', timingAfter: 'B 多久后来', timingIs: (s) => `${s} 秒`, timingKept: '这样的时间没有超卖：A 停得比租约短，或者停的时候还没读、已经写完。', guessAnswer: (n) => `答案是 ${n}`,
   next: (name, place) => `下一课${place ? `（${place} / 12）` : ''}：${name} →`, spineEnd: '十二课到此为止：没有锁、锁错地方、锁会到期、锁也要令牌。还可以看：', spineLibraries: '现成的锁（§2.10）', spineTable: '用表做锁（第 4 章）', ninety: '90 分钟，十二课', ninetyDone: (seen, all, minutes) => `${seen} / ${all}${minutes ? ` · 还要 ${minutes} 分钟` : ''}`, ninetySeen: '演过了',
   sharedReplay: (id) => `全班在看第 ${id} 课的竞态。`,
   votes: (n) => ` · ${n} 人`, votesAsk: '让全班猜', votesAsked: (n) => `手机在猜：${n} 人`,
@@ -78,23 +53,9 @@ export const en = {
     locked: `has the lock${token ? `, token ${token}` : ''}`, waits: 'waits', released: 'unlocks', lost: 'unlocks: the lock is no longer its own',
     'refused-by-row': 'refused by the row: an old token', failed: `fails: ${refusalText('en', value)}`, stopped: 'stands still', continued: 'goes on', statement: value ?? '',
   }, event),
-  linesSent: 'Really sent', scheduleTitle: 'You decide who goes on', scheduleOpen: 'Be the scheduler', scheduleClose: 'Close', scheduleWhich: 'Which one', scheduleAgain: 'From the start', scheduleAll: 'Try all orders',
-  scheduleGoalFlaw: (goal) => `Make ${WRONG.en[goal]} in the fewest presses: whom you press takes a step.`, scheduleGoalCure: (goal) => `The same requests, on the cure: can you still make ${WRONG.en[goal]}?`,
-  schedulePresses: (n, par) => `${n} ${n === 1 ? 'press' : 'presses'}${par < Infinity ? `; ${par} are enough` : ''}`,
-  scheduleNext: (point, isFirst) => `${isFirst ? 'comes: ' : ''}${choose({ read: 'reads the stock', written: 'writes', checked: 'looks whose lock it is', released: 'unlocks', conflict: 'begins again', refused: 'asks for the lock again', '': isFirst ? 'does it in one step' : 'ends (unlocks, commits, answers)' }, point) ?? point}`,
-  scheduleClock: (owner) => (owner ? `time passes: the lease of ${owner} ends` : 'the clock: no lease now'),
+  linesSent: 'Really sent', linesLongLease: ' (ten minutes: here the clock alone ends it)', scheduleOpen: 'Be the scheduler', scheduleClose: 'Close',
   timingOpen: 'Drag the times', timingTitle: 'Drag the times: let go, and the servers play it', timingAt: 'A stands still: ', timingLocked: 'inside, before it reads', timingRead: 'between read and write', timingWritten: 'before it unlocks',
-  timingPause: 'A stands for', timingLease: 'Lease', timingAfter: 'B comes after', timingIs: (s) => `${s} s`, timingKept: 'At these times nothing is oversold: A stands for less than its lease, or before it reads, or after it has written. ',
-  scheduleFailover: (state) => choose({ done: 'the replica leads now', way: 'the Sentinel is at it; that takes seconds' }, state) ?? 'the main one is gone: the Sentinel promotes the replica, which was cut off',
-  scheduleDeath: (actor) => `${actor} dies here`, scheduleDead: 'is dead', scheduleStuck: (owner) => `Nobody can go on${owner ? `: ${owner} has the lock, and nobody will release it` : ''}. `, scheduleGotIn: (order) => `They got in in the order ${order}. `,
-  scheduleEnd: 'is through', scheduleWaits: (owner) => (owner ? `waits: ${owner} has the lock` : 'is on its way, or waits'),
-  scheduleTrying: (n, wrong, goal) => `Trying schedule ${n + 1}; ${SEEN.en[goal]} in ${wrong} so far…`,
-  scheduleTried: (n, wrong, goal, par = 0) => `All ${n} schedules were tried: ${SEEN.en[goal]} in ${wrong || 'none'}${par ? `, after ${par} presses at the earliest` : ''}.`,
-  scheduleWon: (n, par) => `Done in ${n} ${n === 1 ? 'press' : 'presses'}${par === Infinity ? '' : n > par ? `; ${par} are enough` : ', and fewer are not enough'}. `, scheduleStatement: (isFirst) => (isFirst ? 'begins a transaction, sends' : 'sends'),
-  scheduleWaitsFor: (from, to) => (from === to ? `${from} waits for itself` : `${from} waits for ${to}`), scheduleNobodyWaits: 'nobody waits', scheduleWaitsTitle: 'Who waits for whom',
-  scheduleWrong: (goal, [first, second], { actor, error }) => choose({ oversold: `${second ?? first} has overwritten another's write with its stale value: oversold. `, overtaken: `${first} came first, and ${second} got in first: overtaken. `, deadlock: `MySQL has ended ${actor}'s statement: error ${error}. ` }, goal) ?? '', scheduleLost: (goal) => `Not ${SEEN.en[goal]} in this schedule. `,
-  scheduleTriedOne: (wrong, n, goal) => (wrong ? `${SEEN.en[goal]} after ${n}` : `not ${SEEN.en[goal]}`),
-  scheduleCureLoses: (clock) => (clock ? 'Why on the cure too: it only keeps from deleting the lock of another. The lease ended before the write; only a renewal or a token helps. ' : 'Why on the cure too: at its write the lock was no longer its own, and the store did not look. '), guessAnswer: (n) => `It is ${n}`,
+  timingPause: 'A stands for', timingLease: 'Lease', timingAfter: 'B comes after', timingIs: (s) => `${s} s`, timingKept: 'At these times nothing is oversold: A stands for less than its lease, or before it reads, or after it has written. ', guessAnswer: (n) => `It is ${n}`,
   next: (name, place) => `Next${place ? ` (${place} of 12)` : ''}: ${name} →`, spineEnd: 'The twelve lessons end here: no lock, a lock in the wrong place, a lock that ends, a lock that needs a token. From here: ', spineLibraries: 'ready-made locks (§2.10)', spineTable: 'a table as a lock (chapter 4)', ninety: '90 minutes, twelve lessons', ninetyDone: (seen, all, minutes) => `${seen} / ${all}${minutes ? ` · ${minutes} min left` : ''}`, ninetySeen: 'was played',
   sharedReplay: (id) => `The class watches the race of lesson ${id}.`,
   votes: (n) => ` · ${n}`, votesAsk: 'Let the class guess', votesAsked: (n) => `Phones guess: ${n}`,

@@ -1,0 +1,5 @@
+/** What is broken by hand, and the class. */
+
+import './breaking.test.mjs';
+import './class.test.mjs';
+import './cache.test.mjs';

@@ -1,0 +1,18 @@
+/** The lessons, their words, and runs; and that the groups have every file of tests once. */
+
+import assert from 'node:assert/strict';
+import { readFileSync, readdirSync } from 'node:fs';
+import { it } from 'node:test';
+import './opening.test.mjs';
+import './page.test.mjs';
+import './languages.test.mjs';
+import './steps.test.mjs';
+import './mine.test.mjs';
+import './live.test.mjs';
+
+it('the groups have every file of tests once', () => {
+  const files = readdirSync(new URL('.', import.meta.url));
+  const grouped = files.filter((name) => name.endsWith('.group.mjs'))
+    .flatMap((name) => [...readFileSync(new URL(name, import.meta.url), 'utf8').matchAll(/^import '\.\/(.+\.test\.mjs)';$/gm)].map(([, file]) => file));
+  assert.deepEqual(grouped.toSorted(), files.filter((name) => name.endsWith('.test.mjs')).toSorted());
+});

@@ -1,0 +1,7 @@
+/** The scheduler, and the small pages. */
+
+import './schedule.test.mjs';
+import './course-figures.test.mjs';
+import './limits.test.mjs';
+import './glossary.test.mjs';
+import './errata.test.mjs';
