@@ -170,9 +170,9 @@ impl SaleResult {
     pub(super) fn product(strategy: &Strategy, shelf: StockChange, counts: OutcomeCounts) -> Self {
         Self {
             strategy: strategy.slug,
-            promise: strategy.promise,
-            as_printed: strategy.rank.is_as_printed(),
-            store: Some(strategy.store),
+            promise: strategy.spec.promise,
+            as_printed: strategy.spec.rank.is_as_printed(),
+            store: Some(strategy.spec.store),
             shelf,
             oversold: oversold(shelf, counts),
             verdict: judge(shelf, counts),
@@ -185,8 +185,8 @@ impl SaleResult {
         let report = &orders.report;
         Self {
             strategy: step.slug,
-            promise: step.promise,
-            as_printed: step.rank.is_as_printed(),
+            promise: step.spec.promise,
+            as_printed: step.spec.rank.is_as_printed(),
             store: None,
             shelf: StockChange {
                 before: report.pieces,

@@ -5,8 +5,8 @@
 
 use super::{
     actor::ActorEvent,
-    lock_entry::LockEntry,
     servers::{ServerReader, ServerState},
+    shared_reads::LockEntry,
 };
 use crate::{
     error::Error,

@@ -148,11 +148,11 @@ fn readme(lang: Lang, file: &str, begins: &str) -> String {
 fn strategies_md(lang: Lang) -> String {
     let mut page = lang.of(STRATEGIES).to_owned();
     for strategy in stock::ALL.iter() {
-        page += &row(lang, "stock/strategies", strategy, strategy.promise);
+        page += &row(lang, "stock/strategies", strategy, strategy.spec.promise);
     }
     page += lang.of(STEPS);
     for step in seckill::ALL.iter() {
-        page += &row(lang, "seckill/steps", step, step.promise);
+        page += &row(lang, "seckill/steps", step, step.spec.promise);
     }
     page
 }

@@ -174,10 +174,11 @@ async fn a_lock_admits_as_many_at_once_as_it_promises() -> Result<()> {
     };
     for strategy in stock::ALL.iter() {
         let row = load(&short(http, "three", strategy.slug)).await?;
-        let alone = strategy.promise != Promise::Unsafe && strategy.promise != Promise::OneProcess;
+        let alone = strategy.spec.promise != Promise::Unsafe
+            && strategy.spec.promise != Promise::OneProcess;
         let as_meant = match row.most_inside {
             None => WITHOUT_SECTION.contains(&strategy.slug),
-            Some(_) if strategy.rank.is_as_printed() => true,
+            Some(_) if strategy.spec.rank.is_as_printed() => true,
             Some(most) => (most == 1) == (alone && strategy.slug != "select-share"),
         };
         let waited = row

@@ -79,7 +79,7 @@ async fn a_requested_lease_replaces_the_strategys_own(servers: &Servers) -> Resu
         .filter(|strategy| !["redis-setnx", "mine"].contains(&strategy.slug))
     {
         let Some(Name::Redis(_) | Name::RedisFor(..) | Name::RedisNodes(_)) =
-            strategy.names.first()
+            strategy.spec.names.first()
         else {
             continue;
         };

@@ -11,7 +11,7 @@
 //!
 //! Next: `oversell_lock::redis`.
 
-use crate::replay::prelude::*;
+use super::*;
 use crate::{
     classroom::{
         demo_layer,

@@ -10,7 +10,7 @@
 //!
 //! Next: `look_then_delete.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.3", "001.expire"],

@@ -12,7 +12,7 @@
 //!
 //! Next: `forced.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 use crate::{
     ctx::Ctx,
     error::Error,

@@ -8,7 +8,7 @@
 //!
 //! Next: `late_renewal.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.7"],

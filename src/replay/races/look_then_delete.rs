@@ -9,7 +9,7 @@
 //!
 //! Next: `count_to_three.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.3.gap", "002.lock.lua"],
