@@ -85,9 +85,9 @@ impl Play {
             Action::Slow
         };
         for node in 0..self.ctx.nodes.len() {
-            let way = format!("{}-{}", self.instance_name(role)?, node_name(node));
-            let done = self.lab()?.inject_sized(action, &way, by).await;
-            done.map_err(|error| Error::replay(format!("{action} {way}: {error}")))?;
+            let link = format!("{}-{}", self.instance_name(role)?, node_name(node));
+            let done = self.lab()?.inject_sized(action, &link, by).await;
+            done.map_err(|error| Error::replay(format!("{action} {link}: {error}")))?;
         }
         Ok(())
     }

@@ -199,7 +199,7 @@ async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(
 async fn a_late_unlock_deletes_anothers_lock_unless_atomic(servers: &Servers) -> Result<()> {
     const B_GETS_IN: &[Step] = &[Step::LeaseEnds, B.stops_at(Point::Checked)];
     // It cannot tell that it deletes another's key.
-    const DELETES_ANOTHERS: &[Step] = &[A.finishes_with_lock_kept(), C.finishes(), B.finishes()];
+    const DELETES_ANOTHERS: &[Step] = &[A.finishes_and_unlocks(), C.finishes(), B.finishes()];
     const LEAVES_ANOTHERS: &[Step] = &[
         A.finishes_with_lock_lost(),
         C.fails_as("under-way"),
