@@ -12,7 +12,6 @@ pub use text::{Opening, Text};
 
 use crate::terminal::bilingual::Bilingual;
 use serde::{Serialize, Serializer};
-use std::ops::Deref;
 use utoipa::ToSchema;
 
 /// The specification in a file.
@@ -81,14 +80,6 @@ impl Rank {
 impl Serialize for Rank {
     fn serialize<T: Serializer>(&self, to: T) -> Result<T::Ok, T::Error> {
         to.serialize_bool(self.is_beyond())
-    }
-}
-
-impl<S> Deref for RegistryEntry<S> {
-    type Target = S;
-
-    fn deref(&self) -> &S {
-        &self.spec
     }
 }
 

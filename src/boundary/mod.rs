@@ -24,7 +24,7 @@ use std::{
 /// error, config …), which name no room at all. A room may name those above it in the list.
 const ROOMS: &[(&str, &[&str])] = &[
     ("section", &[]),
-    ("own_lock", &[]),
+    ("own_lock", &["section"]),
     ("stock", &["section", "own_lock"]),
     ("seckill", &["section", "stock"]),
     ("classroom", &["section", "stock"]),

@@ -2,7 +2,7 @@
 //! chapter in `lessons/`, read once.
 
 use super::{
-    Line, Rates, Run, Script, Twin,
+    Rates, Run, Script, Twin, TypedLine,
     toml::{refuse_computed_field, text, texts},
 };
 use crate::{
@@ -105,9 +105,9 @@ pub struct Lesson {
     pub claim: Bilingual,
     /// The document and its heading, word for word; where there are several, `; ` stands between them. Of a claim that goes beyond
     /// the documents, what it goes on from.
-    #[serde(deserialize_with = "text")]
+    #[serde(rename = "place", deserialize_with = "text")]
     #[schema(example = "000 2.3. 防误删")]
-    pub place: &'static str,
+    pub heading: &'static str,
     /// Of `GET /strategies`.
     #[serde(default, deserialize_with = "texts")]
     pub strategies: Vec<&'static str>,
@@ -138,7 +138,7 @@ pub struct Lesson {
     pub twin: Option<Twin>,
     /// What a student types, in this order.
     #[serde(default)]
-    pub by_hand: Vec<Line>,
+    pub by_hand: Vec<TypedLine>,
     /// How it is tried on the library that the text speaks of.
     #[serde(default, skip_serializing)]
     pub theirs: Option<Script>,

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(from = "LineForm")]
 #[schema(as = Typed)]
-pub struct Line {
+pub struct TypedLine {
     /// Which terminal: each student's second window is 2.
     #[schema(example = 1)]
     pub terminal: u8,
@@ -29,7 +29,7 @@ pub struct Line {
     pub again: bool,
 }
 
-impl Line {
+impl TypedLine {
     /// Whether it starts a lab of its own.
     #[must_use]
     pub fn starts_lab(&self) -> bool {
@@ -65,7 +65,7 @@ struct OwnLine {
     until: Option<String>,
 }
 
-impl Line {
+impl TypedLine {
     /// A line in the first terminal, typed once.
     #[must_use]
     pub fn new(run: &str, expect: &str) -> Self {
@@ -107,7 +107,7 @@ impl Line {
     }
 }
 
-impl From<LineForm> for Line {
+impl From<LineForm> for TypedLine {
     fn from(written: LineForm) -> Self {
         match written {
             LineForm::Shared(SharedLine::Restock) => Self::new(
@@ -152,7 +152,7 @@ mod tests {
             ("", "x", false),
             ("a…a", "a", false),
         ] {
-            let line = Line::new("", expected);
+            let line = TypedLine::new("", expected);
             assert_eq!(line.is_printed(text), good, "{expected}: {text}");
         }
     }

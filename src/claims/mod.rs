@@ -16,7 +16,7 @@ pub mod verdicts;
 mod words;
 
 pub use lesson::{ALL, Chapter, Lesson};
-pub use line::Line;
+pub use line::TypedLine;
 pub use run::{Again, Burst, Rates, Run, Says, Side, Target, Twin};
 pub use script::{Library, Script, ScriptLine, TwinChange};
 pub use verdict::ClaimVerdict;
@@ -108,7 +108,7 @@ mod tests {
         assert!(
             left(
                 &placeholders
-                    .typed(&Line::new("redis-cli {redis-9} ping", "PONG"))
+                    .typed(&TypedLine::new("redis-cli {redis-9} ping", "PONG"))
                     .run
             ),
             "one that is not there is seen"

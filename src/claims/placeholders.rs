@@ -1,6 +1,6 @@
 //! Where the servers of one cluster are, for the lines that a student types.
 
-use super::{Chapter, Lesson, Line};
+use super::{Chapter, Lesson, TypedLine};
 use crate::addresses::Addresses;
 use http::Uri;
 
@@ -106,14 +106,14 @@ impl Placeholders {
 
     /// Fills a line.
     #[must_use]
-    pub fn typed(&self, line: &Line) -> Line {
+    pub fn typed(&self, line: &TypedLine) -> TypedLine {
         let fill = |text: &str| {
             let placeholders = self.0.iter();
             placeholders.fold(text.to_owned(), |text, (name, place)| {
                 text.replace(name, place)
             })
         };
-        Line {
+        TypedLine {
             run: fill(&line.run),
             expect: fill(&line.expect),
             ..*line
@@ -162,7 +162,7 @@ mod tests {
             &redis,
             "127.0.0.1:12181",
         );
-        placeholders.typed(&Line::new(run, "")).run
+        placeholders.typed(&TypedLine::new(run, "")).run
     }
 
     #[test]

@@ -3,12 +3,9 @@
 //!
 //! Each is one function for one request, on the names of `docs/names.md`; those that begin with `zk_` are ZooKeeper's,
 //! the others Redis'. Each prints a line for every step on its instance's console. A file in `windows/` registers itself: it
-//! says at which addresses it is visited, and `http` serves them. The others are asked for more than all lessons are.
+//! says at which addresses it is visited, and `http` serves them; it is written in what this file imports. The others are asked for more than all lessons are.
 
 include!(concat!(env!("OUT_DIR"), "/windows.rs"));
-
-mod prelude;
-mod stay;
 
 pub mod deadlocks;
 pub mod demo1;
@@ -24,8 +21,14 @@ pub use latch::still_in;
 pub use semaphore::free;
 pub use zk_barrier::is_closed;
 
-use crate::section::Name;
-use window::Window;
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    section::{Job, Name},
+};
+use oversell_lock::Lock;
+use std::time::Duration;
+use window::{Answer, Visit, Window, WindowLesson, hold_after_answer, keep};
 
 /// The addresses of all lessons in `windows/`.
 pub fn windows() -> impl Iterator<Item = &'static Window> {

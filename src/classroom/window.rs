@@ -11,7 +11,7 @@ use oversell_lock::{Guard, Lock, Owner};
 use serde::Serialize;
 use std::{
     fmt::{self, Write},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 use utoipa::ToSchema;
 
@@ -268,4 +268,26 @@ pub(super) async fn keep(ctx: &Ctx, name: &str, beside: &str) -> Result<(), Erro
     keep.expire(&name, TTL_SECONDS)
         .expire(format!("{}:{beside}", names::in_braces(&name)), TTL_SECONDS);
     Ok(keep.exec_async(&mut ctx.redis.connection()).await?)
+}
+
+/// Keeps a lock beyond its answer, so that a second browser window finds it taken: releases the guard after `stay`, or when
+/// the instance closes. If its lease ends earlier, at `end`, the visit counts as over at `end`, however late this task runs.
+pub(super) fn hold_after_answer(
+    ctx: &Ctx,
+    job: &Job,
+    guard: Guard,
+    stay: Duration,
+    end: Option<SystemTime>,
+) {
+    job.enter();
+    // A task that stalled beyond the lease reports the present, not the past.
+    let end = end.map(|end| end.max(SystemTime::now()));
+    let (closing, visit) = (ctx.closing.clone(), job.observation.visit());
+    ctx.tasks.spawn(async move {
+        closing.run_until_cancelled(tokio::time::sleep(stay)).await;
+        if let Some(visit) = visit {
+            visit.leave_by(end);
+        }
+        drop(guard);
+    });
 }

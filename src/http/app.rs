@@ -2,7 +2,12 @@
 
 use super::{metrics::Metrics, under_way::UnderWay};
 use crate::{
-    config::ConfigError, ctx::Ctx, instance::Instance, section::Job, stock, visits::Visits,
+    config::ConfigError,
+    ctx::Ctx,
+    instance::Instance,
+    section::Job,
+    stock::{self, Strategy},
+    visits::Visits,
 };
 use http::HeaderValue;
 use std::{net::IpAddr, ops::Deref, sync::Arc};
@@ -26,21 +31,18 @@ pub(super) struct Inner {
     pub(super) stopping: CancellationToken,
     /// The value of header `x-instance`.
     pub(super) name: HeaderValue,
-    /// Where `/check/lock` finds its strategy in [`stock::ALL`].
-    pub(super) default_strategy: usize,
+    /// The strategy of `/check/lock`.
+    pub(super) default_strategy: &'static Strategy,
 }
 
 impl AppState {
     /// An instance with these clients; `stopping` ends what would go on for ever.
     pub(super) fn new(ctx: Ctx, stopping: CancellationToken) -> Result<Self, ConfigError> {
         let default = &ctx.config.stock.strategy;
-        let default_strategy = stock::ALL
-            .iter()
-            .position(|s| s.slug == default)
-            .ok_or_else(|| {
-                let all: Vec<_> = stock::ALL.iter().map(|s| s.slug).collect();
-                ConfigError::new(format!("stock.strategy must be one of {}", all.join(", ")))
-            })?;
+        let default_strategy = stock::find(default).ok_or_else(|| {
+            let all: Vec<_> = stock::ALL.iter().map(|s| s.slug).collect();
+            ConfigError::new(format!("stock.strategy must be one of {}", all.join(", ")))
+        })?;
         let name = HeaderValue::from_str(&ctx.instance).map_err(|_| {
             ConfigError::new("server.name must be a text that fits a header".into())
         })?;

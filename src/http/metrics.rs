@@ -56,7 +56,7 @@ const SOLD: &str = "oversell_sold_total";
 /// The metrics of an instance.
 pub(super) struct Metrics {
     recorder: PrometheusRecorder,
-    strategies: Vec<OnceLock<StrategyMetrics>>,
+    strategies: HashMap<&'static str, OnceLock<StrategyMetrics>>,
     requests: RwLock<HashMap<(&'static str, StatusCode), Counter>>,
     took: Histogram,
     orders: [Gauge; ORDERS.len()],
@@ -113,7 +113,10 @@ impl Metrics {
             (histogram!(TOOK), orders, stock)
         });
         Self {
-            strategies: stock::ALL.iter().map(|_| OnceLock::new()).collect(),
+            strategies: stock::ALL
+                .iter()
+                .map(|strategy| (strategy.slug, OnceLock::new()))
+                .collect(),
             requests: RwLock::default(),
             took,
             orders,
@@ -124,13 +127,9 @@ impl Metrics {
         }
     }
 
-    /// The metrics of the strategy at this place in [`stock::ALL`].
-    pub(super) fn of(&self, strategy_index: usize) -> &StrategyMetrics {
-        self.strategies[strategy_index].get_or_init(|| {
-            with_local_recorder(&self.recorder, || {
-                StrategyMetrics::new(&stock::ALL[strategy_index])
-            })
-        })
+    pub(super) fn of(&self, strategy: &Strategy) -> &StrategyMetrics {
+        self.strategies[strategy.slug]
+            .get_or_init(|| with_local_recorder(&self.recorder, || StrategyMetrics::new(strategy)))
     }
 
     pub(super) fn answered(&self, method: &Method, status: StatusCode, took: Duration) {
@@ -285,7 +284,7 @@ mod tests {
     fn the_dashboard_asks_for_metrics_that_there_are() {
         let metrics = Metrics::new();
         metrics.answered(&Method::GET, StatusCode::OK, Duration::ZERO);
-        metrics.of(0);
+        metrics.of(&stock::ALL[0]);
         let text = metrics.render();
         let has = |name: &str| {
             let family = name.strip_suffix("_bucket").unwrap_or(name);
@@ -314,8 +313,8 @@ mod tests {
             StatusCode::METHOD_NOT_ALLOWED,
             Duration::ZERO,
         );
-        for strategy_index in 0..3 {
-            metrics.of(strategy_index);
+        for strategy in &stock::ALL[..3] {
+            metrics.of(strategy);
         }
         metrics.note(None, None);
         let text = metrics.render();
@@ -336,8 +335,9 @@ mod tests {
         let few = series(&text);
         assert!(few < MOST + stock::ALL.len(), "{few} series");
         // The names are those of the registry, and each strategy asked for has its own.
-        (0..stock::ALL.len())
-            .for_each(|strategy_index| metrics.of(strategy_index).sold.increment(0));
+        for strategy in stock::ALL.iter() {
+            metrics.of(strategy).sold.increment(0);
+        }
         let all = series(&metrics.render());
         assert!(
             all > few && all < 37 * stock::ALL.len() + MOST,

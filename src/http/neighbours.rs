@@ -335,7 +335,7 @@ mod tests {
         }
     }
 
-    fn told(own: &States, all: &[Neighbour]) -> (bool, Vec<String>) {
+    fn summary(own: &States, all: &[Neighbour]) -> (bool, Vec<String>) {
         let servers = together(own, all);
         (
             servers.zookeeper.up,
@@ -355,17 +355,17 @@ mod tests {
         ];
         let of_8000 = "8000 does not reach zookeeper, and others do: why".to_owned();
         assert_eq!(
-            told(&without, &all),
+            summary(&without, &all),
             (true, vec![of_8000.clone()]),
             "asked at 8000"
         );
-        assert_eq!(told(&with, &all), (true, vec![of_8000]), "asked at 8100");
+        assert_eq!(summary(&with, &all), (true, vec![of_8000]), "asked at 8100");
         let all = [
             neighbour("8000", Some(without.clone())),
             neighbour("8100", None),
         ];
         assert_eq!(
-            told(&without, &all),
+            summary(&without, &all),
             (
                 false,
                 vec![
@@ -411,7 +411,7 @@ mod tests {
                 neighbour("8100", Some(lost.clone())),
             ];
             assert_eq!(
-                told(&lost, &all),
+                summary(&lost, &all),
                 (true, vec!["8100 has lost its ZooKeeper session".into()])
             );
         }

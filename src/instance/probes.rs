@@ -187,7 +187,7 @@ impl States {
 
     /// The strategies that cannot work now.
     pub(crate) fn blocked_strategies(&self) -> Vec<&'static str> {
-        let waits = |s: &&stock::Strategy| s.needs.iter().any(|server| !self.of(*server).up);
+        let waits = |s: &&stock::Strategy| s.spec.needs.iter().any(|server| !self.of(*server).up);
         stock::ALL.iter().filter(waits).map(|s| s.slug).collect()
     }
 }

@@ -39,7 +39,7 @@ impl Lab {
         });
         Breakable {
             members: members.collect(),
-            ways: links.collect(),
+            links: links.collect(),
             phones: self.addresses.phones.clone(),
         }
     }
@@ -81,8 +81,8 @@ impl Lab {
     fn replica_leads(&self) -> bool {
         self.replica_pair.as_ref().is_some_and(|of| {
             let replica = format!("127.0.0.1:{}", of.replica);
-            let mut ways = self.links_to_main().into_iter();
-            ways.any(|link| link.proxy.target() == replica)
+            let mut links = self.links_to_main().into_iter();
+            links.any(|link| link.proxy.target() == replica)
         })
     }
 

@@ -236,7 +236,7 @@ where
 {
     let (control, mut requests) = fault::listen().await?;
     let options = Options {
-        ways: true,
+        links: true,
         replica: true,
         control: Some(control),
         progress: true,
@@ -368,7 +368,7 @@ fn describe(lab: &Lab) -> String {
         (told!("服务器", "servers"), vec![versions.join(", ")]),
         (told!("手工连接", "by hand"), by_hand.into()),
         (told!("持久化", "durability"), durability.into()),
-        (told!("线路", "ways"), links),
+        (told!("线路", "links"), links),
     ] {
         let several: Vec<_> = several;
         let labels = std::iter::once(&*what).chain(std::iter::repeat(""));
@@ -436,7 +436,7 @@ mod tests {
             ..Options::default()
         }
         .for_class();
-        assert!(options.lan && options.ways && options.replica);
+        assert!(options.lan && options.links && options.replica);
         let at: Addresses = serde_json::from_value(serde_json::json!({
             "http": "http://127.0.0.1:8080", "instances": [], "redis": [],
             "mysql": {"url": "", "pid": 0}, "zookeeper": {"connect": "", "pid": 0}, "nginx": {"url": "", "pid": 0},

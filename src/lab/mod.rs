@@ -322,11 +322,11 @@ impl Lab {
     fn unknown_link(&self, name: &str) -> Failure {
         let links: Vec<_> = self.links.iter().map(|link| link.name()).collect();
         Failure::Unusable(match links.is_empty() {
-            true => "this lab has no ways that can be cut: start one with `oversell lab --ways`"
+            true => "this lab has no links that can be cut: start one with `oversell lab --ways`"
                 .to_owned(),
             false => {
                 format!(
-                    "the lab has no way {name}; it has {}; the name of a server means the ways of all instances",
+                    "the lab has no link {name}; it has {}; the name of a server means the links of all instances",
                     links.join(", ")
                 )
             }

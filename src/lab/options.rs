@@ -89,8 +89,8 @@ pub struct Options {
     pub zookeeper_port: u16,
     /// Lead each instance to each server through the lab, so that `oversell lab fault cut` can cut it off: it costs
     /// some speed
-    #[arg(long)]
-    pub ways: bool,
+    #[arg(long = "ways")]
+    pub links: bool,
     /// Give the main Redis a replica, and a Redis Sentinel that promotes it when the main one is gone; with --ways
     #[arg(long)]
     pub replica: bool,
@@ -163,7 +163,7 @@ impl Default for Options {
             redis_ports: vec![0; 5],
             zookeeper: 1,
             zookeeper_port: 0,
-            ways: false,
+            links: false,
             replica: false,
             sentinels: 0,
             strategy: None,
@@ -186,7 +186,7 @@ impl Options {
         let class = self.class;
         Self {
             lan: self.lan || class,
-            ways: self.ways || class,
+            links: self.links || class,
             replica: self.replica || class,
             ..self
         }

@@ -222,7 +222,7 @@ impl Options {
     }
 
     fn has_links(&self) -> bool {
-        self.ways || self.replica
+        self.links || self.replica
     }
 
     fn instance_program(&self) -> Result<PathBuf, Failure> {

@@ -175,7 +175,7 @@ impl History {
 
     /// Retries and waits; `None` if no answer reported them.
     #[must_use]
-    pub fn told(&self) -> Option<Contention> {
+    pub fn contention(&self) -> Option<Contention> {
         let waits = &self.waits;
         (!waits.is_empty()).then(|| Contention {
             retries: self.retries,
@@ -252,7 +252,7 @@ mod tests {
             waited_max_ms: 40,
             lock_lost: 1,
         };
-        assert_eq!(all.told(), Some(wanted));
+        assert_eq!(all.contention(), Some(wanted));
         assert_eq!(
             (all.counts.sold, all.latencies.len(), all.instances["8000"]),
             (3, 3, 3)

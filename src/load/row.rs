@@ -48,7 +48,7 @@ pub struct Row {
     pub sold_per_sec: f64,
     /// Retries and waits, absent if the answers do not report them.
     #[serde(flatten)]
-    pub told: Option<Contention>,
+    pub contention: Option<Contention>,
     /// The most requests that were inside the critical section at once; absent where the strategy has none, or the answers do not
     /// say.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -170,9 +170,9 @@ impl SaleResult {
     pub(super) fn product(strategy: &Strategy, shelf: StockChange, counts: OutcomeCounts) -> Self {
         Self {
             strategy: strategy.slug,
-            promise: strategy.promise,
-            as_printed: strategy.rank.is_as_printed(),
-            store: Some(strategy.store),
+            promise: strategy.spec.promise,
+            as_printed: strategy.spec.rank.is_as_printed(),
+            store: Some(strategy.spec.store),
             shelf,
             oversold: oversold(shelf, counts),
             verdict: judge(shelf, counts),
@@ -185,8 +185,8 @@ impl SaleResult {
         let report = &orders.report;
         Self {
             strategy: step.slug,
-            promise: step.promise,
-            as_printed: step.rank.is_as_printed(),
+            promise: step.spec.promise,
+            as_printed: step.spec.rank.is_as_printed(),
             store: None,
             shelf: StockChange {
                 before: report.pieces,
@@ -214,7 +214,7 @@ impl Rate {
         let median = |value: fn(&Row) -> f64| Spread::of(rounds.iter().map(value)).median;
         let retries: Option<Vec<_>> = rounds
             .iter()
-            .map(|row| Some(row.told?.retries_per_sold))
+            .map(|row| Some(row.contention?.retries_per_sold))
             .collect();
         Self {
             sold_per_sec: Spread::of(rounds.iter().map(|row| row.sold_per_sec)),
@@ -294,7 +294,7 @@ impl Row {
             counts,
             oversold: sold.oversold,
             sold_per_sec,
-            told: ended.counted.told(),
+            contention: ended.counted.contention(),
             most_inside: ended.most_inside,
             lanes: ended.lanes,
             behind: ended.behind,

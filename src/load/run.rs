@@ -148,12 +148,12 @@ async fn voucher(
             voucher.id, step.slug, plan.hold_ms
         );
         let buyers = Arc::new(Buyers::new(in_json(&origin, &path)?, plan.stock_id, to));
-        let (asking, told) = (Arc::clone(&buyers), Arc::clone(&buyers));
+        let (asking, answered) = (Arc::clone(&buyers), Arc::clone(&buyers));
         let ask = Box::new(move |n| asking.request(n));
-        let meaning = Box::new(move |n, status, body: &[u8]| told.meaning(n, status, body));
+        let meaning = Box::new(move |n, status, body: &[u8]| answered.meaning(n, status, body));
         let ended = send(plan, origin, ask, meaning, progress, cancel).await?;
         let counts = ended.all.counts;
-        let (answers, tally) = buyers.told(counts.unknown);
+        let (answers, tally) = buyers.answers(counts.unknown);
         let report = voucher.checked(&answers).await?;
         let sold = SaleResult::voucher(step, OrderCheck { to, tally, report }, counts);
         Ok(Row::new(plan, sold, ended, cancel.is_cancelled()))

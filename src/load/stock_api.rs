@@ -63,7 +63,7 @@ impl StockApi<'_> {
     /// [`Failure::Unusable`] where the service does not say.
     pub(super) async fn count(&self) -> Result<i64, Failure> {
         let url = format!("{}/stock?stock_id={}", base(self.base), self.stock_id);
-        let store = match self.strategy.store {
+        let store = match self.strategy.spec.store {
             Store::MySql => "mysql",
             Store::Redis => "redis",
         };

@@ -68,16 +68,16 @@ const CONTENTION: [Column<Row>; 12] = [
     }),
     (of("99% ms", "99% ms"), |row| rated(row, |r| ms(r.p99_ms))),
     (of("重试/件", "retries/sold"), |row| {
-        told(row, |t| format!("{:.2}", t.retries_per_sold))
+        of_contention(row, |t| format!("{:.2}", t.retries_per_sold))
     }),
     (of("平均等待 ms", "mean wait ms"), |row| {
-        told(row, |t| ms(t.waited_mean_ms))
+        of_contention(row, |t| ms(t.waited_mean_ms))
     }),
     (of("最长等待 ms", "longest ms"), |row| {
-        told(row, |t| ms(t.waited_max_ms as f64))
+        of_contention(row, |t| ms(t.waited_max_ms as f64))
     }),
     (of("锁丢失", "locks lost"), |row| {
-        told(row, |t| t.lock_lost.to_string())
+        of_contention(row, |t| t.lock_lost.to_string())
     }),
     (of("实例", "instances"), |row| instances(row).into()),
     (of("备注", "remarks"), |row| remarks(row).into()),
@@ -158,8 +158,8 @@ fn rated(row: &Row, show: fn(&Rate) -> String) -> Cell {
     row.rate.as_ref().map(show).unwrap_or_default().into()
 }
 
-fn told(row: &Row, show: fn(&Contention) -> String) -> Cell {
-    row.told.as_ref().map(show).unwrap_or_default().into()
+fn of_contention(row: &Row, show: fn(&Contention) -> String) -> Cell {
+    row.contention.as_ref().map(show).unwrap_or_default().into()
 }
 
 fn of_orders(row: &Row, show: fn(&OrderFigures) -> Cell) -> Cell {

@@ -297,7 +297,7 @@ async fn a_row_has_only_the_figures_that_answers_reported() {
         (None, None),
     ] {
         let row = Fake::open(fault).await.run("version-cas", 2, 10, 100).await;
-        assert_eq!(row.told, wanted);
+        assert_eq!(row.contention, wanted);
     }
 }
 

@@ -37,13 +37,13 @@ pub(super) struct LoadVoucher {
     pub(super) id: i64,
 }
 
-/// Users, and what they were told.
+/// Users, and the answers that they got.
 pub(super) struct Buyers {
     request: Request<Body>,
     first: i64,
     orders: Orders,
     /// The orders that were answered, and how many were turned away.
-    told: Mutex<(Answers, Tally)>,
+    answers: Mutex<(Answers, Tally)>,
 }
 
 /// The fields of an answer that are looked at.
@@ -61,13 +61,13 @@ impl Buyers {
             request,
             first,
             orders,
-            told: Mutex::default(),
+            answers: Mutex::default(),
         }
     }
 
     /// The answers that they got; `unknown` requests got none that says what became of them.
-    pub(super) fn told(&self, unknown: u64) -> (Answers, Tally) {
-        let (answers, tally) = self.told.lock().clone();
+    pub(super) fn answers(&self, unknown: u64) -> (Answers, Tally) {
+        let (answers, tally) = self.answers.lock().clone();
         (Answers { unknown, ..answers }, tally)
     }
 
@@ -91,8 +91,8 @@ impl Buyers {
             kind: None,
             order_id: None,
         });
-        let mut told = self.told.lock();
-        let (answers, tally) = &mut *told;
+        let mut all = self.answers.lock();
+        let (answers, tally) = &mut *all;
         match (&outcome, json.kind) {
             (Outcome::Sold, _) => {
                 let Some(order_id) = json.order_id.and_then(|id| id.parse().ok()) else {
@@ -229,7 +229,7 @@ mod tests {
             said(503, r#"{"outcome":"unknown"}"#),
             Outcome::Unknown(_)
         ));
-        let (answers, tally) = buyers.told(0);
+        let (answers, tally) = buyers.answers(0);
         assert_eq!(
             answers.orders,
             [Entry {

@@ -6,6 +6,6 @@ mod sandbox;
 mod script;
 
 pub use grade::{Grade, Mark, grade};
-pub use product::product_of;
+pub use product::{prepare, product_of};
 pub use script::Scripts;
 pub(crate) use script::run_script;

@@ -1,9 +1,18 @@
 //! The product that a visitor's own lock sells.
 
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    section::{Job, redis_key},
+};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Beyond the products of the course, of replays and of runs; a whole number in JavaScript too.
 const FIRST_PRODUCT: u64 = 1 << 48;
+
+/// The course's pieces, for a day.
+const PIECES: i64 = 5000;
+const LIFETIME_S: u64 = 86_400;
 
 /// The number of the visitor's product, the same in all instances.
 #[must_use]
@@ -11,6 +20,25 @@ pub fn product_of(visitor: &str) -> i64 {
     let mut hasher = DefaultHasher::new();
     visitor.hash(&mut hasher);
     (FIRST_PRODUCT + hasher.finish() % FIRST_PRODUCT).cast_signed()
+}
+
+/// Has the job sell by the lock of this visitor; with `own_product`, from the visitor's product, whose pieces are put in stock
+/// unless it has some.
+///
+/// # Errors
+///
+/// As a command's to Redis.
+pub async fn prepare(ctx: &Ctx, job: Job, visitor: &str, own_product: bool) -> Result<Job, Error> {
+    let mut job = job.with_visitor(visitor);
+    if own_product {
+        job.request.stock_id = product_of(visitor);
+        let mut put = redis::cmd("SET");
+        put.arg(redis_key::of(ctx, job.request.stock_id))
+            .arg(PIECES);
+        put.arg("NX").arg("EX").arg(LIFETIME_S);
+        put.exec_async(&mut ctx.redis.connection()).await?;
+    }
+    Ok(job)
 }
 
 #[cfg(test)]

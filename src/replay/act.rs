@@ -108,7 +108,9 @@ impl Act {
     /// The servers that it writes to. Of several Redis nodes some may be down.
     pub(super) fn servers(self) -> Vec<Server> {
         let needs = match self {
-            Self::Strategy(slug) => stock::find(slug).map_or(&[][..], |strategy| strategy.needs),
+            Self::Strategy(slug) => {
+                stock::find(slug).map_or(&[][..], |strategy| strategy.spec.needs)
+            }
             Self::Order(_) => &[Server::MySql, Server::Redis],
             Self::Custom(_) => &[],
             Self::Deadlock(_) => &[Server::MySql],
@@ -183,7 +185,7 @@ impl Act {
             Self::Strategy(slug) => {
                 let strategy =
                     stock::find(slug).ok_or_else(|| Error::NoStrategy(slug.to_owned()))?;
-                (strategy.deduct)(ctx, job).await
+                (strategy.spec.deduct)(ctx, job).await
             }
             Self::Order(slug) => {
                 let id = job.request.stock_id;

@@ -4,10 +4,10 @@
 
 use super::{
     faults::{Faults, Need},
-    lock_entry,
     options::Pace,
     play::{Play, poll_until},
     role::Role,
+    shared_reads::node_name,
 };
 use crate::{error::Error, fault::Action, replay_log::ReplayEvent};
 use std::time::Duration;
@@ -85,13 +85,9 @@ impl Play {
             Action::Slow
         };
         for node in 0..self.ctx.nodes.len() {
-            let way = format!(
-                "{}-{}",
-                self.instance_name(role)?,
-                lock_entry::node_name(node)
-            );
-            let done = self.lab()?.inject_sized(action, &way, by).await;
-            done.map_err(|error| Error::replay(format!("{action} {way}: {error}")))?;
+            let link = format!("{}-{}", self.instance_name(role)?, node_name(node));
+            let done = self.lab()?.inject_sized(action, &link, by).await;
+            done.map_err(|error| Error::replay(format!("{action} {link}: {error}")))?;
         }
         Ok(())
     }

@@ -5,9 +5,9 @@
 use super::{
     faults::Need,
     inject::SESSION_TIMEOUT,
-    lock_entry::{LockEntry, node_name},
     options::STEP_TIMEOUT,
     play::{Play, poll_until},
+    shared_reads::{LockEntry, node_name},
 };
 use crate::{error::Error, fault::Action};
 use std::time::Duration;

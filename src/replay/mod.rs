@@ -6,9 +6,9 @@
 //! 3. What the actors do and what the servers hold becomes a list of events (`observer.rs`).
 //! 4. Each replay of a race must have the result that the race declares: pieces sold, pieces gone, actors inside at once.
 //!
-//! From request to effect: `http/routes/replays/routes.rs` and `mod.rs` there, the race, `race.rs`, `run.rs`, `play.rs`,
-//! `running_actor.rs`, `actor.rs`, `act.rs`, the strategy and what it calls. Leases end in `leases.rs`, faults come from
-//! `inject.rs`. The strategy is the `act` of the variant: for lesson 2.3 `redis-setnx-ttl` without the cure, and
+//! From request to effect: `http/routes/replays/routes.rs` and `mod.rs` there, the race in `races/`, `race.rs`, `run.rs`,
+//! `play.rs`, `running_actor.rs`, `actor.rs`, `act.rs`, the strategy and what it calls. Leases end in `leases.rs`, faults come
+//! from `inject.rs`. The strategy is the `act` of the variant: for lesson 2.3 `redis-setnx-ttl` without the cure, and
 //! `redis-setnx-owner` with it.
 //!
 //! **What it cannot do**: be sure of an order that the clock decides. At a slow pace the leases are the course's, and a machine
@@ -22,11 +22,9 @@ mod deadlock;
 mod faults;
 mod inject;
 mod leases;
-mod lock_entry;
 mod observer;
 mod options;
 mod play;
-mod prelude;
 mod race;
 mod races;
 mod role;
@@ -42,9 +40,8 @@ pub use actor::{Actor, ActorEvent, ActorHost, ActorSpec, SetStops, StartActor};
 pub use faults::{Control, Faults};
 pub use options::{NextMove, Pace, PlayOptions, StallPoint, StepRequests, Timing};
 pub use play::Play;
-pub use race::{Anomaly, ExpectedResult, Race, Schedule, Variant};
+pub use race::{Anomaly, ExpectedResult, Race, Schedule, Script, Variant};
 pub use role::{A, B, C, Role};
-pub use run::Script;
 pub use step::{ExpectedEnd, RoleStep, Step, say};
 
 use crate::{ctx::Ctx, error::Error, seckill, stock};

@@ -5,8 +5,8 @@
 
 use super::{
     actor::ActorEvent,
-    lock_entry::LockEntry,
     servers::{ServerReader, ServerState},
+    shared_reads::LockEntry,
 };
 use crate::{
     error::Error,
@@ -502,8 +502,8 @@ mod tests {
         }
     }
 
-    /// What is told of the locks, where these are there.
-    fn told(state: &mut ReplayState, locks: Vec<LockEntry>) -> String {
+    /// The events of the locks, once these are in the server.
+    fn lock_events(state: &mut ReplayState, locks: Vec<LockEntry>) -> String {
         let events = state.changes(ServerState {
             locks,
             ..ServerState::default()
@@ -516,7 +516,7 @@ mod tests {
     #[test]
     fn a_starting_actors_lock_is_shown_once_its_owner_is_known() {
         let observer = Observer::default();
-        let look = |owner| told(&mut observer.state.lock(), vec![held_by(owner)]);
+        let look = |owner| lock_events(&mut observer.state.lock(), vec![held_by(owner)]);
         assert_eq!(look("stranger:1"), "held stranger:1");
         observer.actor_starting('A');
         assert_eq!(look("A:1"), "free stranger:1");
@@ -540,7 +540,7 @@ mod tests {
                 state.events_of(letter, "redis-setnx", true, &taken);
             }
             let locks = is_there.then(|| held_by("111"));
-            told(&mut state, locks.into_iter().collect())
+            lock_events(&mut state, locks.into_iter().collect())
         };
         for (takes, is_there, said) in [
             (None, true, ""),

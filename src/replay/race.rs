@@ -1,9 +1,13 @@
-//! What a race is: its words, the steps of its actors without the cure and with it, and how either must end.
+//! What a race is: its words, the steps of its actors without the cure and with it, and how either must end. A script is a
+//! race as it is played.
+//!
+//! Next: `run.rs`, which plays a script.
 
 use super::{
-    act::Act,
+    act::{Act, INITIAL_PIECES},
     faults::Need,
     options::Pace,
+    role::Role,
     step::{RoleStep, Step},
 };
 use crate::{
@@ -20,6 +24,19 @@ const NOT_ENABLED: Bilingual = Bilingual::of(
     "这里没有开启重演（replays.enabled）",
     "replays are not enabled here (replays.enabled)",
 );
+
+/// Wherever another actor could come between.
+const STOPS_BETWEEN_STEPS: &[Point] = &[
+    Point::Read,
+    Point::Checked,
+    Point::Written,
+    Point::Conflict,
+    Point::Released,
+];
+/// Where the order of entry is decided. A refused actor asks again when it is let go on.
+const STOPS_AT_ENTRY: &[Point] = &[Point::Read, Point::Refused];
+/// Where it only counts who is inside.
+const STOPS_INSIDE: &[Point] = &[Point::Read];
 
 #[derive(Debug, Clone, Copy)]
 pub struct Race {
@@ -42,6 +59,19 @@ pub struct Variant {
     /// The steps after `begin`.
     pub steps: &'static [Step],
     pub expected: ExpectedResult,
+}
+
+/// The steps to play, and the result that they must have.
+#[derive(Debug, Clone, Copy)]
+pub struct Script {
+    /// The act of every role that has none of its own.
+    pub act: Act,
+    /// The pieces in stock at first.
+    pub pieces: i64,
+    pub steps: [&'static [Step]; 2],
+    pub expected: ExpectedResult,
+    /// Where actors stop at the pace [`Scheduler`](super::Pace::Scheduler).
+    pub stops: &'static [Point],
 }
 
 /// What goes wrong in a race under the right schedule.
@@ -119,6 +149,26 @@ impl Race {
         if cured { &self.cured } else { &self.flaw }
     }
 
+    /// The race as it is played, with its cure or without.
+    #[must_use]
+    pub fn script(&self, cured: bool) -> Script {
+        let Variant {
+            act,
+            steps,
+            expected,
+        } = *self.variant(cured);
+        let script = Script {
+            steps: [self.begin, steps],
+            ..Script::of(act, steps, expected)
+        };
+        let stops = match self.anomaly() {
+            _ if script.has_failover() => STOPS_INSIDE,
+            Some(Anomaly::Overtaken) => STOPS_AT_ENTRY,
+            _ => STOPS_BETWEEN_STEPS,
+        };
+        Script { stops, ..script }
+    }
+
     fn steps(&self) -> impl Iterator<Item = &'static Step> {
         let parts = [self.begin, self.flaw.steps, self.cured.steps];
         parts.into_iter().flatten().flat_map(Step::each)
@@ -177,6 +227,84 @@ impl Race {
         }
         let missing = self.needs().filter(|need| need.missing(config).is_some());
         missing.max()?.missing(config)
+    }
+}
+
+impl Script {
+    #[must_use]
+    pub const fn of(act: Act, steps: &'static [Step], expected: ExpectedResult) -> Self {
+        Self {
+            act,
+            pieces: INITIAL_PIECES,
+            steps: [steps, &[]],
+            expected,
+            stops: STOPS_BETWEEN_STEPS,
+        }
+    }
+
+    fn each(&self) -> impl Iterator<Item = &'static Step> {
+        self.steps.into_iter().flatten().flat_map(Step::each)
+    }
+
+    /// Each role once, as it starts.
+    pub(super) fn roles(&self) -> Vec<Role> {
+        let mut roles: Vec<Role> = Vec::new();
+        for role in self.each().flat_map(Step::roles) {
+            if roles.iter().all(|known| known.letter != role.letter) {
+                roles.push(*role);
+            }
+        }
+        roles.sort_by_key(|role| role.letter);
+        roles
+    }
+
+    /// The two transactions of a deadlock are A and B, though its steps do not name them.
+    #[must_use]
+    pub fn actors(&self) -> Vec<char> {
+        match self.act {
+            Act::Deadlock(_) => vec!['A', 'B'],
+            _ => self.roles().iter().map(|role| role.letter).collect(),
+        }
+    }
+
+    /// About how long it takes at the pace [`Slow`](super::Pace::Slow): the page reserves the width of its picture.
+    #[must_use]
+    pub fn lasts_ms(&self) -> u64 {
+        let of_step = |step: &Step| match step {
+            Step::Say(_) => 700,
+            Step::LeaseEnds | Step::UnrenewedLeaseEnds | Step::RowLeaseEnds => 1_500,
+            Step::FinishTogether(_) => 900,
+            Step::Role(_, role_step) => role_step.lasts_ms(),
+            _ => 0,
+        };
+        self.each().map(of_step).sum()
+    }
+
+    pub(super) fn dying_role(&self) -> Option<&'static Role> {
+        self.each().find_map(|step| match step {
+            Step::Role(role, RoleStep::Die) => Some(role),
+            _ => None,
+        })
+    }
+
+    pub(super) fn has_failover(&self) -> bool {
+        self.each().any(|step| step.needs() == Some(Need::Replica))
+    }
+
+    /// The steps that inject faults.
+    pub(super) fn lab_steps(&self) -> impl Iterator<Item = &'static Step> {
+        self.each()
+            .filter(|step| matches!(step, Step::Fault(..) | Step::FaultAtEnd(..)))
+    }
+
+    /// Whether a lease ends in it.
+    pub(super) fn has_clock(&self) -> bool {
+        self.each().any(|step| {
+            matches!(
+                step,
+                Step::LeaseEnds | Step::UnrenewedLeaseEnds | Step::RowLeaseEnds
+            )
+        })
     }
 }
 

@@ -4,8 +4,7 @@
 
 use super::{
     act::{Act, Goods},
-    lock_entry::LockEntry,
-    shared_reads::{Row, SharedReads},
+    shared_reads::{LockEntry, Row, SharedReads},
 };
 use crate::{
     ctx::Ctx,

@@ -140,8 +140,8 @@ impl Role {
         passes(point: Point, by_clock: usize, forced: usize) = RoleStep::PassPoint(point, [by_clock, forced]);
         /// Runs to its end, and succeeds.
         finishes() = RoleStep::Finish(ExpectedEnd::Done);
-        /// Succeeds, and its unlock finds a lock: its own, or another's where the lock names no owner.
-        finishes_with_lock_kept() = RoleStep::Finish(ExpectedEnd::Unlocked(LockState::Kept));
+        /// Succeeds, and its unlock frees a lock: its own, or another's where the lock names no owner.
+        finishes_and_unlocks() = RoleStep::Finish(ExpectedEnd::Unlocked(LockState::Kept));
         /// Succeeds, and its unlock finds the lock lost.
         finishes_with_lock_lost() = RoleStep::Finish(ExpectedEnd::Unlocked(LockState::Lost));
         /// Fails to get the lock in time.

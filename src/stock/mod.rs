@@ -1,16 +1,15 @@
 //! The stock, and every way to take a piece of it.
 //!
-//! A strategy is one file in `strategies/` with its text beside it, and registers itself. The list of them, [`ALL`],
-//! drives routes, page, comparison, plans, documents and tests: there is no second list.
+//! A strategy is a value with its promise and the function that takes a piece ([`StrategySpec`]). It is one file in
+//! `strategies/` with its text beside it, and registers itself; it is written in what this file imports. The list of them,
+//! [`ALL`], drives routes, page, comparison, plans, documents and tests: there is no second list.
 //!
 //! Read in the course's order: `none`, `mutex`, `single_update`, …
 
 mod fenced;
 mod merged;
-mod prelude;
 mod product;
 mod retried;
-mod strategy;
 
 /// Each file of `strategies/`.
 mod strategies {
@@ -18,18 +17,24 @@ mod strategies {
 }
 
 use crate::{
+    config::Config,
     ctx::Ctx,
     error::Error,
-    registry::in_order,
-    section::{Deduction, Job, LockState},
+    registry::{Rank, RegistryEntry, Spec, in_order},
+    section::{Deduction, FixedLease, Job, LockState, Name, Point, mysql, poll, redis_polling},
+    server::Server,
+    terminal::chinese::told,
 };
+use futures::future::BoxFuture;
 use oversell_lock::{Fence, Guard, LockError};
-use std::{future::Future, sync::LazyLock};
+use serde::Serialize;
+use std::{fmt, future::Future, sync::LazyLock, time::Duration};
+use utoipa::ToSchema;
 
 pub use product::check_product;
 pub use strategies::mine::stages;
 pub(crate) use strategies::{
-    mine::{current_scripts, put_own_pieces},
+    mine::current_scripts,
     redis_multi::PARTS,
     redis_reentrant::Reentrant,
     redis_setnx_lua::DeleteByScript,
@@ -38,7 +43,83 @@ pub(crate) use strategies::{
         THREAD_LOCAL, deduct as reentrant_as_printed, locked as locked_as_printed,
     },
 };
-pub use strategy::{Deduct, Promise, Store, Strategy, StrategySpec};
+
+/// Takes one piece, or says why not.
+pub type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deduction, Error>>;
+
+/// One way to take a piece of the stock.
+pub type Strategy = RegistryEntry<StrategySpec>;
+
+/// The specification of a strategy.
+#[derive(Clone, Copy, Serialize, ToSchema)]
+#[schema(as = StrategyFacts)]
+pub struct StrategySpec {
+    /// The place in the course: `1.7.1`, or `[002]` for a companion text.
+    pub chapter: &'static str,
+    /// Where it stands in the course. In JSON: whether it is beyond the course, listed after the strategy that it improves.
+    #[serde(rename = "beyond")]
+    #[schema(value_type = bool)]
+    pub rank: Rank,
+    /// Where the pieces that it takes are counted.
+    pub store: Store,
+    pub promise: Promise,
+    /// The servers that it cannot do without.
+    pub needs: &'static [Server],
+    /// About how many pieces a second it sells to 100 concurrent buyers, all on one small machine: it estimates how long a
+    /// run will take, and nothing is judged by it.
+    #[schema(example = 72)]
+    pub pace: u32,
+    /// Its names in the servers besides the stock; a reset clears them.
+    #[serde(skip)]
+    pub names: &'static [Name],
+    #[serde(skip)]
+    pub deduct: Deduct,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Promise {
+    /// Loses updates at all times.
+    Unsafe,
+    /// Exact in one instance only.
+    OneProcess,
+    /// Exact while no holder outlives its lease.
+    Lease,
+    /// Exact under every fault of a holder.
+    Safe,
+}
+
+impl fmt::Display for Promise {
+    /// The word in answers and tables.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+impl Promise {
+    /// Its words in the language of the terminal.
+    pub(crate) fn here(self) -> String {
+        let english = self.to_string();
+        let chinese = match self {
+            Self::Unsafe => "会超卖",
+            Self::OneProcess => "一个实例不超卖，三个超卖",
+            Self::Lease => "租约之内不超卖",
+            Self::Safe => "不超卖",
+        };
+        told!("{chinese}", "{english}")
+    }
+}
+
+/// Where the pieces are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Store {
+    /// The row in `db_stock`.
+    #[serde(rename = "mysql")]
+    MySql,
+    /// The key `stock`.
+    Redis,
+}
 
 /// Every strategy, in the course's order.
 pub static ALL: LazyLock<Vec<Strategy>> = LazyLock::new(|| in_order(strategies::FILES));
@@ -50,6 +131,24 @@ pub fn find(slug: &str) -> Option<&'static Strategy> {
 }
 
 impl Strategy {
+    /// Whether it is the lock of a student (`/mine`), with an unknown promise.
+    #[must_use]
+    pub fn is_own_lock(&self) -> bool {
+        self.slug == "mine"
+    }
+
+    /// The lease that is not renewed: after it a holder is not alone. `None` if it is renewed, or there is none.
+    #[must_use]
+    pub fn fixed_lease(&self, config: &Config) -> Option<Duration> {
+        self.spec.names.iter().find_map(|name| match name {
+            Name::RedisFor(_, FixedLease::Course) => Some(redis_polling::LEASE),
+            Name::RedisFor(_, FixedLease::Configured) => {
+                Some(Duration::from_millis(config.lock.lease_ms))
+            }
+            _ => None,
+        })
+    }
+
     /// Takes one piece. The console shows a request with a name arrive, enter and leave.
     ///
     /// # Errors
@@ -76,6 +175,16 @@ impl Strategy {
             }
         }
         outcome
+    }
+}
+
+impl Spec for StrategySpec {
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn chapter(&self) -> &'static str {
+        self.chapter
     }
 }
 
@@ -116,7 +225,7 @@ mod tests {
                     Ok(Deduction::left(7))
                 })
             },
-            ..*ALL[0]
+            ..ALL[0].spec
         };
         let strategy = Strategy {
             spec,

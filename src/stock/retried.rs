@@ -11,7 +11,7 @@
 //!
 //! Next: `single_update_node_buckets.rs`, where each node has a row of its own.
 
-use super::strategy::Deduct;
+use super::Deduct;
 use crate::{
     ctx::Ctx,
     error::Error,

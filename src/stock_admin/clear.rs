@@ -26,8 +26,8 @@ pub struct ResetScope<'a> {
 impl From<&Strategy> for ResetScope<'static> {
     fn from(strategy: &Strategy) -> Self {
         Self {
-            store: Some(strategy.store),
-            names: strategy.names,
+            store: Some(strategy.spec.store),
+            names: strategy.spec.names,
         }
     }
 }
@@ -44,7 +44,7 @@ impl Names {
             Some(scope) => scope.names.to_vec(),
             None => stock::ALL
                 .iter()
-                .flat_map(|strategy| strategy.names)
+                .flat_map(|strategy| strategy.spec.names)
                 .chain(classroom::names())
                 .copied()
                 .collect(),

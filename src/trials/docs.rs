@@ -23,7 +23,7 @@ fn course_md(lang: Lang) -> String {
         writeln!(page, "\n## [{document}]{title}").ok();
         let its: Vec<_> = texts
             .iter()
-            .filter(|lesson| lesson.place.starts_with(document))
+            .filter(|lesson| lesson.heading.starts_with(document))
             .collect();
         let mut headings: Vec<_> = its.iter().map(|lesson| split_headings(lesson).0).collect();
         let mut before = HashSet::new();
@@ -48,7 +48,7 @@ fn course_md(lang: Lang) -> String {
         )
         .ok();
         for lesson in &chapter.lessons {
-            page += &row_of(lesson, Some(lesson.place), lang);
+            page += &row_of(lesson, Some(lesson.heading), lang);
         }
     }
     page
@@ -88,9 +88,9 @@ const COLUMNS: Bilingual = Bilingual::of(
 
 /// A lesson's main heading, and its other headings.
 fn split_headings(lesson: &Lesson) -> (&'static str, Option<&'static str>) {
-    match lesson.place.split_once("; ") {
+    match lesson.heading.split_once("; ") {
         Some((first, others)) => (first, Some(others)),
-        None => (lesson.place, None),
+        None => (lesson.heading, None),
     }
 }
 
@@ -148,11 +148,11 @@ fn readme(lang: Lang, file: &str, begins: &str) -> String {
 fn strategies_md(lang: Lang) -> String {
     let mut page = lang.of(STRATEGIES).to_owned();
     for strategy in stock::ALL.iter() {
-        page += &row(lang, "stock/strategies", strategy, strategy.promise);
+        page += &row(lang, "stock/strategies", strategy, strategy.spec.promise);
     }
     page += lang.of(STEPS);
     for step in seckill::ALL.iter() {
-        page += &row(lang, "seckill/steps", step, step.promise);
+        page += &row(lang, "seckill/steps", step, step.spec.promise);
     }
     page
 }

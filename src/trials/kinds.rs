@@ -259,7 +259,7 @@ async fn retries(
     }
     let retries: Vec<_> = rows
         .iter()
-        .map(|row| row.told.map_or(0.0, |told| told.retries_per_sold))
+        .map(|row| row.contention.map_or(0.0, |all| all.retries_per_sold))
         .collect();
     let words = words!(
         "每卖一件，{few} 个线程重试 {:.2} 次，100 个线程重试 {:.2} 次。",

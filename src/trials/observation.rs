@@ -80,7 +80,7 @@ impl From<&Row> for Sale {
             gone: row.gone(),
             oversold: row.oversold,
             errors: row.counts.failed(),
-            retries: row.told.map(|told| told.retries),
+            retries: row.contention.map(|all| all.retries),
             sold_per_sec: row.sold_per_sec,
             median_ms: row.stats.median,
             p99_ms: row.stats.p99_line,

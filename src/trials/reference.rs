@@ -6,7 +6,7 @@
 
 use super::{tools::own_key, typed::carry_out};
 use crate::{
-    claims::{ClaimVerdict, Library, Line, Script, ScriptLine, Words, words},
+    claims::{ClaimVerdict, Library, Script, ScriptLine, TypedLine, Words, words},
     clients::{
         peer::{CallError, Java, Peer, PendingAnswer},
         redis_at::redis_at,
@@ -187,7 +187,7 @@ async fn try_version(
             remove_keys(servers.redis.iter().map(|node| &node.url[..]), key).await?;
             remove_nodes(&on.zookeeper().await?, "/", key).await?;
             let drop = format!("mysql {{mysql}} -e 'DROP DATABASE {key}'");
-            carry_out(on.placeholders().typed(&Line::new(&drop, "")).run).await?;
+            carry_out(on.placeholders().typed(&TypedLine::new(&drop, "")).run).await?;
         }
     }
     Ok(VersionResult { java, done: done? })
@@ -214,7 +214,7 @@ async fn follow(
                 .replace("{port}", &ports[0])
                 .replace("{port-2}", &ports[1]);
             (printed.iter().enumerate()).fold(
-                placeholders.typed(&Line::new(&text, "")).run,
+                placeholders.typed(&TypedLine::new(&text, "")).run,
                 |text, (n, printed)| text.replace(&format!("{{{}}}", n + 1), printed),
             )
         };
@@ -386,7 +386,7 @@ impl LineResult {
     fn prints_as_said(&self) -> bool {
         let text = self.line.prints.as_ref().or(self.line.until.as_ref());
         let number = || self.printed.parse::<i64>().ok();
-        text.is_none_or(|text| Line::new("", text).is_printed(&self.printed))
+        text.is_none_or(|text| TypedLine::new("", text).is_printed(&self.printed))
             && (self.line.between)
                 .is_none_or(|[least, most]| number().is_some_and(|n| (least..=most).contains(&n)))
     }
@@ -398,7 +398,7 @@ impl LineResult {
         self.prints_as_said() && self.line.takes_ms.is_none_or(in_time)
     }
 
-    /// Line, print and time, with the bounds of each.
+    /// TypedLine, print and time, with the bounds of each.
     fn words(&self) -> String {
         let mut words = words_of(&self.line);
         if !self.printed.is_empty() {

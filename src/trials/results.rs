@@ -71,7 +71,7 @@ impl TrialResult {
         Self {
             id: lesson.id,
             chapter,
-            place: lesson.place,
+            place: lesson.heading,
             claim: lesson.claim,
             timing: lesson.timing,
             twin: twin.map(|what| TwinResult { what, verdict }),

@@ -4,7 +4,7 @@
 //! experiment has its twin's arguments in `experiments!`.
 
 use crate::{
-    claims::{Lesson, Line, Run, Twin, TwinChange, Words, words},
+    claims::{Lesson, Run, Twin, TwinChange, TypedLine, Words, words},
     seckill::check::OrdersVerdict,
     terminal::bilingual::Bilingual,
 };
@@ -52,7 +52,7 @@ fn our_twin(lesson: &Lesson) -> Option<Words> {
 }
 
 /// The lines that are typed in its place.
-pub(super) fn lines_of(lesson: &Lesson) -> Vec<Line> {
+pub(super) fn lines_of(lesson: &Lesson) -> Vec<TypedLine> {
     let mut lines = lesson.by_hand.clone();
     match &lesson.twin {
         Some(Twin::Typed(n, run)) if !run.is_empty() => run.clone_into(&mut lines[n - 1].run),

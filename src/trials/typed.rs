@@ -6,7 +6,7 @@
 
 use super::tools::own_key;
 use crate::{
-    claims::{Line, Words},
+    claims::{TypedLine, Words},
     fault::Action,
     programs::{self, ShellOutput, run_in_shell},
     trials::{Cluster, NoVerdict, Observation},
@@ -25,7 +25,7 @@ const MAX_OUTPUT_BYTES: usize = 64 * 1024;
 /// Short beside what a line waits for.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-pub(super) async fn typed(on: &Cluster, lines: &[Line]) -> Result<Observation, NoVerdict> {
+pub(super) async fn typed(on: &Cluster, lines: &[TypedLine]) -> Result<Observation, NoVerdict> {
     if lines.iter().any(|line| !line.run.starts_with("curl")) {
         on.servers()?;
     }
@@ -34,7 +34,7 @@ pub(super) async fn typed(on: &Cluster, lines: &[Line]) -> Result<Observation, N
     let typed = lines.iter().map(|line| {
         let line = placeholders.typed(line);
         let run = line.run.replace(KEY, &key);
-        Line { run, ..line }
+        TypedLine { run, ..line }
     });
     let printed = follow(on, &typed.collect::<Vec<_>>()).await;
     product.remove().await?;
@@ -81,7 +81,7 @@ async fn carry_out_on(on: &Cluster, line: &str) -> Result<String, NoVerdict> {
 
 /// Runs the lines in order; returns what each printed. A line that ends in ` &` runs beside the next ones until its terminal
 /// waits.
-async fn follow(on: &Cluster, lines: &[Line]) -> Result<Vec<String>, NoVerdict> {
+async fn follow(on: &Cluster, lines: &[TypedLine]) -> Result<Vec<String>, NoVerdict> {
     let mut printed = vec![String::new(); lines.len()];
     let mut beside = Vec::new();
     for (n, line) in lines.iter().enumerate() {
@@ -131,7 +131,7 @@ const HIDDEN_PARTS: [&str; 9] = [
 ];
 
 /// Claim: each line prints what it should.
-fn observation(lines: &[Line], printed: &[String]) -> Observation {
+fn observation(lines: &[TypedLine], printed: &[String]) -> Observation {
     let lines = || lines.iter().zip(printed);
     let as_said = lines().all(|(line, printed)| line.is_printed(printed));
     let words = lines().filter(|(line, _)| line.run != "wait");

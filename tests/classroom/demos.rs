@@ -72,7 +72,7 @@ async fn a_lock_that_is_forced_lets_two_in_and_the_librarys_does_not(
     const ONE_AFTER_THE_OTHER: &[Step] = &[
         A.stops_at(Point::Worked),
         B.self_ending_lease(100, 100).stops_at(Point::Refused),
-        A.finishes_with_lock_kept(),
+        A.finishes_and_unlocks(),
         C.stops_at(Point::Worked),
         B.finishes(),
         C.finishes_with_lock_lost(),
@@ -80,7 +80,7 @@ async fn a_lock_that_is_forced_lets_two_in_and_the_librarys_does_not(
     const NEVER_FORCED: &[Step] = &[
         A.stops_at(Point::Worked),
         B.impatient().times_out(),
-        A.finishes_with_lock_kept(),
+        A.finishes_and_unlocks(),
     ];
     let [demo2, library] = of_the_race()?;
     play(servers, demo2, WITHOUT_A_LEASE, 2).await?;
@@ -112,7 +112,7 @@ async fn an_unlock_by_thread_id_frees_another_processs_lock(servers: &Servers) -
     ];
     const FREES_ANOTHERS: &[Step] = &[
         Step::All(LATE),
-        A.finishes_with_lock_kept(),
+        A.finishes_and_unlocks(),
         C.on_instance_of(A).finishes(),
         B.finishes(),
     ];
@@ -120,7 +120,7 @@ async fn an_unlock_by_thread_id_frees_another_processs_lock(servers: &Servers) -
         Step::All(LATE),
         A.finishes_with_lock_lost(),
         C.on_instance_of(A).impatient().times_out(),
-        B.finishes_with_lock_kept(),
+        B.finishes_and_unlocks(),
     ];
     let [by_uuid, library] = of_the_race()?;
     play(servers, BY_THREAD, FREES_ANOTHERS, 2).await?;
@@ -136,7 +136,7 @@ async fn a_value_for_each_call_cannot_enter_again_and_an_owner_can(
     const AGAIN: &[Step] = &[
         A.stops_at(Point::Worked),
         B.on_instance_of(A).impatient().times_out(),
-        A.finishes_with_lock_kept(),
+        A.finishes_and_unlocks(),
     ];
     let [by_uuid, _] = of_the_race()?;
     play(servers, by_uuid, AGAIN, 1).await?;

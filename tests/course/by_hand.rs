@@ -3,7 +3,7 @@
 use crate::support::{labs, *};
 use oversell::{
     addresses::Addresses,
-    claims::{self, Chapter, Lesson, Line, placeholders::Placeholders},
+    claims::{self, Chapter, Lesson, TypedLine, placeholders::Placeholders},
 };
 use std::{
     collections::HashMap,
@@ -82,12 +82,12 @@ async fn every_line_prints_what_the_lesson_says(lessons: Lessons) -> Result<()> 
         }
         ensure!(wrong.is_empty(), wrong.join("\n"));
         // The twin: a line that prints something else; alone, beside another line, and waited for.
-        let wrong = Line::new("echo 4999", "4998");
-        let beside = Line::new("echo 4999 &", "4998");
+        let wrong = TypedLine::new("echo 4999", "4998");
+        let beside = TypedLine::new("echo 4999 &", "4998");
         for twin in [
             &[wrong][..],
-            &[beside.clone(), Line::new("echo 1", "1")],
-            &[beside, Line::new("wait", "")],
+            &[beside.clone(), TypedLine::new("echo 1", "1")],
+            &[beside, TypedLine::new("wait", "")],
         ] {
             caught(follow(twin, &placeholders).await, "expected: 4998")?;
         }
@@ -126,12 +126,12 @@ fn no_two_lessons_write_the_same_file() -> Result<()> {
 
 /// Types the lines in order, and repeats a line that says so. A line that ends in ` &` runs beside the next ones; its
 /// output is read when its terminal waits for it, or at the end.
-async fn follow(lines: &[Line], placeholders: &Placeholders) -> Result<()> {
-    let mut beside: Vec<(Line, JoinHandle<Result<Output>>)> = Vec::new();
+async fn follow(lines: &[TypedLine], placeholders: &Placeholders) -> Result<()> {
+    let mut beside: Vec<(TypedLine, JoinHandle<Result<Output>>)> = Vec::new();
     let mut wrong = Vec::new();
     for line in lines.iter().map(|line| placeholders.typed(line)) {
         if line.run == "wait" {
-            let waits = |(other, _): &mut (Line, _)| other.terminal == line.terminal;
+            let waits = |(other, _): &mut (TypedLine, _)| other.terminal == line.terminal;
             for (line, output) in beside.extract_if(.., waits) {
                 wrong.extend(as_expected(&line, output.await?).err());
             }
@@ -168,7 +168,7 @@ async fn bash(line: String) -> Result<Output> {
     Ok(output.await?)
 }
 
-fn as_expected(line: &Line, output: Result<Output>) -> Result<()> {
+fn as_expected(line: &TypedLine, output: Result<Output>) -> Result<()> {
     let output = output?;
     let [printed, complained] =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());

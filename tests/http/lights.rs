@@ -43,7 +43,7 @@ fn no_server_is_blamed(base: &str, lights: &Value) -> Result<()> {
 #[apply(test!)]
 async fn an_instance_cut_off_or_stopped_is_no_server_down() -> Result<()> {
     let lab = Lab::start(Options {
-        ways: true,
+        links: true,
         redis_ports: vec![0],
         ..labs::short_leases()
     })

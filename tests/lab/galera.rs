@@ -194,7 +194,7 @@ struct OutcomeCounts {
 /// Four buyers on each node buy until nothing is left, or until a refusing strategy was asked often enough.
 async fn sell_out(site: &Site, slug: &'static str, pieces: i64) -> Result<OutcomeCounts> {
     const BUYERS: usize = 12;
-    let deduct = stock::find(slug).context("no such strategy")?.deduct;
+    let deduct = stock::find(slug).context("no such strategy")?.spec.deduct;
     site.put_stock(pieces).await;
     for ctx in &site.ctxs {
         // Wait until this node has the stock that was set on another.

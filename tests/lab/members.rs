@@ -159,7 +159,7 @@ async fn by_hand(lab_json: &Path, start: Addresses) -> Result<()> {
 async fn the_clock_of_one_node_jumps_and_is_set_right() -> Result<()> {
     const JUMP: Duration = Duration::from_secs(60);
     let mut lab = Lab::start(Options {
-        ways: true,
+        links: true,
         without: vec![Part::MySql, Part::ZooKeeper, Part::Instances],
         redis_ports: vec![0; 2],
         ..program()
@@ -206,7 +206,7 @@ async fn the_clock_of_one_node_jumps_and_is_set_right() -> Result<()> {
 async fn a_way_is_cut_slowed_and_mended_and_a_session_ends() -> Result<()> {
     const CUT_OFF: &[StatusCode] = &[StatusCode::SERVICE_UNAVAILABLE];
     let mut lab = Lab::start(Options {
-        ways: true,
+        links: true,
         instance_ports: vec![0; 2],
         redis_ports: vec![0],
         ..labs::short_leases()
@@ -281,7 +281,7 @@ async fn a_way_is_cut_slowed_and_mended_and_a_session_ends() -> Result<()> {
     ensure!(next.0 == StatusCode::OK, "the next one: {next:?}");
     caught(
         lab.cut("8888-redis").map_err(Into::into),
-        "no way 8888-redis",
+        "no link 8888-redis",
     )?;
     lab.stop().await;
     Ok(())

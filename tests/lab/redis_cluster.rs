@@ -142,11 +142,14 @@ async fn a_refusal_on_three_nodes_changes_nothing_and_says_why(servers: &Servers
             }
             for strategy in stock::ALL.iter() {
                 let redlock = strategy.slug == "redis-redlock";
-                if strategy.is_own_lock() || redlock || !strategy.needs.contains(&Server::Redis) {
+                if strategy.is_own_lock()
+                    || redlock
+                    || !strategy.spec.needs.contains(&Server::Redis)
+                {
                     continue;
                 }
-                let mut sells = strategy.store == Store::MySql || stock_is_there;
-                for name in strategy.names {
+                let mut sells = strategy.spec.store == Store::MySql || stock_is_there;
+                for name in strategy.spec.names {
                     if let Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) =
                         name
                     {
@@ -154,10 +157,10 @@ async fn a_refusal_on_three_nodes_changes_nothing_and_says_why(servers: &Servers
                     }
                 }
                 let job = Job::new(site.id, Duration::ZERO, TEST_WAIT_LIMIT);
-                let sold = (strategy.deduct)(&ctx, &job).await;
+                let sold = (strategy.spec.deduct)(&ctx, &job).await;
                 if sells {
                     sold.with_context(|| format!("{} at {}", strategy.slug, node.url))?;
-                    left -= i64::from(strategy.store == Store::MySql);
+                    left -= i64::from(strategy.spec.store == Store::MySql);
                 } else {
                     is_refused(sold, "redis.prefix").with_context(|| strategy.slug)?;
                 }
@@ -229,7 +232,7 @@ async fn one_node_of_all_slots_resets_by_slot_and_claims_in_one(servers: &Server
 
         let voucher = on_sale(&ctx, 10).await?;
         let step = seckill::find("script-stream").context("no step")?;
-        let ordered = (step.place)(
+        let ordered = (step.spec.place)(
             &ctx,
             &Order::new(voucher, 7, Duration::ZERO, TEST_WAIT_LIMIT),
         )
@@ -295,11 +298,11 @@ async fn an_instance_sells_on_a_cluster_and_says_what_needs_braces() -> Result<(
         let mut sold = [0, 0];
         for strategy in stock::ALL.iter() {
             let redlock = strategy.slug == "redis-redlock";
-            if strategy.is_own_lock() || redlock || !strategy.needs.contains(&Server::Redis) {
+            if strategy.is_own_lock() || redlock || !strategy.spec.needs.contains(&Server::Redis) {
                 continue;
             }
             body_with_status(check_url(base, strategy.slug, 0, 10_000), StatusCode::OK).await?;
-            sold[usize::from(strategy.store == Store::Redis)] += 1;
+            sold[usize::from(strategy.spec.store == Store::Redis)] += 1;
         }
         for (store, sold) in [Store::MySql, Store::Redis].into_iter().zip(sold) {
             ensure!(

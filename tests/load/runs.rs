@@ -75,8 +75,12 @@ async fn a_run_is_exact_whatever_others_do_meanwhile() -> Result<()> {
     for row in rows {
         let row = row?;
         ensure!(
-            (row.verdict, row.kept, row.counts.sold, row.told.is_some())
-                == (Verdict::Exact, true, 500, true),
+            (
+                row.verdict,
+                row.kept,
+                row.counts.sold,
+                row.contention.is_some()
+            ) == (Verdict::Exact, true, 500, true),
             "others falsify a run: {row:?}"
         );
     }
@@ -174,14 +178,15 @@ async fn a_lock_admits_as_many_at_once_as_it_promises() -> Result<()> {
     };
     for strategy in stock::ALL.iter() {
         let row = load(&short(http, "three", strategy.slug)).await?;
-        let alone = strategy.promise != Promise::Unsafe && strategy.promise != Promise::OneProcess;
+        let alone = strategy.spec.promise != Promise::Unsafe
+            && strategy.spec.promise != Promise::OneProcess;
         let as_meant = match row.most_inside {
             None => WITHOUT_SECTION.contains(&strategy.slug),
-            Some(_) if strategy.rank.is_as_printed() => true,
+            Some(_) if strategy.spec.rank.is_as_printed() => true,
             Some(most) => (most == 1) == (alone && strategy.slug != "select-share"),
         };
         let waited = row
-            .told
+            .contention
             .map(|told| [told.waited_p50_ms, told.waited_p99_ms, told.waited_max_ms]);
         let in_order = waited.is_some_and(|waited| waited.is_sorted());
         ensure!(

@@ -199,7 +199,7 @@ async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(
 async fn a_late_unlock_deletes_anothers_lock_unless_atomic(servers: &Servers) -> Result<()> {
     const B_GETS_IN: &[Step] = &[Step::LeaseEnds, B.stops_at(Point::Checked)];
     // It cannot tell that it deletes another's key.
-    const DELETES_ANOTHERS: &[Step] = &[A.finishes_with_lock_kept(), C.finishes(), B.finishes()];
+    const DELETES_ANOTHERS: &[Step] = &[A.finishes_and_unlocks(), C.finishes(), B.finishes()];
     const LEAVES_ANOTHERS: &[Step] = &[
         A.finishes_with_lock_lost(),
         C.fails_as("under-way"),
@@ -322,7 +322,7 @@ impl Shop {
     fn start(&self, instance: usize, user: i64) -> JoinHandle<Result<OrderReceipt, Error>> {
         let (ctx, place, answers) = (
             Arc::clone(&self.ctxs[instance]),
-            self.step.place,
+            self.step.spec.place,
             Arc::clone(&self.answers),
         );
         let order = Order::new(
@@ -350,7 +350,7 @@ impl Shop {
             loop {
                 let books = voucher::books(&self.ctxs[0], self.voucher).await?;
                 let report = check(&books, Some(&answers));
-                if report.lost_orders == 0 || !self.step.rank.is_beyond() {
+                if report.lost_orders == 0 || !self.step.spec.rank.is_beyond() {
                     return Ok(report);
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -414,7 +414,7 @@ async fn without_a_check_one_user_orders_twice(servers: &Servers) -> Result<()> 
 fn promising() -> impl Iterator<Item = (&'static str, &'static seckill::SeckillStep)> {
     seckill::ALL
         .iter()
-        .filter(|step| step.promise != Promise::Unsafe)
+        .filter(|step| step.spec.promise != Promise::Unsafe)
         .map(|step| (step.slug, step))
 }
 
@@ -424,7 +424,7 @@ fn promising() -> impl Iterator<Item = (&'static str, &'static seckill::SeckillS
 async fn keeps_its_promise(servers: &Servers, step: &'static seckill::SeckillStep) -> Result<()> {
     const PIECES: i64 = 15;
     let shop = Shop::open(servers, step.slug, PIECES).await?;
-    let instances = if step.promise == Promise::OneProcess {
+    let instances = if step.spec.promise == Promise::OneProcess {
         1
     } else {
         shop.ctxs.len()
@@ -461,8 +461,9 @@ async fn orders_before_after_and_beyond_the_stock_are_refused(servers: &Servers)
         add(0, now - hour, now + hour).await?,
     );
     for step in seckill::ALL.iter() {
-        let place =
-            async |voucher| (step.place)(ctx, &Order::new(voucher, 1, NOW, TEST_WAIT_LIMIT)).await;
+        let place = async |voucher| {
+            (step.spec.place)(ctx, &Order::new(voucher, 1, NOW, TEST_WAIT_LIMIT)).await
+        };
         let refused = [
             place(early).await,
             place(late).await,
@@ -513,7 +514,7 @@ async fn a_piece_that_left_without_an_order_is_not_called_unchanged(
     let voucher = on_sale(&ctx, 10).await?;
     let step = seckill::find(slug).context("no step")?;
     let order = Order::new(voucher, 7, NOW, TEST_WAIT_LIMIT);
-    let ordered = (step.place)(&ctx, &order).await;
+    let ordered = (step.spec.place)(&ctx, &order).await;
     let left = voucher::read(&ctx, voucher).await?.stock;
     voucher::remove(&ctx, voucher).await?;
     ensure!(

@@ -63,7 +63,7 @@ impl VoucherSale {
     async fn place(&self, user_id: i64) -> Result<OrderReceipt, Error> {
         let step = seckill::find("script-stream").expect("a step");
         let order = Order::new(self.voucher, user_id, NOW, TEST_WAIT_LIMIT);
-        (step.place)(&self.ctx, &order).await
+        (step.spec.place)(&self.ctx, &order).await
     }
 
     fn consumer(&self, name: &str) -> Consumer {

@@ -68,7 +68,7 @@ async fn others_go_on_after_the_holder_is_killed() -> Result<()> {
     }
     for (n, (slug, product)) in LOCKS_WITH_END.into_iter().zip(PRODUCTS).enumerate() {
         let strategy = stock::find(slug).context("no such strategy")?;
-        let gone = STOCK - stock_of(other, product, strategy.store).await?;
+        let gone = STOCK - stock_of(other, product, strategy.spec.store).await?;
         // The killed holder never sent its write.
         let sold = sold[n];
         ensure!(
@@ -98,7 +98,7 @@ async fn a_client_that_hangs_up_leaves_nothing() -> Result<()> {
         let slug = strategy.slug;
         put_stock(&first, STOCK).await?;
         let inside = tokio::spawn(status(check_url(&first, slug, MINUTE, MINUTE)));
-        let exclusive = strategy.promise == Promise::Lease
+        let exclusive = strategy.spec.promise == Promise::Lease
             || ["select-for-update", "redis-setnx", "table-lock"].contains(&slug);
         let mut sold = 0;
         if exclusive {
@@ -115,9 +115,9 @@ async fn a_client_that_hangs_up_leaves_nothing() -> Result<()> {
                 other => bail!("{slug}: after the hang-up {other}"),
             }
         }
-        let gone = STOCK - http::stock(&first, strategy.store).await?;
+        let gone = STOCK - http::stock(&first, strategy.spec.store).await?;
         ensure!(
-            gone == sold || strategy.promise == Promise::Unsafe,
+            gone == sold || strategy.spec.promise == Promise::Unsafe,
             "{slug}: {sold} were sold, and {gone} left the shelf"
         );
     }

@@ -26,7 +26,7 @@ const ROW_WAIT: Duration = Duration::from_secs(2);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn on_mysql() -> impl Iterator<Item = &'static Strategy> {
-    stock::ALL.iter().filter(|s| s.store == Store::MySql)
+    stock::ALL.iter().filter(|s| s.spec.store == Store::MySql)
 }
 
 /// Another transaction that holds the row.
@@ -59,8 +59,8 @@ async fn a_write_waits_for_a_row_no_longer_than_it_may(servers: &Servers) -> Res
         // Strategies that share a mutex are neighbours in the list, and so run on two instances.
         let tried = join_all(some.iter().zip(site.ctxs.iter().cycle()).map(
             async |(strategy, ctx)| {
-                is_refused_in_time(strategy.slug, strategy.deduct, ctx, site.id).await?;
-                is_refused_in_time(strategy.slug, strategy.deduct, ctx, site.id).await
+                is_refused_in_time(strategy.slug, strategy.spec.deduct, ctx, site.id).await?;
+                is_refused_in_time(strategy.slug, strategy.spec.deduct, ctx, site.id).await
             },
         ));
         tried.await.into_iter().collect::<Result<()>>()?;
@@ -72,7 +72,7 @@ async fn a_write_waits_for_a_row_no_longer_than_it_may(servers: &Servers) -> Res
     );
     for strategy in &strategies {
         let job = Job::new(site.id, NOW, TEST_WAIT_LIMIT);
-        (strategy.deduct)(&site.ctxs[1], &job)
+        (strategy.spec.deduct)(&site.ctxs[1], &job)
             .await
             .context(strategy.slug)?;
     }
@@ -176,9 +176,9 @@ async fn a_refusal_costs_no_connection(servers: &Servers) -> Result<()> {
     held.put_stock(STOCK).await;
     let _holder = holding(servers, &held).await?;
     for strategy in on_mysql() {
-        keeps_its_connection(strategy.slug, strategy.deduct, &ctx, nothing.id, 50).await?;
-        keeps_its_connection(strategy.slug, strategy.deduct, &ctx, empty.id, 5).await?;
-        keeps_its_connection(strategy.slug, strategy.deduct, &ctx, held.id, 1).await?;
+        keeps_its_connection(strategy.slug, strategy.spec.deduct, &ctx, nothing.id, 50).await?;
+        keeps_its_connection(strategy.slug, strategy.spec.deduct, &ctx, empty.id, 5).await?;
+        keeps_its_connection(strategy.slug, strategy.spec.deduct, &ctx, held.id, 1).await?;
     }
     Ok(())
 }
@@ -205,7 +205,7 @@ async fn careless(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 
 /// Buys a piece by this strategy.
 async fn buy(ctx: &Ctx, slug: &str, id: i64) -> Result<Deduction> {
-    let deduct = stock::find(slug).context("no such strategy")?.deduct;
+    let deduct = stock::find(slug).context("no such strategy")?.spec.deduct;
     let bought = deduct(ctx, &Job::new(id, NOW, TEST_WAIT_LIMIT)).await;
     bought.with_context(|| slug.to_owned())
 }
@@ -213,7 +213,7 @@ async fn buy(ctx: &Ctx, slug: &str, id: i64) -> Result<Deduction> {
 /// A running request, and its job.
 fn start(ctx: &Arc<Ctx>, slug: &'static str, job: Job) -> (Running, Arc<Job>) {
     let (ctx, job) = (Arc::clone(ctx), Arc::new(job));
-    let deduct = stock::find(slug).expect("a strategy").deduct;
+    let deduct = stock::find(slug).expect("a strategy").spec.deduct;
     let asked = Arc::clone(&job);
     (tokio::spawn(async move { deduct(&ctx, &asked).await }), job)
 }
@@ -559,7 +559,7 @@ async fn errors_for_an_operator_are_named(servers: &Servers) -> Result<()> {
         for slug in ["single-update", "none", "select-for-update"] {
             let strategy = stock::find(slug).context("no strategy")?;
             let job = Job::new(site.id, Duration::ZERO, TEST_WAIT_LIMIT);
-            match (strategy.deduct)(&ctx, &job).await {
+            match (strategy.spec.deduct)(&ctx, &job).await {
                 Err(Error::Refuses {
                     server: "mysql",
                     why,
@@ -572,7 +572,7 @@ async fn errors_for_an_operator_are_named(servers: &Servers) -> Result<()> {
     outsider.execute("DROP TABLE db_stock").await?;
     let read = stock::find("none").context("no strategy")?;
     let job = Job::new(site.id, Duration::ZERO, TEST_WAIT_LIMIT);
-    match (read.deduct)(&ctx, &job).await {
+    match (read.spec.deduct)(&ctx, &job).await {
         Err(Error::Refuses { why, .. }) if why.contains("missing") => Ok(()),
         came => bail!("{came:?}"),
     }
@@ -656,7 +656,7 @@ async fn a_write_that_is_cut_off_is_unknown(servers: &Servers) -> Result<()> {
             outsider.execute(statement.as_str()).await?;
         }
         for slug in ["single-update", "select-for-update", "version-cas"] {
-            let deduct = stock::find(slug).context("no such strategy")?.deduct;
+            let deduct = stock::find(slug).context("no such strategy")?.spec.deduct;
             let outcome = deduct(&ctx, &Job::new(site.id, NOW, WAIT_LIMIT)).await;
             ensure!(
                 matches!(outcome, Err(Error::Unknown { .. })),

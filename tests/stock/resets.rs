@@ -67,7 +67,7 @@ async fn under_the_layer(ctx: &Ctx, job: &Job) -> Result<(), Error> {
 async fn a_reset_clears_all_that_strategies_and_lessons_write(servers: &Servers) -> Result<()> {
     let (named, nameless): (Vec<_>, Vec<_>) = stock::ALL
         .iter()
-        .partition(|strategy| !strategy.names.is_empty());
+        .partition(|strategy| !strategy.spec.names.is_empty());
     for strategy in nameless {
         let site = servers.site().await;
         let held = hold(&site, strategy.slug, bought(strategy)).await?;
@@ -96,7 +96,7 @@ async fn a_reset_clears_all_that_strategies_and_lessons_write(servers: &Servers)
 }
 
 fn bought(strategy: &'static stock::Strategy) -> impl Visit {
-    |ctx, job| (strategy.deduct)(ctx, job).map_ok(drop).boxed()
+    |ctx, job| (strategy.spec.deduct)(ctx, job).map_ok(drop).boxed()
 }
 
 fn visited(window: &'static Window) -> impl Visit {
@@ -156,7 +156,7 @@ async fn a_missing_product_leaves_nothing_in_mysql_and_redis(servers: &Servers) 
         let site = servers.site().await;
         let buy = async || {
             let job = Job::new(site.id, Duration::ZERO, TEST_WAIT_LIMIT);
-            (strategy.deduct)(&site.ctxs[0], &job).await
+            (strategy.spec.deduct)(&site.ctxs[0], &job).await
         };
         let (slug, refused) = (strategy.slug, buy().await);
         ensure!(

@@ -44,7 +44,7 @@ async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) -> Result<()>
         A.hangs_up(),
         B.stops_at(Point::Refused),
         Step::CancelledRequestsGoOn,
-        B.finishes_with_lock_kept(),
+        B.finishes_and_unlocks(),
         Step::LockIsFree,
     ];
     for stage in [
@@ -79,7 +79,7 @@ async fn a_requested_lease_replaces_the_strategys_own(servers: &Servers) -> Resu
         .filter(|strategy| !["redis-setnx", "mine"].contains(&strategy.slug))
     {
         let Some(Name::Redis(_) | Name::RedisFor(..) | Name::RedisNodes(_)) =
-            strategy.names.first()
+            strategy.spec.names.first()
         else {
             continue;
         };

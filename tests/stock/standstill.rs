@@ -28,7 +28,7 @@ const MAJORITY_STRATEGY: &str = "redis-redlock";
 async fn no_request_outwaits_its_limit_at_a_stalled_server(server: Server) -> Result<()> {
     let lab = labs::full_lab().await?;
     let at = lab.addresses().instances[0].url.clone();
-    let needs_it = |it: &&Strategy| it.needs.contains(&server) && it.slug != MAJORITY_STRATEGY;
+    let needs_it = |it: &&Strategy| it.spec.needs.contains(&server) && it.slug != MAJORITY_STRATEGY;
     let strategies = || stock::ALL.iter().filter(needs_it);
     // Each strategy has its connections, scripts and names.
     for strategy in strategies() {

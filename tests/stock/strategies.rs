@@ -58,11 +58,11 @@ fn by_slug(strategy: &'static Strategy) -> (&'static str, &'static Strategy) {
 
 /// The promise for one and for three instances. Flaws of printed code show only by chance; their races show them.
 #[apply(test!)]
-#[over(stock::ALL.iter().filter(|strategy| !strategy.rank.is_as_printed()).map(by_slug))]
+#[over(stock::ALL.iter().filter(|strategy| !strategy.spec.rank.is_as_printed()).map(by_slug))]
 async fn keeps_its_promise(servers: &Servers, strategy: &'static Strategy) -> Result<()> {
     let site = servers.site().await;
-    let (store, deduct) = (strategy.store, strategy.deduct);
-    match strategy.promise {
+    let (store, deduct) = (strategy.spec.store, strategy.spec.deduct);
+    match strategy.spec.promise {
         Promise::Safe | Promise::Lease => exact(&site, store, deduct, 3).await,
         Promise::OneProcess => {
             exact(&site, store, deduct, 1).await?;
@@ -79,14 +79,14 @@ fn exact_ones() -> impl Iterator<Item = &'static Strategy> {
     let is_exact = |promise| matches!(promise, Promise::Safe | Promise::Lease);
     stock::ALL
         .iter()
-        .filter(move |strategy| is_exact(strategy.promise))
+        .filter(move |strategy| is_exact(strategy.spec.promise))
 }
 
 /// The stock runs out midway: no exact strategy oversells, and the rest get "sold out".
 #[apply(test!)]
 #[over(exact_ones().map(by_slug))]
 async fn sells_no_more_than_there_is(servers: &Servers, strategy: &'static Strategy) -> Result<()> {
-    no_more_than_there_is(servers, strategy.store, strategy.deduct).await
+    no_more_than_there_is(servers, strategy.spec.store, strategy.spec.deduct).await
 }
 
 async fn no_more_than_there_is(servers: &Servers, store: Store, deduct: Deduct) -> Result<()> {
@@ -209,7 +209,7 @@ async fn retries(servers: &Servers, slug: &str, at_once: i64) -> Result<f64> {
     const EACH: i64 = 5;
     let site = servers.site().await;
     site.put_stock(at_once * EACH).await;
-    let deduct = stock::find(slug).context("no such strategy")?.deduct;
+    let deduct = stock::find(slug).context("no such strategy")?.spec.deduct;
     let buyers: Vec<_> = (0..at_once)
         .map(|_| {
             let (ctx, id) = (Arc::clone(&site.ctxs[0]), site.id);

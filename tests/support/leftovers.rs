@@ -31,7 +31,7 @@ pub(crate) async fn leftovers(lab: &Lab) -> Result<String> {
     let is_stock = |key: &str| key == "stock" || key.starts_with("stock:");
     keys.retain(|key| !is_stock(key) && !key.starts_with("redisson_lock_token:"));
     let zk = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect).await?;
-    let named = stock::ALL.iter().flat_map(|strategy| strategy.names);
+    let named = stock::ALL.iter().flat_map(|strategy| strategy.spec.names);
     let mut paths: Vec<String> = named
         .filter_map(|name| match name {
             Name::ZooKeeper(path) => Some((*path).to_owned()),

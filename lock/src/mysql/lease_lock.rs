@@ -148,7 +148,7 @@ impl TableLeaseLock {
         self
     }
 
-    async fn first(
+    async fn first_share(
         &self,
         wait: Duration,
         slot: Option<Arc<OwnerSlot<RowHold>>>,
@@ -169,7 +169,7 @@ impl TableLeaseLock {
     }
 
     /// Joins the owner's hold, or takes its first one.
-    async fn as_owner(&self, owner: Owner, wait: Duration) -> Result<RowShare, LockError> {
+    async fn share_of(&self, owner: Owner, wait: Duration) -> Result<RowShare, LockError> {
         let (contender, end) = (&self.contender, deadline(wait));
         let slot = contender
             .pool
@@ -188,7 +188,7 @@ impl TableLeaseLock {
         {
             return Ok(share);
         }
-        let share = self.first(left(end), Some(slot_of(&slot))).await?;
+        let share = self.first_share(left(end), Some(slot_of(&slot))).await?;
         slot.exclusive = Arc::downgrade(&share.hold);
         Ok(share)
     }
@@ -203,8 +203,8 @@ impl Lock for TableLeaseLock {
         self.lease.check(&self.contender.name)?;
         let take = async {
             let share = match self.owner {
-                Some(owner) => self.as_owner(owner, wait).await?,
-                None => self.first(wait, None).await?,
+                Some(owner) => self.share_of(owner, wait).await?,
+                None => self.first_share(wait, None).await?,
             };
             // A guard that is already lost is not given out: its row goes with the share.
             if self.lease.is_over(share.leased) {

@@ -16,6 +16,7 @@ use crate::{
     Holder, Lease, LockError, Owner,
     events::Observer,
     local::ByType,
+    reentry::Reentry,
     registry::{Registration, Registry},
     tasks::Tasks,
 };
@@ -245,7 +246,7 @@ impl RedisClient {
     }
 
     /// The holds of named owners, for one kind of lock.
-    pub(super) fn owned<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
+    pub(super) fn reentry<H: Any + Send + Sync>(&self) -> Arc<Reentry<H>> {
         self.0.shared.of()
     }
 

@@ -85,7 +85,7 @@ pub(super) struct Cluster {
     /// When the last map came. Callers that want one wait for each other here.
     asked: tokio::sync::Mutex<Option<Instant>>,
     /// Which node is asked first for the next map.
-    first: AtomicUsize,
+    next_asked: AtomicUsize,
 }
 
 /// Who has which slot.
@@ -128,7 +128,7 @@ impl Cluster {
             }),
             is_stale: AtomicBool::new(true),
             asked: tokio::sync::Mutex::default(),
-            first: AtomicUsize::new(0),
+            next_asked: AtomicUsize::new(0),
         })
     }
 
@@ -307,7 +307,7 @@ impl Cluster {
                 nodes.push((seed.clone(), self.node_at(seed)?));
             }
         }
-        let (number, first) = (nodes.len(), self.first.fetch_add(1, Ordering::Relaxed));
+        let (number, first) = (nodes.len(), self.next_asked.fetch_add(1, Ordering::Relaxed));
         nodes.sort_by(|(one, _), (other, _)| one.cmp(other));
         nodes.rotate_left(first % number.max(1));
         nodes.sort_by_key(|(_, node)| node.shared.failures());

@@ -151,7 +151,8 @@ impl Connection {
 }
 
 impl Transport {
-    /// Sends by the library's own connections.
+    /// Sends the request once over the library's own connections, and sets `sent` to whether it went out. The user's
+    /// connection is asked by its own methods instead.
     async fn send(
         &mut self,
         request: Request<'_>,
@@ -226,7 +227,7 @@ impl Shared {
             Some(limit) => timeout(limit, answers).await.unwrap_or_else(late),
             None => answers.await,
         };
-        self.judge(number, answers.as_ref().map(Vec::as_slice));
+        self.note_answer(number, answers.as_ref().map(Vec::as_slice));
         answers
     }
 
@@ -284,7 +285,7 @@ impl Shared {
     }
 
     /// Notes the answer, and replaces the connection if it is broken or the server cannot do the command.
-    fn judge(&self, number: u64, answer: Result<&[Value], &RedisError>) {
+    fn note_answer(&self, number: u64, answer: Result<&[Value], &RedisError>) {
         let needs_another = |value: &Value| matches!(value, Value::ServerError(error) if needs_new_connection(error.code(), error.details()));
         if answer.is_err() || answer.is_ok_and(|values| values.iter().any(needs_another)) {
             return self.replace(number);

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     Guard, Lease, LockError, Owner, deadline, left,
     local::line::{Head, Line, Turn},
-    reentry::{Reentry, slot_of},
+    reentry::slot_of,
     registry::Registration,
 };
 use parking_lot::Mutex;
@@ -114,8 +114,8 @@ impl AcquireRequest {
                 }
             }
         };
-        let held = client.owned::<Reentry<Hold<C>>>();
-        let mut slot = held
+        let reentry = client.reentry::<Hold<C>>();
+        let mut slot = reentry
             .enter(name, owner, self.until)
             .await
             .ok_or_else(taken)?;
@@ -154,10 +154,10 @@ impl AcquireRequest {
 #[derive(Debug)]
 pub(super) struct SharedObject<T = (), A = ()> {
     pub(super) line: Arc<Line<T, A>>,
-    pub(super) news: Subscription,
+    pub(super) subscription: Subscription,
     pub(super) outage: Outage,
     /// Whether the channel carries messages; if not, it only names the line.
-    has_news: bool,
+    has_channel: bool,
     _place: Registration,
 }
 
@@ -194,23 +194,23 @@ impl<T, A> SharedObject<T, A> {
     ) -> Self {
         Self {
             line: Arc::default(),
-            news: Subscription::new(client, name, channel),
+            subscription: Subscription::new(client, name, channel),
             outage: Outage::default(),
-            has_news: true,
+            has_channel: true,
             _place: place,
         }
     }
 
     /// An object without a channel.
-    pub(super) fn without_news(client: &RedisClient, name: String, place: Registration) -> Self {
+    pub(super) fn without_channel(client: &RedisClient, name: String, place: Registration) -> Self {
         Self {
-            has_news: false,
+            has_channel: false,
             ..Self::new(client, &name.clone(), name, place)
         }
     }
 
     pub(super) fn channel(&self) -> &str {
-        self.news.channel()
+        self.subscription.channel()
     }
 }
 
@@ -242,9 +242,9 @@ impl<A: Send> SharedObject<(), A> {
                 Some(Turn::Handed(())) | None => return self.outage.check().map(|()| None),
             }
         };
-        let news = self.has_news.then_some(&self.news);
+        let subscription = self.has_channel.then_some(&self.subscription);
         let attempt = || attempt(head.clone());
-        wait_for(client, news, &self.outage, until, attempt).await
+        wait_for(client, subscription, &self.outage, until, attempt).await
     }
 }
 
@@ -289,14 +289,14 @@ pub(super) async fn wait_out(
     Ok(())
 }
 
-/// Tries until it succeeds or the time is up. Without `news` it only waits for the hint.
+/// Tries until it succeeds or the time is up. Without `subscription` it only waits for the hint.
 ///
 /// # Cancel safety
 ///
 /// The try in progress continues, and what it takes is dropped.
 pub(super) async fn wait_for<T, F>(
     client: &RedisClient,
-    news: Option<&Subscription>,
+    subscription: Option<&Subscription>,
     outage: &Outage,
     until: Instant,
     attempt: impl Fn() -> F + Send + Sync,
@@ -323,8 +323,8 @@ where
             .unwrap_or(RECHECK_INTERVAL)
             .clamp(MIN_PAUSE, RECHECK_INTERVAL)
             .min(left);
-        match news {
-            Some(news) => drop(timeout(pause, news.news()).await),
+        match subscription {
+            Some(subscription) => drop(timeout(pause, subscription.wait_for_message()).await),
             None => sleep(pause).await,
         }
     }

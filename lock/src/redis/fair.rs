@@ -154,7 +154,7 @@ impl RedisFairLock {
 
     /// A first hold. An identity that may have queued or taken the lock is undone and never used again; another one then
     /// queues anew.
-    async fn first(
+    async fn first_hold(
         &self,
         mut wait: Duration,
         until: Instant,
@@ -181,9 +181,9 @@ impl RedisFairLock {
             lease: self.lease,
         });
         let channel = fair_channel(&self.name, claim.id);
-        let news = Subscription::by_pattern(&self.client, &self.name, channel);
+        let subscription = Subscription::by_pattern(&self.client, &self.name, channel);
         if !wait.is_zero() {
-            news.listen();
+            subscription.listen();
         }
         let waiter = Arc::new(FairWaiter {
             claim,
@@ -192,7 +192,7 @@ impl RedisFairLock {
         let attempt = || Arc::clone(&waiter).attempt(until);
         let acquired = wait_for(
             &self.client,
-            Some(&news),
+            Some(&subscription),
             &Outage::default(),
             until,
             attempt,
@@ -212,9 +212,9 @@ impl Lock for RedisFairLock {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
-        let first = |_| self.first(wait, request.until);
+        let first_hold = |_| self.first_hold(wait, request.until);
         request
-            .acquire(&self.client, &self.name, false, first)
+            .acquire(&self.client, &self.name, false, first_hold)
             .await
     }
 }

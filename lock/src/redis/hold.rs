@@ -335,18 +335,25 @@ impl<C: Claim> Share for LeaseShare<C> {
     }
 }
 
-/// Releases an identity in the background; if it is not there, keeps looking for `late`, because it may still arrive.
+/// Releases an identity in the background, as [`undo`] does.
 pub(super) fn undo_claim<C: Claim>(
     claim: &Arc<C>,
     lease: Lease,
-    late: Duration,
-    then: impl Send + 'static,
+    may_arrive_within: Duration,
+    after_first_try: impl Send + 'static,
 ) {
     let (claim, client) = (Arc::clone(claim), claim.client().clone());
-    undo(&client, lease.duration(), late, then, move || {
+    let release = move || {
         let claim = Arc::clone(&claim);
         async move { claim.release().await }
-    });
+    };
+    undo(
+        &client,
+        lease.duration(),
+        may_arrive_within,
+        after_first_try,
+        release,
+    );
 }
 
 impl<C: Claim> fmt::Debug for Hold<C> {

@@ -240,7 +240,7 @@ impl RedisLatch {
         while !poller.stop_if_idle() {
             drop(poller.last.send_replace(self.look().await));
             // Until a message, the last waiter's end, or the next interval.
-            let pause = timeout(RECHECK_INTERVAL, object.news.news());
+            let pause = timeout(RECHECK_INTERVAL, object.subscription.wait_for_message());
             tokio::select! {
                 _ = pause => {}
                 () = poller.last.closed() => {}

@@ -220,7 +220,7 @@ macro_rules! handle {
             pub async fn force_unlock(&self) -> Result<bool, LockError> {
                 let Handle { client, lock, .. } = &self.0;
                 let mut script = client.script(&scripts::FORCE_UNLOCK).key(&lock.name);
-                script.key(lock.object.news.channel()).arg("0");
+                script.key(lock.object.subscription.channel()).arg("0");
                 Ok(client.run(&script).await?)
             }
         }
@@ -312,12 +312,12 @@ impl Handle {
             fenced: self.terms.fenced,
             ..AcquireRequest::new(name, self.owner, self.terms.lease, wait)?
         };
-        let first = |_| self.first(request.until);
-        request.acquire(&self.client, name, false, first).await
+        let first_hold = |_| self.first_hold(request.until);
+        request.acquire(&self.client, name, false, first_hold).await
     }
 
     /// Waits in this process's line, and contends in Redis at its head.
-    async fn first(&self, until: Instant) -> Result<Option<Hold<LockClaim>>, LockError> {
+    async fn first_hold(&self, until: Instant) -> Result<Option<Hold<LockClaim>>, LockError> {
         let object = &self.lock.object;
         loop {
             match object.line.join(self.terms, left(until)).await {
@@ -327,9 +327,9 @@ impl Handle {
                     }
                 }
                 Some(Turn::Contend(head)) => {
-                    let (client, news) = (&self.client, Some(&object.news));
+                    let (client, subscription) = (&self.client, Some(&object.subscription));
                     let attempt = || self.clone().attempt(Arc::clone(&head));
-                    return wait_for(client, news, &object.outage, until, attempt).await;
+                    return wait_for(client, subscription, &object.outage, until, attempt).await;
                 }
                 Some(Turn::Failed(error)) => return Err(error),
                 None => return object.outage.check().map(|()| None),
@@ -339,9 +339,11 @@ impl Handle {
 
     /// `acquire.lua`.
     async fn attempt(self, head: LockHead) -> Result<TryResult<Hold<LockClaim>>, LockError> {
-        let (yields, news) = (&self.lock.yields, &self.lock.object.news);
+        let (yields, subscription) = (&self.lock.yields, &self.lock.object.subscription);
         while yields.fetch_sub(1, Ordering::Relaxed) > 0
-            && timeout(YIELD_TIME, news.news()).await.is_ok()
+            && timeout(YIELD_TIME, subscription.wait_for_message())
+                .await
+                .is_ok()
         {}
         let (id, leased, Terms { lease, fenced }) =
             (self.client.owner(), Instant::now(), self.terms);
@@ -423,7 +425,8 @@ impl Claim for LockClaim {
             }
             (turn, _) => {
                 let told = self.free().await?;
-                let others = told.unwrap_or(0) - i64::from(self.lock.object.news.has_begun());
+                let others =
+                    told.unwrap_or(0) - i64::from(self.lock.object.subscription.has_begun());
                 let yields = others > 0 && turn.as_ref().is_some_and(|head| head.has_waiters());
                 // The first message is our own, or says that the subscription has begun.
                 self.lock
@@ -443,7 +446,7 @@ impl LockClaim {
             .run(
                 script
                     .arg(self.id.to_string())
-                    .arg(self.lock.object.news.channel()),
+                    .arg(self.lock.object.subscription.channel()),
             )
             .await
     }

@@ -137,9 +137,10 @@ impl RedisOptions {
         Self { lease, ..self }
     }
 
-    /// Sets the shortest `lockWatchdogTimeout` of the Java processes that use the same read-write locks, 100 ms to ten
-    /// years; 30 s by default, as in Redisson. Their watchdog sets the lease of every reader to it, so a renewed reader
-    /// of ours never relies on more.
+    /// Sets the shortest `lockWatchdogTimeout` of the Java processes that use the same read-write locks: 100 ms to ten
+    /// years, 30 s by default, as in Redisson. Redisson's watchdog sets the leases of all readers of a lock to its own
+    /// timeout, also those that were longer. So a reader of this client with a lease that is renewed relies on this time at
+    /// most. Without Java readers it has no effect.
     #[must_use]
     pub fn java_watchdog(self, java_watchdog: Duration) -> Self {
         Self {
@@ -333,7 +334,7 @@ impl RedisOptions {
         let sentinels = (!clients.is_empty()).then(|| Sentinels {
             clients,
             master: self.master.clone(),
-            first: Default::default(),
+            first_asked: Default::default(),
         });
         if sentinels.is_some() && self.master.is_empty() {
             return Err(invalid(

@@ -59,7 +59,7 @@ pub(super) struct Sentinels {
     /// Their name for the primary and its replicas.
     pub(super) master: String,
     /// The index of the one to ask first.
-    pub(super) first: AtomicUsize,
+    pub(super) first_asked: AtomicUsize,
 }
 
 impl Primary {
@@ -137,10 +137,10 @@ impl Primary {
     ) -> RedisResult<(MultiplexedConnection, Address)> {
         let (number, first) = (
             sentinels.clients.len(),
-            sentinels.first.load(Ordering::Relaxed),
+            sentinels.first_asked.load(Ordering::Relaxed),
         );
         sentinels
-            .first
+            .first_asked
             .store((first + 1) % number, Ordering::Relaxed);
         let sentinel_timeout = MAX_SENTINEL_TIMEOUT
             .min(self.0.timeout / (1 + u32::try_from(number).unwrap_or(u32::MAX - 1)));
@@ -162,7 +162,7 @@ impl Primary {
             // Leaves time to ask the others.
             match in_time(left(end) / 2, self.primary_at(&address, config)).await {
                 Ok(connection) => {
-                    sentinels.first.store(index, Ordering::Relaxed);
+                    sentinels.first_asked.store(index, Ordering::Relaxed);
                     return Ok((connection, address));
                 }
                 Err(error) => failed = error,

@@ -94,7 +94,7 @@ impl RedisClient {
         let name = self.key(name);
         let key = prefixed("oversell_rate", &name);
         let object = self.shared(&key, |place| {
-            SharedObject::without_news(self, key.clone(), place)
+            SharedObject::without_channel(self, key.clone(), place)
         });
         RateLimiter {
             client: self.clone(),

@@ -286,17 +286,17 @@ impl Half {
             ..AcquireRequest::new(name, self.owner, self.lease, wait)?
         };
         let request = &request;
-        let first = |other: Option<Arc<Hold<RwClaim>>>| async move {
+        let first_hold = |other: Option<Arc<Hold<RwClaim>>>| async move {
             if self.side == Side::Write && other.is_some() {
                 let rule =
                     "its owner reads, and cannot write before it has given the read lock back";
                 return Err(LockError::invalid(name, rule));
             }
-            self.first(request, other.map(|writer| writer.claim().id))
+            self.first_hold(request, other.map(|writer| writer.claim().id))
                 .await
         };
         request
-            .acquire(client, name, self.side == Side::Read, first)
+            .acquire(client, name, self.side == Side::Read, first_hold)
             .await
     }
 
@@ -318,7 +318,7 @@ impl Half {
     }
 
     /// A first hold. `under`: the owner's write hold, under which it reads without joining the line.
-    async fn first(
+    async fn first_hold(
         &self,
         request: &AcquireRequest,
         under: Option<Owner>,

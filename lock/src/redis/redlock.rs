@@ -143,7 +143,7 @@ impl RedlockClient {
         // Not the line of the plain lock of this name.
         let line = prefixed("redlock", &home.key(name));
         let object = home.shared(&line, |place| {
-            SharedObject::without_news(home, line.clone(), place)
+            SharedObject::without_channel(home, line.clone(), place)
         });
         let nodes = self.0.iter();
         Redlock {
@@ -235,7 +235,7 @@ impl Redlock {
         Ok(held >= quorum)
     }
 
-    async fn first(
+    async fn first_hold(
         &self,
         object: &SharedObject,
         request: &AcquireRequest,
@@ -291,9 +291,9 @@ impl Lock for Redlock {
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let (home, object) = (&self.nodes[0], &self.object);
         let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
-        let first = |_| self.first(object, &request);
+        let first_hold = |_| self.first_hold(object, &request);
         request
-            .acquire(&home.client, &self.name, false, first)
+            .acquire(&home.client, &self.name, false, first_hold)
             .await
     }
 }

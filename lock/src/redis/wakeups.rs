@@ -71,28 +71,28 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Listeners {
-    by_channel: HashMap<String, Weak<News>>,
+    by_channel: HashMap<String, Weak<ChannelState>>,
     /// Channels that were added or dropped. `None` without a connection: a new one begins with all of them.
-    due: Option<Vec<String>>,
+    changed: Option<Vec<String>>,
     /// Whether this connection subscribed to the pattern.
-    by_pattern: bool,
+    has_pattern: bool,
 }
 
 /// The state of one channel.
 #[derive(Debug, Default)]
-struct News {
+struct ChannelState {
     notify: Notify,
     /// Whether the subscription has begun.
-    begun: AtomicBool,
-    way: Way,
+    has_begun: AtomicBool,
+    delivery: Delivery,
 }
 
 /// How messages of a channel come.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Delivery {
     /// By a subscription of its own.
     #[default]
-    Own,
+    OwnSubscription,
     /// By the pattern, without a subscription of its own.
     Pattern,
     /// By a subscription of its own to the shard that has it, if the server knows that.
@@ -105,17 +105,17 @@ pub(super) struct Subscription {
     channel: String,
     /// The key whose server has the channel.
     name: String,
-    news: Arc<News>,
+    state: Arc<ChannelState>,
     servers: Servers,
-    /// Where it was asked for.
-    at: Mutex<Option<Arc<Wakeups>>>,
+    /// Where it listens.
+    listens_at: Mutex<Option<Arc<Wakeups>>>,
 }
 
 /// The changes to send to the server.
 #[derive(Debug, Default)]
-struct Due {
-    begin: Vec<(String, Way)>,
-    end: Vec<(String, Way)>,
+struct Changes {
+    begin: Vec<(String, Delivery)>,
+    end: Vec<(String, Delivery)>,
     pattern: bool,
 }
 
@@ -165,7 +165,7 @@ impl Shared {
                     if let Err(error) = served {
                         tracing::debug!(%error, "no wake-ups for a while");
                     }
-                    self.begin_again();
+                    self.begin_all_again();
                 }
                 Err(error) => tracing::debug!(%error, "no wake-ups"),
             }
@@ -178,16 +178,16 @@ impl Shared {
         self: &Arc<Self>,
         lost: &Arc<Notify>,
     ) -> RedisResult<(MultiplexedConnection, Option<Address>)> {
-        let (heard, lost) = (Arc::clone(self), Arc::clone(lost));
+        let (receiver, lost) = (Arc::clone(self), Arc::clone(lost));
         let config = self
             .primary
             .config()
             .set_push_sender(move |push: PushInfo| {
                 if push.kind == PushKind::Disconnection {
-                    heard.disconnects.send_replace(());
+                    receiver.disconnects.send_replace(());
                     lost.notify_one();
                 }
-                heard.hear(&push);
+                receiver.receive(&push);
                 Ok::<_, SendError>(())
             });
         self.primary.connect(&config).await
@@ -204,13 +204,15 @@ impl Shared {
         let has_shards = self.is_in_cluster && has_shards(&mut connection).await?;
         {
             let mut listeners = self.listeners.lock();
-            listeners.due = Some(listeners.by_channel.keys().cloned().collect());
+            listeners.changed = Some(listeners.by_channel.keys().cloned().collect());
         }
         loop {
-            let due = self.due(&mut subscribed);
-            let by_shard = |way: &Way| has_shards && *way == Way::Shard;
-            let (shards, begin): (Vec<_>, Vec<_>) =
-                due.begin.into_iter().partition(|(_, way)| by_shard(way));
+            let changes = self.take_changes(&mut subscribed);
+            let by_shard = |delivery: &Delivery| has_shards && *delivery == Delivery::Shard;
+            let (shards, begin): (Vec<_>, Vec<_>) = changes
+                .begin
+                .into_iter()
+                .partition(|(_, delivery)| by_shard(delivery));
             if !begin.is_empty() {
                 answered(connection.subscribe(names(&begin)).await)?;
             }
@@ -218,11 +220,13 @@ impl Shared {
                 let mut subscribe = cmd("SSUBSCRIBE");
                 answered(subscribe.arg(channel).exec_async(&mut connection).await)?;
             }
-            if due.pattern {
+            if changes.pattern {
                 answered(connection.psubscribe(&self.pattern).await)?;
             }
-            let (shards, end): (Vec<_>, Vec<_>) =
-                due.end.into_iter().partition(|(_, way)| by_shard(way));
+            let (shards, end): (Vec<_>, Vec<_>) = changes
+                .end
+                .into_iter()
+                .partition(|(_, delivery)| by_shard(delivery));
             if !end.is_empty() {
                 answered(connection.unsubscribe(names(&end)).await)?;
             }
@@ -239,63 +243,63 @@ impl Shared {
     }
 
     /// The changes since the last call.
-    fn due(&self, subscribed: &mut HashMap<String, Way>) -> Due {
-        let (mut due, mut listeners) = (Due::default(), self.listeners.lock());
-        for channel in listeners.due.replace(Vec::new()).unwrap_or_default() {
+    fn take_changes(&self, subscribed: &mut HashMap<String, Delivery>) -> Changes {
+        let (mut changes, mut listeners) = (Changes::default(), self.listeners.lock());
+        for channel in listeners.changed.replace(Vec::new()).unwrap_or_default() {
             match listeners.by_channel.get(&channel).and_then(Weak::upgrade) {
-                Some(news) if news.way == Way::Pattern => {
-                    due.pattern |= !std::mem::replace(&mut listeners.by_pattern, true);
+                Some(state) if state.delivery == Delivery::Pattern => {
+                    changes.pattern |= !std::mem::replace(&mut listeners.has_pattern, true);
                 }
-                Some(news) => {
-                    if subscribed.insert(channel.clone(), news.way).is_none() {
-                        due.begin.push((channel, news.way));
+                Some(state) => {
+                    if subscribed.insert(channel.clone(), state.delivery).is_none() {
+                        changes.begin.push((channel, state.delivery));
                     }
                 }
-                None => due.end.extend(subscribed.remove_entry(&channel)),
+                None => changes.end.extend(subscribed.remove_entry(&channel)),
             }
         }
-        due
+        changes
     }
 
     /// After the loss of a connection: all subscriptions must begin again, and all waiters look.
-    fn begin_again(&self) {
+    fn begin_all_again(&self) {
         let mut listeners = self.listeners.lock();
-        (listeners.due, listeners.by_pattern) = (None, false);
-        for news in listeners.by_channel.values().filter_map(Weak::upgrade) {
-            news.begun.store(false, Ordering::Release);
-            news.notify.notify_one();
+        (listeners.changed, listeners.has_pattern) = (None, false);
+        for state in listeners.by_channel.values().filter_map(Weak::upgrade) {
+            state.has_begun.store(false, Ordering::Release);
+            state.notify.notify_one();
         }
     }
 
-    fn listen(&self, channel: &str, news: &Arc<News>) {
+    fn listen(&self, channel: &str, state: &Arc<ChannelState>) {
         let mut listeners = self.listeners.lock();
-        let listener = Arc::downgrade(news);
+        let listener = Arc::downgrade(state);
         listeners.by_channel.insert(channel.to_owned(), listener);
-        if !(news.way == Way::Pattern && listeners.by_pattern) {
-            self.mark_due(&mut listeners, channel);
+        if !(state.delivery == Delivery::Pattern && listeners.has_pattern) {
+            self.mark_changed(&mut listeners, channel);
         }
     }
 
     /// Forgets the channel, unless somebody listens again.
-    fn forget(&self, channel: &str, news: &Arc<News>) {
+    fn forget(&self, channel: &str, state: &Arc<ChannelState>) {
         let mut listeners = self.listeners.lock();
         let old = listeners.by_channel.get(channel);
-        if old.is_some_and(|old| std::ptr::eq(old.as_ptr(), Arc::as_ptr(news))) {
+        if old.is_some_and(|old| std::ptr::eq(old.as_ptr(), Arc::as_ptr(state))) {
             listeners.by_channel.remove(channel);
-            if news.way != Way::Pattern {
-                self.mark_due(&mut listeners, channel);
+            if state.delivery != Delivery::Pattern {
+                self.mark_changed(&mut listeners, channel);
             }
         }
     }
 
-    fn mark_due(&self, listeners: &mut Listeners, channel: &str) {
-        if let Some(due) = &mut listeners.due {
-            due.push(channel.to_owned());
+    fn mark_changed(&self, listeners: &mut Listeners, channel: &str) {
+        if let Some(changed) = &mut listeners.changed {
+            changed.push(channel.to_owned());
         }
         self.changed.notify_one();
     }
 
-    fn hear(&self, push: &PushInfo) {
+    fn receive(&self, push: &PushInfo) {
         let text = |n: usize| match push.data.get(n) {
             Some(Value::BulkString(text)) => std::str::from_utf8(text).ok(),
             _ => None,
@@ -306,19 +310,20 @@ impl Shared {
             PushKind::Message | PushKind::SMessage => text(0)
                 .and_then(one)
                 .iter()
-                .for_each(|news| news.notify.notify_one()),
+                .for_each(|state| state.notify.notify_one()),
             PushKind::PMessage => text(1)
                 .and_then(one)
                 .iter()
-                .for_each(|news| news.notify.notify_one()),
+                .for_each(|state| state.notify.notify_one()),
             // A new or restored subscription may have missed a message.
-            PushKind::Subscribe | PushKind::SSubscribe => {
-                text(0).and_then(one).iter().for_each(|news| news.begins())
-            }
+            PushKind::Subscribe | PushKind::SSubscribe => text(0)
+                .and_then(one)
+                .iter()
+                .for_each(|state| state.mark_begun()),
             PushKind::PSubscribe => {
                 let all = listeners.by_channel.values().filter_map(Weak::upgrade);
-                all.filter(|news| news.way == Way::Pattern)
-                    .for_each(|news| news.begins());
+                all.filter(|state| state.delivery == Delivery::Pattern)
+                    .for_each(|state| state.mark_begun());
             }
             _ => {}
         }
@@ -334,7 +339,7 @@ async fn has_shards(connection: &mut MultiplexedConnection) -> RedisResult<bool>
     }
 }
 
-fn names(channels: &[(String, Way)]) -> Vec<&str> {
+fn names(channels: &[(String, Delivery)]) -> Vec<&str> {
     channels.iter().map(|(name, _)| name.as_str()).collect()
 }
 
@@ -349,9 +354,9 @@ fn answered(result: RedisResult<()>) -> RedisResult<()> {
     }
 }
 
-impl News {
-    fn begins(&self) {
-        self.begun.store(true, Ordering::Release);
+impl ChannelState {
+    fn mark_begun(&self) {
+        self.has_begun.store(true, Ordering::Release);
         self.notify.notify_one();
     }
 }
@@ -359,31 +364,31 @@ impl News {
 impl Subscription {
     /// `name`: the key whose server has the channel.
     pub(super) fn new(client: &RedisClient, name: &str, channel: String) -> Self {
-        Self::with(client, name, channel, Way::Own)
+        Self::with(client, name, channel, Delivery::OwnSubscription)
     }
 
     /// The subscription of a waiter for a fair lock, which the process's pattern covers. By shards there are no patterns.
     pub(super) fn by_pattern(client: &RedisClient, name: &str, channel: String) -> Self {
-        Self::with(client, name, channel, Way::Pattern)
+        Self::with(client, name, channel, Delivery::Pattern)
     }
 
-    fn with(client: &RedisClient, name: &str, channel: String, way: Way) -> Self {
+    fn with(client: &RedisClient, name: &str, channel: String, delivery: Delivery) -> Self {
         let servers = client.inner().servers.clone();
-        let way = match servers.is_cluster() {
-            false => way,
+        let delivery = match servers.is_cluster() {
+            false => delivery,
             // A latch's channel may be in another slot than its key, and is then heard everywhere.
-            true if slot(channel.as_bytes()) == slot(name.as_bytes()) => Way::Shard,
-            true => Way::Own,
+            true if slot(channel.as_bytes()) == slot(name.as_bytes()) => Delivery::Shard,
+            true => Delivery::OwnSubscription,
         };
         Self {
             channel,
             name: name.to_owned(),
-            news: Arc::new(News {
-                way,
-                ..News::default()
+            state: Arc::new(ChannelState {
+                delivery,
+                ..ChannelState::default()
             }),
             servers,
-            at: Mutex::default(),
+            listens_at: Mutex::default(),
         }
     }
 
@@ -396,9 +401,9 @@ impl Subscription {
     /// # Cancel safety
     ///
     /// Safe: a message in between is kept for the next call.
-    pub(super) async fn news(&self) {
+    pub(super) async fn wait_for_message(&self) {
         self.listen();
-        self.news.notify.notified().await;
+        self.state.notify.notified().await;
     }
 
     /// Begins the subscription if needed, at the server that has the key by now. A caller that does so before its first
@@ -407,26 +412,26 @@ impl Subscription {
         let Some(node) = self.servers.of(&self.name) else {
             return;
         };
-        let mut at = self.at.lock();
+        let mut at = self.listens_at.lock();
         if at.as_ref().is_some_and(|at| Arc::ptr_eq(at, &node.wakeups)) {
             return;
         }
         if let Some(old) = at.replace(Arc::clone(&node.wakeups)) {
-            old.shared.forget(&self.channel, &self.news);
-            self.news.begun.store(false, Ordering::Release);
+            old.shared.forget(&self.channel, &self.state);
+            self.state.has_begun.store(false, Ordering::Release);
         }
-        node.wakeups.shared.listen(&self.channel, &self.news);
+        node.wakeups.shared.listen(&self.channel, &self.state);
     }
 
     pub(super) fn has_begun(&self) -> bool {
-        self.news.begun.load(Ordering::Acquire)
+        self.state.has_begun.load(Ordering::Acquire)
     }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        if let Some(at) = self.at.get_mut().take() {
-            at.shared.forget(&self.channel, &self.news);
+        if let Some(at) = self.listens_at.get_mut().take() {
+            at.shared.forget(&self.channel, &self.state);
         }
     }
 }

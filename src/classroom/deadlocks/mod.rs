@@ -16,7 +16,6 @@ mod gap;
 mod lesson;
 mod lock_wait;
 mod opposite_order;
-mod replay;
 mod shared_to_exclusive;
 mod shown;
 mod step;
@@ -26,11 +25,11 @@ mod two_transactions;
 
 pub(crate) use lesson::BEGIN;
 pub use lesson::{DEADLOCK, DeadlockLesson, LOCK_WAIT_TIMEOUT, Side};
-pub use replay::replay;
 pub use shown::DeadlockPlan;
 pub use step::{DeadlockReplay, DeadlockStep};
 pub use table::sweep;
 pub(crate) use two_transactions::TwoTransactions;
+pub use two_transactions::replay;
 
 /// Every lesson, in the order of the text.
 pub const ALL: &[DeadlockLesson] = &[

@@ -10,7 +10,7 @@
 //! What it survives: to be dropped at any time. **What breaks it**: nothing that would leave a transaction: a connection
 //! that is not known to be clean is closed and killed, and then the table is dropped.
 //!
-//! Next: `transaction.rs`, then `replay.rs`.
+//! Next: `transaction.rs`; then `crate::replay`, where a lesson is a race that people follow.
 
 use super::{
     lesson::{COMMIT, DEADLOCK, DeadlockLesson, LOCK_WAIT_TIMEOUT, Side},
@@ -244,4 +244,33 @@ impl TwoTransactions {
             latest_deadlock: self.latest_deadlock,
         })
     }
+}
+
+/// Plays a lesson at once, from its first statement to its last, with or without its cure; with `retry`, a transaction that failed is begun again.
+///
+/// # Errors
+///
+/// [`Error::Timeout`] if other plays or users of the pool take too long, [`Error::Unavailable`] if MySQL is down.
+///
+/// # Cancel safety
+///
+/// A play that was begun goes on in the background, and leaves nothing.
+pub async fn replay(
+    ctx: &Ctx,
+    lesson: &'static DeadlockLesson,
+    cured: bool,
+    retry: bool,
+) -> Result<DeadlockReplay, Error> {
+    let own = ctx.clone();
+    let played = ctx.tasks.spawn(async move {
+        let mut two = TwoTransactions::open(&own, lesson, cured, false).await?;
+        for (side, sql) in lesson.script(cured) {
+            two.hear(side).await?;
+            if !two.has_failed(side) {
+                two.send(side, sql).await?;
+            }
+        }
+        two.end(retry).await
+    });
+    played.await.map_err(|e| Error::Internal(e.to_string()))?
 }

@@ -10,8 +10,8 @@
 //!
 //! Next: `oversell_lock::redis::RedisFairLock`, then `multi.rs`.
 
-use crate::classroom::prelude::*;
 use crate::classroom::window::{StepKind, next};
+use crate::classroom::*;
 
 const LOCK: &str = "fairLock";
 

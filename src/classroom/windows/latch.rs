@@ -11,7 +11,7 @@
 //!
 //! Next: `oversell_lock::redis::RedisLatch`.
 
-use crate::classroom::prelude::*;
+use crate::classroom::*;
 use crate::{classroom::zk_atomic::written, visits::VisitEventKind};
 use oversell_lock::redis::RedisLatch;
 use std::num::NonZeroU32;

@@ -6,7 +6,7 @@
 //!
 //! Next: `oversell_lock::MultiLock` and `oversell_lock::redis::Redlock`, then `reentrant.rs`.
 
-use crate::classroom::prelude::*;
+use crate::classroom::*;
 use crate::{classroom::window::StepKind, stock::PARTS};
 use futures::future::join_all;
 use oversell_lock::{MultiLock, redis::RedlockClient};

@@ -9,8 +9,7 @@
 //!
 //! Next: `oversell_lock::redis::RedisRwLock`, then `fair.rs`.
 
-use crate::classroom::prelude::*;
-use crate::classroom::stay::leave;
+use crate::classroom::*;
 use oversell_lock::redis::{Lease, RedisRwLock};
 use redis::AsyncCommands;
 use std::time::SystemTime;
@@ -69,7 +68,7 @@ async fn keep(ctx: &Ctx, job: &Job, half: impl Lock, text: &str) -> Result<Answe
     let guard = half.acquire(job.wait_left()).await?;
     let end = end(ctx, job).await?;
     job.say(format_args!("{text}锁。。。。"));
-    leave(ctx, job, guard, lease(job), Some(end));
+    hold_after_answer(ctx, job, guard, lease(job), Some(end));
     Ok(Answer::text(text))
 }
 

@@ -9,7 +9,7 @@
 //!
 //! Next: `oversell_lock::redis::RedisLock::owner`.
 
-use crate::classroom::prelude::*;
+use crate::classroom::*;
 
 const LOCK: &str = "reentrantLock";
 

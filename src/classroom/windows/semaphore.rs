@@ -9,7 +9,7 @@
 //!
 //! Next: `oversell_lock::redis::RedisSemaphore`, then `latch.rs`.
 
-use crate::classroom::prelude::*;
+use crate::classroom::*;
 use redis::AsyncCommands;
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -7,7 +7,7 @@
 //!
 //! Next: `oversell_lock::zk::ZkBarrier`, then `zk_double_barrier.rs`.
 
-use crate::classroom::prelude::*;
+use crate::classroom::*;
 use oversell_lock::LockError;
 
 const BARRIER: &str = "/curator/barrier";

@@ -12,8 +12,8 @@
 //!
 //! Next: `oversell_lock::zk::ZkRwLock`, then `zk_semaphore.rs`.
 
-use crate::classroom::prelude::*;
-use crate::{classroom::stay::leave, stock::ZK_PARTS};
+use crate::classroom::*;
+use crate::stock::ZK_PARTS;
 use oversell_lock::{MultiLock, zk::ZkRwLock};
 
 const READ_WRITE: &str = "/curator/rwlock";
@@ -92,7 +92,7 @@ fn lock(ctx: &Ctx, job: &Job) -> ZkRwLock {
 async fn keep(ctx: &Ctx, job: &Job, half: impl Lock, text: &str) -> Result<Answer, Error> {
     let guard = half.acquire(job.wait_left()).await?;
     job.say(format_args!("{text}锁。。。。"));
-    leave(ctx, job, guard, job.request.hold, None);
+    hold_after_answer(ctx, job, guard, job.request.hold, None);
     Ok(Answer::text(text))
 }
 

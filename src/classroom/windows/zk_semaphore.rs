@@ -10,7 +10,7 @@
 //!
 //! Next: `oversell_lock::zk::ZkSemaphore`, then `zk_counts.rs`.
 
-use crate::classroom::prelude::*;
+use crate::classroom::*;
 
 /// The course's `new InterProcessSemaphoreV2(client, path, 5)`.
 const LEASES: u32 = 5;

@@ -7,7 +7,7 @@
 //!
 //! Next: `oversell_lock::zk::ZkSharedCount`, then `zk_atomic.rs`.
 
-use crate::classroom::prelude::*;
+use crate::classroom::*;
 use crate::classroom::{window::LessonDetails, zk_atomic::written};
 
 const COUNT: &str = "/curator/count";

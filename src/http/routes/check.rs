@@ -1,10 +1,11 @@
 //! `/check/lock`: checks the stock and takes a piece, by the strategy that is asked for.
 //!
-//! From request to effect, for `redis-lock`: [`by_strategy`] here; `Strategy::take` in `stock/mod.rs`; `deduct` in
-//! `stock/strategies/redis_lock.rs`. The library takes the lock: `RedisLock::acquire` in `lock/src/redis/lock.rs`,
-//! `AcquireRequest::acquire` and `wait_for` in `engine.rs`, `lua/acquire.lua`. Then `stock::under` runs
-//! `none::read_then_write`, whose statements go through `section/mysql.rs`, and releases: `Guard::release`, `keeper.rs`,
-//! `hold.rs`, `lua/release.lua`. The answer is [`PurchaseBody`], or the problem of `http/error.rs`.
+//! From request to effect, for `redis-lock`: `routes/mod.rs`; [`by_strategy`] here; `Strategy::take` in `stock/mod.rs`; `deduct`
+//! in `stock/strategies/redis_lock.rs`. The library takes the lock: `RedisLock::acquire` in `lock/src/redis/lock.rs`,
+//! `AcquireRequest::acquire` in `engine.rs`, the line of waiters in `local/line.rs`; `RedisClient::run` in `client.rs` sends
+//! `lua/acquire.lua`. Then `stock::under` runs `none::read_then_write`, whose statements go through `section/mysql.rs`, and
+//! releases: `Guard::release`, `keeper.rs`, `hold.rs`, `lua/release.lua`. The answer is [`PurchaseBody`], or the problem of
+//! `http/error.rs`.
 
 use super::replays;
 use crate::http::routes::prelude::*;
@@ -12,7 +13,7 @@ use crate::{
     http::{job_summary::JobSummary, terms::Terms, visitor::Visitor},
     own_lock,
     section::Deduction,
-    stock,
+    stock::{self, Strategy},
 };
 
 const SOLD: &str = "验库存并锁库存成功！";
@@ -76,41 +77,30 @@ pub(in crate::http) async fn by_strategy(
     Query(terms): Query<Terms>,
     format: Format,
 ) -> Result<Response, Error> {
-    let strategy_index = stock::ALL
-        .iter()
-        .position(|s| s.slug == slug)
-        .ok_or(Error::no_strategy(slug))?;
-    take(&app, &visitor, strategy_index, &terms, format).await
+    let strategy = stock::find(&slug).ok_or(Error::no_strategy(slug))?;
+    take(&app, &visitor, strategy, &terms, format).await
 }
 
 async fn take(
     app: &AppState,
     visitor: &Visitor,
-    strategy_index: usize,
+    strategy: &'static Strategy,
     terms: &Terms,
     format: Format,
 ) -> Result<Response, Error> {
-    let strategy = &stock::ALL[strategy_index];
-    if strategy.is_own_lock() {
-        replays::check_enabled(app)?;
-    }
-    let metrics = app.metrics.of(strategy_index);
+    let metrics = app.metrics.of(strategy);
     let mut job = terms
         .job(app.ctx.config.wait(), Duration::ZERO)
         .with_waiters(metrics.waiters.clone());
     if strategy.is_own_lock() {
-        job = job.with_visitor(visitor.id());
-        if !terms.names_product() && visitor.has_id() {
-            job.request.stock_id = own_lock::product_of(visitor.id());
-            stock::put_own_pieces(&app.ctx, job.request.stock_id).await?;
-        }
+        replays::check_enabled(app)?;
+        let own_product = visitor.has_id() && !terms.names_product();
+        job = own_lock::prepare(&app.ctx, job, visitor.id(), own_product).await?;
     }
     // A load gives no name, and is not looked at.
-    let job = if job.request.who.is_some() {
-        app.with_visit(job, "/check/lock", strategy.slug)
-    } else {
-        job
-    };
+    if job.request.who.is_some() {
+        job = app.with_visit(job, "/check/lock", strategy.slug);
+    }
     let _under_way = app.under_way.count(job.request.stock_id);
     let result = strategy.take(&app.ctx, &job).await;
     metrics.count(&job, &result);

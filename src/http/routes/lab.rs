@@ -62,7 +62,7 @@ pub(in crate::http) struct FaultResult {
 
 /// The members and links of the lab, and their states.
 #[utoipa::path(get, path = "/lab", tag = "lab", responses(
-    (status = 200, description = "The members and ways of the lab; none where no lab has started this instance", body = View)))]
+    (status = 200, description = "The members and links of the lab; none where no lab has started this instance", body = View)))]
 pub(in crate::http) async fn look(State(app): State<AppState>) -> Result<axum::Json<View>, Error> {
     view(&app).await.map(axum::Json)
 }
@@ -166,7 +166,7 @@ fn running_instances(urls: &[String], all: &Breakable) -> Vec<String> {
 fn check_member(all: &Breakable, member: &str) -> Result<(), Error> {
     let members = all.members.iter().map(|it| it.name.as_str());
     let names: Vec<_> = members
-        .chain(all.ways.iter().map(|link| link.name.as_str()))
+        .chain(all.links.iter().map(|link| link.name.as_str()))
         .collect();
     match names.contains(&member) {
         true => Ok(()),

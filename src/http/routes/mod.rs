@@ -109,13 +109,13 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         // a class that looks on
         .routes(routes!(classroom::events::events))
         .routes(routes!(classroom::objects::objects))
-        .routes(routes!(classroom::visits::send))
+        .routes(routes!(classroom::visits::send_visits))
         .routes(routes!(classroom::lesson::show))
         .routes(routes!(classroom::lesson::guess))
         .routes(routes!(classroom::desk::present))
         .routes(routes!(classroom::desk::desk, classroom::desk::call))
         .routes(routes!(classroom::desk::clear_queue))
-        .routes(routes!(classroom::burst::send))
+        .routes(routes!(classroom::burst::send_burst))
         .routes(routes!(classroom::lines::type_line))
         .routes(routes!(classroom::qr::qr))
         // every claim, and its verdict

@@ -248,7 +248,7 @@ async fn a_redis_without_a_movable_clock_does_not_stop_the_lab() {
     std::fs::write(&program, text).unwrap();
     std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
     let lab = start(Options {
-        ways: true,
+        links: true,
         servers: Servers {
             redis_server: Some(program),
             ..Servers::default()

@@ -162,7 +162,7 @@ impl Args {
     fn strategies(&self) -> Vec<&'static Strategy> {
         let wanted = |s: &&Strategy| match self {
             Self { all: true, .. } => !s.is_own_lock(),
-            Self { course: true, .. } => !s.rank.is_beyond(),
+            Self { course: true, .. } => !s.spec.rank.is_beyond(),
             _ => KNOWN.contains(&s.slug),
         };
         if self.strategies.is_empty() {

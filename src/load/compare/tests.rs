@@ -131,7 +131,7 @@ fn strategies_are_the_nine_the_course_or_all() {
         strategies.iter().map(|s| s.slug).collect::<Vec<_>>()
     };
     assert_eq!(slugs(""), KNOWN);
-    let course = stock::ALL.iter().filter(|s| !s.rank.is_beyond());
+    let course = stock::ALL.iter().filter(|s| !s.spec.rank.is_beyond());
     let course: Vec<_> = course.map(|s| s.slug).collect();
     assert_eq!(slugs("--course"), course);
     assert_eq!(slugs("--all").len(), stock::ALL.len() - 1);

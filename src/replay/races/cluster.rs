@@ -9,7 +9,7 @@
 //!
 //! Next: `late_unlock.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["002.cluster"],

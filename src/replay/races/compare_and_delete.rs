@@ -9,7 +9,7 @@
 //! Next: `reentry.rs`.
 
 use super::look_then_delete::{DELETES_ANOTHERS, LATE, LEAVES_ANOTHERS};
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.5"],

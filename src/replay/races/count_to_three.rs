@@ -8,7 +8,7 @@
 //!
 //! Next: `compare_and_delete.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 use crate::{
     ctx::Ctx,
     error::Error,

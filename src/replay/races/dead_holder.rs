@@ -7,7 +7,7 @@
 //!
 //! Next: `late_delete.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.2"],

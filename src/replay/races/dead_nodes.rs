@@ -6,8 +6,8 @@
 //!
 //! Next: `node_types.rs`.
 
+use super::*;
 use crate::fault::Action;
-use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.9.nodes", "2.10.4"],

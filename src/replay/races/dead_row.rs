@@ -13,7 +13,7 @@
 //!
 //! Next: `unlock_before_commit.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["4.3.2"],

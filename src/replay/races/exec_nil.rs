@@ -12,7 +12,7 @@
 //! Next: `late_delete.rs`, where one at a time gets in.
 
 use super::version_moved::{FINDS_ANOTHERS_WRITE, WRITES_OVER};
-use crate::replay::prelude::*;
+use super::*;
 use crate::{section::redis_polling, stock::Store};
 
 pub(super) const RACE: Race = Race {

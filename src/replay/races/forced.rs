@@ -11,7 +11,7 @@
 //!
 //! Next: `oversell_lock::redis`.
 
-use crate::replay::prelude::*;
+use super::*;
 use crate::{
     classroom::{
         demo_layer,
@@ -78,7 +78,7 @@ pub(super) const RACE: Race = Race {
             B.will_stop_at(Point::Worked),
             say("A 干完，释放锁", "A is done, and releases"),
             A.stops_at(Point::Leaves),
-            A.finishes_with_lock_kept(),
+            A.finishes_and_unlocks(),
             say("B 才进来", "B gets in after it"),
             B.stops_at(Point::Worked),
             B.finishes(),

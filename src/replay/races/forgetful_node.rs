@@ -8,8 +8,8 @@
 //!
 //! Next: `jumping_clock.rs`.
 
+use super::*;
 use crate::fault::Action;
-use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["003.redlock.restart"],

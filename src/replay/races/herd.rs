@@ -9,7 +9,7 @@
 //!
 //! Next: `queue_of_nodes.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 use crate::{
     classroom::zk_herd::{self, Watch},
     ctx::Ctx,

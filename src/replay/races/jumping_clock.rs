@@ -13,7 +13,7 @@
 //! Next: `deadlock`s, in `classroom::deadlocks`.
 
 use super::forgetful_node::ON_THREE;
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["003.redlock.clock"],

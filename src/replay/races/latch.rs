@@ -7,7 +7,7 @@
 //!
 //! Next: `read_then_write.rs`, the first of all.
 
-use crate::replay::prelude::*;
+use super::*;
 use crate::{
     ctx::Ctx,
     error::Error,

@@ -11,7 +11,7 @@
 //!
 //! Next: `jumping_clock.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -129,7 +129,7 @@ async fn untimed(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         return Err(job.timed_out(&name));
     }
     let section = stock::find("none").ok_or_else(|| Error::NoStrategy("none".to_owned()))?;
-    let outcome = (section.deduct)(ctx, job).await;
+    let outcome = (section.spec.deduct)(ctx, job).await;
     for node in ctx.nodes.iter() {
         let mut delete = DELETE_IF_MINE.key(&key);
         let deleted: Result<i64, _> = delete

@@ -10,7 +10,7 @@
 //!
 //! Next: `look_then_delete.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.3", "001.expire"],
@@ -46,7 +46,7 @@ pub(super) const RACE: Race = Race {
     flaw: Variant {
         act: Act::Strategy("redis-setnx-ttl"),
         steps: &[
-            A.finishes_with_lock_kept(),
+            A.finishes_and_unlocks(),
             say(
                 "删的是 B 的锁：C 进来了，和 B 同时在临界区",
                 "it was B's: C gets in beside B",

@@ -9,7 +9,7 @@
 //!
 //! Next: `queue_order.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 use crate::{
     ctx::Ctx,
     error::Error,

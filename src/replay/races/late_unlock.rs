@@ -12,7 +12,7 @@
 //!
 //! Next: `forced.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -66,7 +66,7 @@ pub(super) const RACE: Race = Race {
                 "A 释放锁：删掉的是 B 的",
                 "A unlocks: what it deletes is B's",
             ),
-            A.finishes_with_lock_kept(),
+            A.finishes_and_unlocks(),
             say(
                 "同一个人的 C 也进来了，也下了单",
                 "C, of the same user, gets in too, and has an order",

@@ -13,7 +13,7 @@
 //!
 //! Next: `dead_row.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 use crate::{
     classroom::limits::{Bucket, pass_limiter},
     ctx::Ctx,

@@ -8,7 +8,7 @@
 //!
 //! Next: `late_renewal.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.7"],
@@ -61,7 +61,7 @@ pub(super) const RACE: Race = Race {
                 "锁还是 A 的：A 写完，释放锁",
                 "the lock is still A's, who writes and releases",
             ),
-            A.finishes_with_lock_kept(),
+            A.finishes_and_unlocks(),
             say("然后 B 才进来", "and then B gets in"),
             B.finishes(),
         ],

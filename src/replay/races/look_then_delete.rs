@@ -9,7 +9,7 @@
 //!
 //! Next: `count_to_three.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.3.gap", "002.lock.lua"],
@@ -69,7 +69,7 @@ pub(super) const LATE: &[Step] = &[
 /// A deletes B's lock.
 pub(super) const DELETES_ANOTHERS: &[Step] = &[
     say("A 的 DEL 删掉了 B 的锁", "A's DEL deletes B's lock"),
-    A.finishes_with_lock_kept(),
+    A.finishes_and_unlocks(),
     say("C 进来了，和 B 同时在临界区", "C gets in beside B"),
     C.finishes(),
     say("B 写完：把 C 卖的盖掉了", "B writes over what C has sold"),

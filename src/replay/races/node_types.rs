@@ -9,7 +9,7 @@
 //!
 //! Next: `zk_reentry.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -103,7 +103,7 @@ async fn permanent(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         tokio::time::sleep(POLL).await;
     }
     let section = stock::find("none").ok_or_else(|| Error::NoStrategy("none".to_owned()))?;
-    let outcome = (section.deduct)(ctx, job).await;
+    let outcome = (section.spec.deduct)(ctx, job).await;
     client.delete(&path, None).await.map_err(down)?;
     outcome
 }

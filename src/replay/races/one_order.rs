@@ -10,7 +10,7 @@
 //!
 //! Next: `cluster.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["002.new-mutex"],

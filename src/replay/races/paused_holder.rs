@@ -12,7 +12,7 @@
 //!
 //! Next: `paused_session.rs`, the same in ZooKeeper.
 
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["003.pause"],

@@ -11,7 +11,7 @@
 //!
 //! Next: `node_types.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["003.pause.zk"],

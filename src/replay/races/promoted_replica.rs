@@ -11,7 +11,7 @@
 //!
 //! Next: `dead_nodes.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 use crate::{
     error::Error,
     fault::Action,

@@ -7,8 +7,8 @@
 //!
 //! Next: `zk_read_write.rs`.
 
+use super::*;
 use crate::replay::play::Play;
-use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["3.6"],

@@ -8,8 +8,8 @@
 //!
 //! Next: `read_write.rs`.
 
+use super::*;
 use crate::replay::play::Play;
-use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.10.2"],

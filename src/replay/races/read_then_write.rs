@@ -8,7 +8,7 @@
 //!
 //! Next: `two_mutexes.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["1.1", "1.7.1"],

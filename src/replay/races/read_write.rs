@@ -8,7 +8,7 @@
 //!
 //! Next: `permits.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 use crate::{
     ctx::Ctx,
     error::Error,

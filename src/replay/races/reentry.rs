@@ -7,7 +7,7 @@
 //!
 //! Next: `long_job.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 use crate::{
     ctx::Ctx,
     error::Error,

@@ -9,7 +9,7 @@
 //!
 //! Next: `shared_lock.rs`, the weaker lock.
 
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["1.7.2"],

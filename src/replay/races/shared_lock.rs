@@ -11,8 +11,8 @@
 //! Next: `version_moved.rs`, which locks nothing.
 
 use super::row_lock::UNDER_THE_ROWS_LOCK;
+use super::*;
 use crate::replay::play::Play;
-use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["1.7.2.shared"],

@@ -8,7 +8,7 @@
 //!
 //! Next: `dead_row.rs`, what the printed lock has in common with its cure.
 
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["4.2.printed"],

@@ -10,7 +10,7 @@
 //!
 //! Next: `row_lock.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["1.6", "004.jvm"],

@@ -10,7 +10,7 @@
 //!
 //! Next: `one_order.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["002.unlock-before-commit"],

@@ -11,8 +11,8 @@
 //!
 //! Next: `exec_nil.rs`, the same idea in Redis.
 
+use super::*;
 use crate::replay::play::Play;
-use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["1.7.3"],

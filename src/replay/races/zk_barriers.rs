@@ -9,7 +9,7 @@
 //!
 //! Next: `zk_counts.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 use crate::{
     ctx::Ctx,
     error::Error,

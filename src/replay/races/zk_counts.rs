@@ -10,7 +10,7 @@
 //!
 //! Next: `promoted_replica.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 use crate::{
     ctx::Ctx,
     error::Error,

@@ -9,7 +9,7 @@
 //!
 //! Next: `zk_one_count.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["3.4.2.printed"],

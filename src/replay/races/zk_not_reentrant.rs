@@ -11,7 +11,7 @@
 //! Next: `herd.rs`.
 
 use super::zk_reentry::{BEGIN, COUNTED, inside};
-use crate::replay::prelude::*;
+use super::*;
 use crate::{
     ctx::Ctx,
     error::Error,

@@ -7,7 +7,7 @@
 //!
 //! Next: `zk_no_second_look.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 
 pub(super) const RACE: Race = Race {
     lessons: &["3.4.1.printed"],

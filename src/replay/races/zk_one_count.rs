@@ -8,7 +8,7 @@
 //!
 //! Next: `zk_number_zero.rs`, what the printed locks of ZooKeeper have in common.
 
-use crate::replay::prelude::*;
+use super::*;
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -92,7 +92,7 @@ async fn both(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         stock::find("zk-reentrant").ok_or_else(|| Error::NoStrategy("zk-reentrant".to_owned()))?;
     let user = ctx.zk.lock(&job.zk_path(USER));
     let guard = user.acquire(job.wait_left()).await?;
-    let outcome = (stock.deduct)(ctx, job).await;
+    let outcome = (stock.spec.deduct)(ctx, job).await;
     guard.release().await?;
     outcome
 }

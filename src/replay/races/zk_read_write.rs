@@ -10,7 +10,7 @@
 //!
 //! Next: `zk_barriers.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 use crate::{
     ctx::Ctx,
     error::Error,

@@ -9,7 +9,7 @@
 //!
 //! Next: `zk_not_reentrant.rs`.
 
-use crate::replay::prelude::*;
+use super::*;
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -101,6 +101,6 @@ pub(super) async fn inside(
     path: &str,
 ) -> Result<Deduction, Error> {
     let strategy = stock::find(slug).ok_or_else(|| Error::NoStrategy(slug.to_owned()))?;
-    let outcome = timeout(SELF_WAIT, (strategy.deduct)(ctx, job)).await;
+    let outcome = timeout(SELF_WAIT, (strategy.spec.deduct)(ctx, job)).await;
     outcome.unwrap_or_else(|_| Err(job.timed_out(path)))
 }

@@ -1,6 +1,6 @@
 #![doc = include_str!("check_then_deduct.md")]
 
-use crate::seckill::prelude::*;
+use crate::seckill::*;
 
 pub(super) const STEP: StepSpec = StepSpec {
     course: "实现秒杀下单",

@@ -1,6 +1,6 @@
 #![doc = include_str!("conditional_update.md")]
 
-use crate::seckill::prelude::*;
+use crate::seckill::*;
 
 pub(super) const STEP: StepSpec = StepSpec {
     course: "库存超卖问题分析",

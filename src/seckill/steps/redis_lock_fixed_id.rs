@@ -1,6 +1,6 @@
 #![doc = include_str!("redis_lock_fixed_id.md")]
 
-use crate::seckill::prelude::*;
+use crate::seckill::*;
 use crate::{
     seckill::simple_redis_lock::place_under,
     section::{

@@ -1,6 +1,6 @@
 #![doc = include_str!("redis_lock_owner.md")]
 
-use crate::seckill::prelude::*;
+use crate::seckill::*;
 use crate::{
     seckill::simple_redis_lock::place_under,
     section::{

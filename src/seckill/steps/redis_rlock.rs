@@ -1,6 +1,6 @@
 #![doc = include_str!("redis_rlock.md")]
 
-use crate::seckill::prelude::*;
+use crate::seckill::*;
 use crate::{seckill::simple_redis_lock, section::LockState};
 use oversell_lock::LockError;
 

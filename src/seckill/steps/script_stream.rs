@@ -1,6 +1,6 @@
 #![doc = include_str!("script_stream.md")]
 
-use crate::seckill::prelude::*;
+use crate::seckill::*;
 use crate::{
     seckill::{stream, voucher, voucher_in_redis},
     section::{lua, redis_key},

@@ -1,6 +1,6 @@
 #![doc = include_str!("unique_key.md")]
 
-use crate::seckill::prelude::*;
+use crate::seckill::*;
 use oversell_lock::mysql::Conn;
 
 pub(super) const STEP: StepSpec = StepSpec {

@@ -1,6 +1,6 @@
 #![doc = include_str!("user_mutex.md")]
 
-use crate::seckill::prelude::*;
+use crate::seckill::*;
 use oversell_lock::local::{MutexGuard, Mutexes};
 
 pub(super) const STEP: StepSpec = StepSpec {

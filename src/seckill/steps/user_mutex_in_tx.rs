@@ -1,7 +1,7 @@
 #![doc = include_str!("user_mutex_in_tx.md")]
 
 use super::user_mutex;
-use crate::seckill::prelude::*;
+use crate::seckill::*;
 use oversell_lock::mysql::Conn;
 
 pub(super) const STEP: StepSpec = StepSpec {

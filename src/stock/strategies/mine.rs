@@ -1,11 +1,11 @@
 #![doc = include_str!("mine.md")]
 
 use super::redis_watchdog::{self, Renewable};
-use crate::stock::prelude::*;
+use crate::stock::*;
 use crate::{
     own_lock::{Scripts, run_script},
     section::{
-        Points, lua, redis_key,
+        Points, lua,
         redis_polling::{self, Lock, Stage},
     },
 };
@@ -107,17 +107,6 @@ pub(crate) async fn current_scripts(ctx: &Ctx, visitor: &str) -> Result<Scripts,
     let first = || stages().next().map(|(_, scripts)| scripts);
     kept.or_else(first)
         .ok_or_else(|| Error::Internal("there is no stage".to_owned()))
-}
-
-/// Puts the course's pieces of a visitor's product in stock, for a day, unless it has some.
-pub(crate) async fn put_own_pieces(ctx: &Ctx, product: i64) -> Result<(), Error> {
-    const PIECES: i64 = 5000;
-    const LIFETIME_S: u64 = 86_400;
-    let mut put = redis::cmd("SET");
-    put.arg(redis_key::of(ctx, product)).arg(PIECES);
-    put.arg("NX").arg("EX").arg(LIFETIME_S);
-    put.exec_async(&mut ctx.redis.connection()).await?;
-    Ok(())
 }
 
 struct Mine {

@@ -1,6 +1,6 @@
 #![doc = include_str!("mutex.md")]
 
-use crate::stock::prelude::*;
+use crate::stock::*;
 use oversell_lock::local::{MutexGuard, Mutexes};
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {

@@ -1,7 +1,7 @@
 #![doc = include_str!("mutex_commit_late.md")]
 
 use super::mutex;
-use crate::stock::prelude::*;
+use crate::stock::*;
 use oversell_lock::mysql::Conn;
 
 /// A plain read, which locks nothing.

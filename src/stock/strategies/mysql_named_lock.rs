@@ -1,7 +1,7 @@
 #![doc = include_str!("mysql_named_lock.md")]
 
 use crate::section::LockState;
-use crate::stock::prelude::*;
+use crate::stock::*;
 use oversell_lock::mysql::Conn;
 
 /// A plain read, which locks nothing.

@@ -1,6 +1,6 @@
 #![doc = include_str!("none.md")]
 
-use crate::stock::prelude::*;
+use crate::stock::*;
 use oversell_lock::Fence;
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {

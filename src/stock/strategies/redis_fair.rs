@@ -1,7 +1,7 @@
 #![doc = include_str!("redis_fair.md")]
 
 use super::none;
-use crate::stock::prelude::*;
+use crate::stock::*;
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "2.10.2",

@@ -1,7 +1,7 @@
 #![doc = include_str!("redis_fenced.md")]
 
 use crate::stock::fenced;
-use crate::stock::prelude::*;
+use crate::stock::*;
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "[003]",

@@ -1,7 +1,7 @@
 #![doc = include_str!("redis_multi.md")]
 
 use super::none;
-use crate::stock::prelude::*;
+use crate::stock::*;
 use oversell_lock::MultiLock;
 
 /// Its parts, in the order in which they are taken.

@@ -1,7 +1,7 @@
 #![doc = include_str!("redis_redlock.md")]
 
 use super::none;
-use crate::stock::prelude::*;
+use crate::stock::*;
 use oversell_lock::redis::RedlockClient;
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {

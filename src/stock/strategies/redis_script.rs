@@ -1,7 +1,7 @@
 #![doc = include_str!("redis_script.md")]
 
 use crate::section::{lua, redis_key};
-use crate::stock::prelude::*;
+use crate::stock::*;
 use redis::Script;
 use std::sync::LazyLock;
 

@@ -4,7 +4,7 @@ use crate::section::{
     FixedLease, Points,
     redis_polling::{self, Lock, Stage},
 };
-use crate::stock::prelude::*;
+use crate::stock::*;
 use oversell_lock::redis::Connection;
 use redis::RedisResult;
 

@@ -1,7 +1,7 @@
 #![doc = include_str!("redis_watch.md")]
 
 use crate::section::{RedisTap, redis_key};
-use crate::stock::prelude::*;
+use crate::stock::*;
 use redis::{AsyncCommands, aio::ConnectionLike};
 
 /// The mean pause after a conflict.

@@ -1,7 +1,7 @@
 #![doc = include_str!("redis_watch_merged.md")]
 
 use super::redis_watch::{exec, watched};
-use crate::stock::prelude::*;
+use crate::stock::*;
 use crate::{
     section::redis_key,
     stock::merged::{self, TakeMany, TakeOutcome},

@@ -5,7 +5,7 @@ use crate::section::{
     Points, lua,
     redis_polling::{self, Lock, Stage},
 };
-use crate::stock::prelude::*;
+use crate::stock::*;
 use oversell_lock::redis::Connection;
 use redis::{RedisResult, Script};
 use std::sync::LazyLock;

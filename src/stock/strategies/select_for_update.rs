@@ -1,6 +1,6 @@
 #![doc = include_str!("select_for_update.md")]
 
-use crate::stock::prelude::*;
+use crate::stock::*;
 use oversell_lock::mysql::Conn;
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {

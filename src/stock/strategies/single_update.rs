@@ -1,6 +1,6 @@
 #![doc = include_str!("single_update.md")]
 
-use crate::stock::prelude::*;
+use crate::stock::*;
 
 const TAKE_ONE: &str =
     "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";

@@ -1,6 +1,6 @@
 #![doc = include_str!("single_update_buckets.md")]
 
-use crate::stock::prelude::*;
+use crate::stock::*;
 use oversell_lock::mysql::Conn;
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {

@@ -1,7 +1,7 @@
 #![doc = include_str!("single_update_merged.md")]
 
 use crate::stock::merged::{self, TakeMany, TakeOutcome};
-use crate::stock::prelude::*;
+use crate::stock::*;
 
 /// A plain read, which locks nothing.
 const READ: &str =

@@ -1,7 +1,7 @@
 #![doc = include_str!("table_lock.md")]
 
 use super::none;
-use crate::stock::prelude::*;
+use crate::stock::*;
 use oversell_lock::mysql::Caller;
 
 const NAME: &str = "lock";

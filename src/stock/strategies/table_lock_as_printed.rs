@@ -1,7 +1,7 @@
 #![doc = include_str!("table_lock_as_printed.md")]
 
 use super::none;
-use crate::stock::prelude::*;
+use crate::stock::*;
 
 const NAME: &str = "lock-as-printed";
 const INSERT: &str = "INSERT INTO tb_lock (lock_name, class_name) VALUES (?, ?)";

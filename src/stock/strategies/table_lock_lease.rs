@@ -1,7 +1,7 @@
 #![doc = include_str!("table_lock_lease.md")]
 
 use super::{none, table_lock};
-use crate::stock::prelude::*;
+use crate::stock::*;
 use oversell_lock::{Lease, mysql::TableLeaseLock};
 
 const NAME: &str = "lock:table-lock-lease";

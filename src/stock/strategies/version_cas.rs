@@ -1,6 +1,6 @@
 #![doc = include_str!("version_cas.md")]
 
-use crate::stock::prelude::*;
+use crate::stock::*;
 
 /// A plain read, which locks nothing.
 const READ: &str =

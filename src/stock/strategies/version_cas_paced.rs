@@ -1,6 +1,6 @@
 #![doc = include_str!("version_cas_paced.md")]
 
-use crate::stock::prelude::*;
+use crate::stock::*;
 use tokio::{
     sync::Semaphore,
     time::{sleep, timeout},

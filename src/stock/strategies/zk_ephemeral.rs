@@ -2,7 +2,7 @@
 
 use super::none;
 use crate::section::zk_node as stage;
-use crate::stock::prelude::*;
+use crate::stock::*;
 use zookeeper_client::CreateMode;
 
 /// The mean time between a waiter's attempts.

@@ -2,7 +2,7 @@
 
 use super::{none, zk_sequential_as_printed::pre_node};
 use crate::section::zk_node::{self, Node};
-use crate::stock::prelude::*;
+use crate::stock::*;
 use tokio::time::timeout;
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {

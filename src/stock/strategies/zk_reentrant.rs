@@ -1,7 +1,7 @@
 #![doc = include_str!("zk_reentrant.md")]
 
 use super::none;
-use crate::stock::prelude::*;
+use crate::stock::*;
 use oversell_lock::zk::ZkLock;
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {

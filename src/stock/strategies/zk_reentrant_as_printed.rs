@@ -2,7 +2,7 @@
 
 use super::{none, zk_lock_as_printed as zk_lock};
 use crate::section::zk_node as stage;
-use crate::stock::prelude::*;
+use crate::stock::*;
 use futures::future::BoxFuture;
 use std::cell::Cell;
 

@@ -2,7 +2,7 @@
 
 use super::none;
 use crate::section::zk_node::{self, Node};
-use crate::stock::prelude::*;
+use crate::stock::*;
 
 /// The mean time between a waiter's looks.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);

@@ -1,7 +1,7 @@
 #![doc = include_str!("zk_write.md")]
 
 use super::none;
-use crate::stock::prelude::*;
+use crate::stock::*;
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "3.7.3",

@@ -202,8 +202,9 @@ impl Engine {
     /// Whether a strategy or step promises to sell each piece once and to lose none. A safe one does, unless its stock is in a
     /// Redis whose replica may lack the last sales. A lease does while nothing breaks, unless each node has a lock of its own.
     fn promises(&self, slug: &str, fault: Fault) -> bool {
-        let step = seckill::find(slug).map(|step| (step.promise, Store::Redis));
-        let strategy = stock::find(slug).map(|strategy| (strategy.promise, strategy.store));
+        let step = seckill::find(slug).map(|step| (step.spec.promise, Store::Redis));
+        let strategy =
+            stock::find(slug).map(|strategy| (strategy.spec.promise, strategy.spec.store));
         match strategy.or(step) {
             Some((Promise::Safe, store)) => {
                 store == Store::MySql || fault == Fault::None || self.id != SENTINELS
@@ -543,7 +544,7 @@ mod tests {
         for engine in &ENGINES {
             for slug in engine.strategies {
                 let needs = match stock::find(slug) {
-                    Some(strategy) => strategy.needs,
+                    Some(strategy) => strategy.spec.needs,
                     None => {
                         assert!(seckill::find(slug).is_some(), "no {slug}");
                         continue;

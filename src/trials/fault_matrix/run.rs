@@ -59,7 +59,7 @@ impl<'a> Goods<'a> {
             return Ok(Self::Voucher(on.on_sale(STOCK).await?, AtomicI64::new(0)));
         };
         let product = on.product_on_each_node(STOCK).await?;
-        Ok(Self::Product(product, strategy.store))
+        Ok(Self::Product(product, strategy.spec.store))
     }
 
     /// Buys a piece, or orders the voucher for a new user; returns the answer and that user.

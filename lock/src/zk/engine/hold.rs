@@ -64,8 +64,8 @@ impl Handle {
         };
         // Each kind of lock in one directory is a lock of its own.
         let lock = format!("{path}/{}", recipe.markers[0]);
-        let owned = zk.0.shared.of::<Reentry<NodeHold>>();
-        let mut slot = owned
+        let reentry = zk.0.shared.of::<Reentry<NodeHold>>();
+        let mut slot = reentry
             .enter(&lock, owner, wait.end)
             .await
             .ok_or_else(|| wait.taken(path))?;

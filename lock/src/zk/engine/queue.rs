@@ -176,7 +176,7 @@ impl QueueWaiter<'_> {
         let mut seen = false;
         loop {
             if let Some(mut before) = directory.waits_before(own, self.recipe.waits_for) {
-                if !self.wait_for_news(&mut before).await? {
+                if !self.wait_for_change(&mut before).await? {
                     return Ok(WaitEnd::Late);
                 }
                 seen = false;
@@ -193,7 +193,7 @@ impl QueueWaiter<'_> {
                     return Ok(WaitEnd::First);
                 }
                 Some(Predecessor::Own(mut before)) => {
-                    if !self.wait_for_news(&mut before).await? {
+                    if !self.wait_for_change(&mut before).await? {
                         return Ok(WaitEnd::Late);
                     }
                     seen = matches!(&*before.borrow(), Stage::Gone { seen: Some(next) } if next == own);
@@ -222,7 +222,7 @@ impl QueueWaiter<'_> {
     }
 
     /// Waits for a change of one of this process's contenders; `false` if the wait ended first.
-    async fn wait_for_news(&self, before: &mut watch::Receiver<Stage>) -> Result<bool, Error> {
+    async fn wait_for_change(&self, before: &mut watch::Receiver<Stage>) -> Result<bool, Error> {
         tokio::select! {
             biased;
             _ = before.changed() => Ok(true),
@@ -260,7 +260,7 @@ impl QueueWaiter<'_> {
 }
 
 /// The first node in a directory's queue, as of a moment ago.
-pub(in crate::zk) async fn first(
+pub(in crate::zk) async fn first_node(
     session: &Session,
     directory: &str,
     markers: &[&str],
@@ -278,7 +278,7 @@ pub(in crate::zk) async fn holder(
     markers: &[&str],
 ) -> Result<Option<Holder>, LockError> {
     ask(zk, directory, |session| async move {
-        while let Some(name) = first(&session, directory, markers).await? {
+        while let Some(name) = first_node(&session, directory, markers).await? {
             let data = session.get_data(&format!("{directory}/{name}")).await;
             if let Some((data, _)) = unless(&[Error::NoNode], data)? {
                 let id = format!("{name} {}", String::from_utf8_lossy(&data))

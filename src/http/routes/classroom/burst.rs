@@ -51,7 +51,7 @@ pub(in crate::http) struct BurstAnswer {
         (status = 200, description = "All are answered: let through (200) or refused (429)", body = [BurstAnswer]),
         (status = 503, description = "Another burst goes on"),
     ))]
-pub(in crate::http) async fn send(
+pub(in crate::http) async fn send_burst(
     State(app): State<AppState>,
     Own(bursting): Own<Bursting>,
     Json(Burst { limit }): Json<Burst>,

@@ -45,10 +45,11 @@ impl Default for SentVisits {
     }
 }
 
-/// Visitors for a lesson.
+/// People to send to a lesson.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct Visitors {
+#[schema(as = Visitors)]
+pub(in crate::http) struct VisitRequest {
     /// A route that a lesson of `GET /course` lets people try.
     #[garde(custom(is_a_visit))]
     #[schema(schema_with = one_of_the_visits)]
@@ -105,7 +106,7 @@ fn is_a_visit(visit: &str, (): &()) -> garde::Result {
     )))
 }
 
-impl Visitors {
+impl VisitRequest {
     /// The query of each visit.
     fn terms(&self) -> Vec<(&'static str, String)> {
         let terms = [
@@ -123,14 +124,14 @@ impl Visitors {
 }
 
 /// Sends people to a lesson, each on a request of its own.
-#[utoipa::path(post, path = "/classroom/visits", tag = "classroom", request_body = Visitors,
+#[utoipa::path(post, path = "/classroom/visits", tag = "classroom", request_body = VisitRequest,
     responses((status = 202, description = "They are on their way: `GET /classroom/events` tells of each")))]
-pub(in crate::http) async fn send(
+pub(in crate::http) async fn send_visits(
     State(app): State<AppState>,
     Own(sent): Own<SentVisits>,
-    Json(visitors): Json<Visitors>,
+    Json(visits): Json<VisitRequest>,
 ) -> Result<StatusCode, Error> {
-    let wanted = u32::try_from(visitors.names.len()).unwrap_or(u32::MAX);
+    let wanted = u32::try_from(visits.names.len()).unwrap_or(u32::MAX);
     let mut permits = Arc::clone(&sent.permits)
         .try_acquire_many_owned(wanted)
         .map_err(|_| Error::ClassFull {
@@ -139,14 +140,10 @@ pub(in crate::http) async fn send(
         })?;
     let instances = live_instances(&app).await;
     let limit = Duration::from_millis(app.ctx.config.server.request_timeout_ms);
-    let terms = visitors.terms();
-    for name in &visitors.names {
+    let terms = visits.terms();
+    for name in &visits.names {
         let turn = sent.turn.fetch_add(1, Ordering::Relaxed) % instances.len();
-        let at = format!(
-            "{}{}",
-            instances[turn].trim_end_matches('/'),
-            visitors.visit
-        );
+        let at = format!("{}{}", instances[turn].trim_end_matches('/'), visits.visit);
         let request = client().get(at).query(&[("who", name)]).query(&terms);
         let (stopping, permit) = (app.stopping.clone(), permits.split(1));
         app.ctx.tasks.spawn(async move {

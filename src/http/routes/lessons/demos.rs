@@ -1,6 +1,6 @@
 //! `/demo1` to `/demo4`: a lock in the work's own code, as an object, and as a layer around the route.
 
-use super::answer::{self, LessonBody};
+use super::{LessonBody, respond};
 use crate::http::routes::prelude::*;
 use crate::{
     classroom::{
@@ -244,5 +244,5 @@ fn answer(
     demo: &'static str,
     lock: Option<LockState>,
 ) -> Response {
-    answer::response(app, job, format, demo, Answer::unlocked(demo, lock))
+    respond(app, job, format, demo, Answer::unlocked(demo, lock))
 }

@@ -1,5 +1,5 @@
 //! `/test/*` and `/demo*`: the lessons for several browser windows. `windows.rs` serves those that register themselves; the others
-//! take more than all of them do.
+//! take more than all of them do. Each answers with the course's text, or with the facts in one form for all.
 
 pub(super) mod demos;
 pub(super) mod windows;
@@ -7,4 +7,30 @@ pub(super) mod zk_atomic;
 pub(super) mod zk_double_barrier;
 pub(super) mod zk_herd;
 
-mod answer;
+use crate::http::routes::prelude::*;
+use crate::{
+    classroom::window::{Answer, LessonDetails},
+    http::job_summary::JobSummary,
+    section::Job,
+};
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Lesson)]
+pub(in crate::http) struct LessonBody {
+    #[serde(flatten)]
+    took: JobSummary,
+    #[serde(flatten)]
+    facts: LessonDetails,
+}
+
+/// The answer in the form that the client reads.
+fn respond(
+    app: &AppState,
+    job: &Job,
+    format: Format,
+    object: &'static str,
+    Answer { text, facts }: Answer,
+) -> Response {
+    let took = JobSummary::of(app, AnswerOutcome::Done, object, job);
+    format.answer(text, LessonBody { took, facts })
+}

@@ -1,6 +1,6 @@
 //! The lessons that register themselves: each address of [`classroom::windows`] is a route, served by one handler.
 
-use super::answer::{self, LessonBody};
+use super::{LessonBody, respond};
 use crate::http::routes::prelude::*;
 use crate::{
     classroom::{self, window::Window},
@@ -63,5 +63,5 @@ async fn visit(
         window.object,
     );
     let answer = (window.visit)(&app.ctx, &job).await?;
-    Ok(answer::response(&app, &job, format, window.object, answer))
+    Ok(respond(&app, &job, format, window.object, answer))
 }

@@ -1,6 +1,6 @@
 //! `/test/zk/atomic/*`: a number that all instances change.
 
-use super::answer::{self, LessonBody};
+use super::{LessonBody, respond};
 use crate::http::routes::prelude::*;
 use crate::{
     classroom::zk_atomic::{self, Change},
@@ -55,5 +55,5 @@ pub(in crate::http) async fn atomic(
         None => zk_atomic::get(&app.ctx, &job).await?,
     };
     let object = zk_atomic::ATOMIC;
-    Ok(answer::response(&app, &job, format, object, answer))
+    Ok(respond(&app, &job, format, object, answer))
 }

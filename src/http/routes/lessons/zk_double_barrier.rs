@@ -1,6 +1,6 @@
 //! `/test/zk/double-barrier/*`: a room that nobody begins in or leaves alone.
 
-use super::answer::{self, LessonBody};
+use super::{LessonBody, respond};
 use crate::http::routes::prelude::*;
 use crate::{
     classroom::zk_double_barrier::{self, DEFAULT_WAIT, ROOM},
@@ -46,7 +46,7 @@ pub(in crate::http) async fn enter(
     let job = meeting.job(DEFAULT_WAIT, Duration::ZERO);
     let job = app.with_visit(job, "/test/zk/double-barrier/enter", ROOM);
     let answer = zk_double_barrier::enter(&app.ctx, &job, meeting.members()).await?;
-    Ok(answer::response(&app, &job, format, ROOM, answer))
+    Ok(respond(&app, &job, format, ROOM, answer))
 }
 
 /// Leaves, and waits until all have left.
@@ -64,5 +64,5 @@ pub(in crate::http) async fn leave(
     let member = meeting.member.map(|member| member.to_string());
     let (members, member) = (meeting.members(), member.as_deref());
     let answer = zk_double_barrier::leave(&app.ctx, &job, members, member).await?;
-    Ok(answer::response(&app, &job, format, ROOM, answer))
+    Ok(respond(&app, &job, format, ROOM, answer))
 }

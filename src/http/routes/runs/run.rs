@@ -328,9 +328,11 @@ impl Run {
         under_way: BTreeMap<String, u64>,
     ) -> Progress {
         let shelf = match stock::find(&self.about.plan.strategy) {
-            Some(strategy) => stock_admin::count(ctx, strategy.store, self.about.plan.stock_id)
-                .await
-                .ok(),
+            Some(strategy) => {
+                stock_admin::count(ctx, strategy.spec.store, self.about.plan.stock_id)
+                    .await
+                    .ok()
+            }
             None => None,
         };
         Progress {
