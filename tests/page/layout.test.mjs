@@ -71,7 +71,7 @@ function boxes() {
   const of = (/** @type {string} */ id) => ({ top: Math.round(box(id).top), bottom: Math.round(box(id).bottom) });
   const halves = ['flaw', 'cure'].filter((half) => !document.getElementById(`race-${half}-part`).hidden);
   const marks = halves.map((half) => {
-    const last = [...document.querySelectorAll(`#race-${half} circle:not(.later)`)].map((one) => one.getBoundingClientRect()).toSorted((a, b) => a.right - b.right).at(-1);
+    const last = [...document.querySelectorAll(`#race-${half} circle:not(.later)`)].map((one) => one.getBoundingClientRect()).sort((a, b) => a.right - b.right).at(-1);
     return { last, host: box(`race-${half}`) };
   });
   return {

@@ -14,5 +14,5 @@ it('the groups have every file of tests once', () => {
   const files = readdirSync(new URL('.', import.meta.url));
   const grouped = files.filter((name) => name.endsWith('.group.mjs'))
     .flatMap((name) => [...readFileSync(new URL(name, import.meta.url), 'utf8').matchAll(/^import '\.\/(.+\.test\.mjs)';$/gm)].map(([, file]) => file));
-  assert.deepEqual(grouped.toSorted(), files.filter((name) => name.endsWith('.test.mjs')).toSorted());
+  assert.deepEqual([...grouped].sort(), files.filter((name) => name.endsWith('.test.mjs')).sort());
 });

@@ -86,7 +86,7 @@ describe('the light page', () => {
   it('is sent whole to forty browsers at once', async (test) => {
     const begun = performance.now();
     const pages = await Promise.all(Array.from({ length: BROWSERS }, async () => ({ files: await fetchPage(suite.at.http), ms: performance.now() - begun })));
-    test.diagnostic(`after ${pages.map(({ ms }) => Math.round(ms)).toSorted((one, other) => one - other).join(' ')} ms`);
+    test.diagnostic(`after ${pages.map(({ ms }) => Math.round(ms)).sort((one, other) => one - other).join(' ')} ms`);
     for (const { files } of pages) assert.deepEqual(files, pages[0].files);
   });
 

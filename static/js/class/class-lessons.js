@@ -45,7 +45,7 @@ export const CLASS_LESSONS = [
 export const HERD = '3.4.2.herd';
 
 /** Every lesson with a page for the class, in the course's order. */
-export const LESSON_IDS = [...CLASS_LESSONS.map((view) => view.id), HERD].toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true }));
+export const LESSON_IDS = [...CLASS_LESSONS.map((view) => view.id), HERD].sort((a, b) => a.localeCompare(b, 'en', { numeric: true }));
 
 /** @param {string} id */
 export const classLessonOf = (id) => CLASS_LESSONS.find((view) => view.id === id) ?? null;

@@ -177,10 +177,10 @@ function draw() {
 function drawState(all, shown) {
   const { crowded, ...counts } = countsNow(shown);
   const since = all.filter((visit) => visit.from > visits.reset);
-  const counted = since.flatMap((visit) => visit.count ?? []).toSorted((a, b) => a.at - b.at).at(-1);
+  const counted = since.flatMap((visit) => visit.count ?? []).sort((a, b) => a.at - b.at).at(-1);
   const room = view().state === 'meeting' ? MEMBERS : view().room;
   // The barrier is set, or removed, when the visit that does it ends.
-  const gate = since.filter((visit) => /\/(set|remove)$/.test(visit.route) && visit.entered != null && visit.left != null).toSorted((a, b) => Number(a.left) - Number(b.left)).at(-1);
+  const gate = since.filter((visit) => /\/(set|remove)$/.test(visit.route) && visit.entered != null && visit.left != null).sort((a, b) => Number(a.left) - Number(b.left)).at(-1);
   // A reading older than the last event is out of date: until the next one the events decide.
   const isFresh = objectsAskedAt > Math.max(0, ...since.map((visit) => visit.left ?? visit.entered ?? visit.from));
   const isPermits = view().key === 'semaphore' && objects.semaphore != null;
@@ -207,7 +207,7 @@ const timesText = ({ waited, inside, ...how }) => t('classTimes', { waited: seco
 
 /** @param {number} from @param {string} key */
 function drawConsoles(from, key) {
-  const names = [...visits.instances.keys()].toSorted();
+  const names = [...visits.instances.keys()].sort();
   const there = new Map([...$('consoles').children].map((section) => [/** @type {HTMLElement} */ (section).dataset.instance, section]));
   const lines = visits.linesOf(key).filter((line) => line.at >= from - 1e6);
   const all = names.map((name) => {

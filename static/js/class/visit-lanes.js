@@ -35,7 +35,7 @@ export function classPictureOf(visits, view, clock, visitor) {
   const last = Math.max(0, ...ends.map((end) => (end === Infinity ? clock : end)));
   const now = visits.length === 0 ? clock : Math.min(clock, last + TIME_AFTER_LAST);
   let from = now;
-  visits.toReversed().forEach((visit, i) => {
+  [...visits].reverse().forEach((visit, i) => {
     if (i === 0 || ends[visits.length - 1 - i] >= from - QUIET_GAP) from = Math.min(from, visit.from);
   });
   from = Math.max(Math.min(from, now), now - MAX_SPAN);
@@ -53,7 +53,7 @@ function sortedByArrival(visits) {
     if (last && visit.from - last[0].from < SAME_ARRIVAL) last.push(visit);
     else groups.push([visit]);
   }
-  return groups.flatMap((group) => group.toSorted((a, b) => a.who.localeCompare(b.who, 'zh', { numeric: true })));
+  return groups.flatMap((group) => [...group].sort((a, b) => a.who.localeCompare(b.who, 'zh', { numeric: true })));
 }
 
 /** When a visit ends; Infinity while it lasts. After `enter` it lasts until the same visitor's `leave`. @param {Visit} visit @param {Visit[]} all */

@@ -73,11 +73,11 @@ export class Visits {
 
   /** The visits of this object, sorted by arrival. @param {string} key @returns {Visit[]} */
   visitsOf(key) {
-    return [...this.#visits.values()].filter((visit) => visit.key === key).toSorted((a, b) => a.from - b.from);
+    return [...this.#visits.values()].filter((visit) => visit.key === key).sort((a, b) => a.from - b.from);
   }
 
   /** @param {string} key @returns {Line[]} */
   linesOf(key) {
-    return this.#lines.filter((line) => line.key === key).toSorted((a, b) => a.at - b.at);
+    return this.#lines.filter((line) => line.key === key).sort((a, b) => a.at - b.at);
   }
 }

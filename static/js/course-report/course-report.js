@@ -22,7 +22,7 @@ addWords(languages);
 const races = JSON.parse($('races').textContent);
 const drawn = races.map(({ lesson, events }, i) => {
   const recording = { ...emptyRecording(), live: false, stepped: true };
-  const ordered = events.map(parseEvent).toSorted((a, b) => a.t_us - b.t_us);
+  const ordered = events.map(parseEvent).sort((a, b) => a.t_us - b.t_us);
   ordered.forEach((event, n) => addEvent(recording, event, ordered[n - 1]?.t_us ?? 0));
   const model = modelOf(recording.events, 0, room(lesson, recording.events));
   return { lesson, told: ordered, model, picture: new Picture($(`race-${i}`)) };

@@ -38,7 +38,7 @@ export function draw(id, lines, alone, can) {
   shownLesson = { id, lines };
   $('by-hand').firstElementChild.open = alone;
   const numbered = lines.map((line, i) => ({ ...line, number: i + 1 }));
-  const terminals = [...new Set(lines.map((line) => line.terminal))].toSorted();
+  const terminals = [...new Set(lines.map((line) => line.terminal))].sort();
   $('type-all').hidden = !can;
   $('type-all').onclick = () => typeAllLines(shownLesson);
   $('terminals').replaceChildren(...terminals.map((terminal) => el('details', { open: true },

@@ -42,7 +42,7 @@ export function batchesOf(times) {
   /** @type {number[]} */
   const batches = [];
   let first = -Infinity;
-  for (const at of times.toSorted((a, b) => a - b)) {
+  for (const at of [...times].sort((a, b) => a - b)) {
     if (at - first > TOGETHER_MS) {
       batches.push(0);
       first = at;

@@ -52,7 +52,7 @@ export function chaptersOf(course, strategies) {
       ? chapter.lessons.findLastIndex((l) => compareNumbers(numberOf(l), strategy.chapter) <= 0) : chapter.lessons.length - 1;
     chapter.lessons.splice(after + 1, 0, lessonOfStrategy(strategy, chapter.lessons));
   }
-  return chapters.filter((chapter) => chapter.lessons.length).toSorted((a, b) => a.id.length - b.id.length || compareNumbers(a.id, b.id));
+  return chapters.filter((chapter) => chapter.lessons.length).sort((a, b) => a.id.length - b.id.length || compareNumbers(a.id, b.id));
 }
 
 /** @param {any} lesson of `GET /course` @param {Strategy[]} all @returns {Lesson} */

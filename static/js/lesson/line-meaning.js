@@ -46,7 +46,7 @@ export function rowOf({ run, terminal }) {
   const found = KINDS.flatMap(([like, make]) => [...line.matchAll(like)].map((match) => ({ from: match.index, to: match.index + match[0].length, part: make(...withWhole(match)) })));
   // What stands within another part is its argument.
   const parts = found.filter(({ from, to, part }) => part && !found.some((other) => other.part && other !== found.find((one) => one.part === part) && other.from <= from && to <= other.to && other.to - other.from > to - from))
-    .toSorted((a, b) => a.from - b.from).map(({ part }) => /** @type {Part} */ (part));
+    .sort((a, b) => a.from - b.from).map(({ part }) => /** @type {Part} */ (part));
   const distinct = (/** @type {string[]} */ all) => [...new Set(all.filter(Boolean))];
   return {
     terminal, who: distinct(parts.map(({ who }) => who)).join(t('and')), where: distinct(parts.map(({ where }) => where)).join(t('and')),

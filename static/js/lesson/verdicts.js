@@ -56,7 +56,7 @@ export function drawTable(chapters, last) {
   const reproduced = ran.filter((lesson) => kind(lesson) === 'reproduced').length;
   const when = [last?.kept && timeOf(last.kept), last?.stored && storedWhen(last.stored)].filter(Boolean).join(t('comma'));
   setText($('verdicts-say'), last ? t('verdictsCount', reproduced, ran.length, all.length, when) : t('notFound'));
-  const kinds = [...new Set(all.map(kind))].toSorted();
+  const kinds = [...new Set(all.map(kind))].sort();
   if (selectedVerdict && !kinds.includes(selectedVerdict)) selectedVerdict = '';
   $('verdicts-which').replaceChildren(el('option', { value: '' }, `${t('verdictAny')} (${all.length})`), ...kinds.map((one) =>
     el('option', { value: one, selected: one === selectedVerdict }, `${t('verdictOf', one)} (${all.filter((lesson) => kind(lesson) === one).length})`)));

@@ -32,9 +32,9 @@ const waitingCount = (answers, now) => answers.filter(({ sent, at }) => sent + W
 
 /** @param {Kind} kind @param {Answer[]} answers @param {number} now @returns {Level[]} */
 export function levelsAt(kind, answers, now) {
-  const through = answers.filter((answer) => isAdmitted(answer) && answer.at <= now).toSorted((a, b) => a.at - b.at);
+  const through = answers.filter((answer) => isAdmitted(answer) && answer.at <= now).sort((a, b) => a.at - b.at);
   if (kind === 'bucket') {
-    const names = [...new Set(answers.flatMap(({ instance }) => instance || []))].toSorted();
+    const names = [...new Set(answers.flatMap(({ instance }) => instance || []))].sort();
     return (names.length ? names : ['']).map((name) => ({ name, places: PER_SECOND, full: tokensLeft(through.filter(({ instance }) => instance === name), now) }));
   }
   if (kind === 'shared') return [{ name: '', places: PER_SECOND, full: Math.min(PER_SECOND, countWithinSecond(answers, now, isAdmitted)) }];

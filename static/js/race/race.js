@@ -365,7 +365,7 @@ export function cancel() {
 /** Moves by caption of either half; `isFine`: by event. @param {1 | -1} by @param {boolean} isFine */
 function step(by, isFine) {
   const at = halves.flatMap(({ model }) => (isFine ? model.moments : [...model.captions.map((c) => c.at), model.end]));
-  player.step(by, [...new Set(at)].toSorted((a, b) => a - b));
+  player.step(by, [...new Set(at)].sort((a, b) => a - b));
 }
 
 // ---- drawing ---------------------------------------------------------------------------------------------------------

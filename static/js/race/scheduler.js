@@ -446,8 +446,8 @@ async function learnProgram(race) {
 /** The program of the actor that nothing interrupted; where none gets through, of the one that gets farthest. @param {ReplayEvent[]} events @param {string[]} points where it pauses @returns {ProgramStep[]} */
 function programOf(events, points) {
   const straightOnes = ['A', 'B', 'C'].map((actor) => events.filter((e) => e.actor === actor)).filter((list) => !list.some((e) => ['conflict', 'refused'].includes(e.event)));
-  const through = straightOnes.filter((list) => list.some((e) => e.event === 'sold')).toSorted((a, b) => a.length - b.length);
-  const [straight] = through.length ? through : straightOnes.toSorted((a, b) => b.length - a.length);
+  const through = straightOnes.filter((list) => list.some((e) => e.event === 'sold')).sort((a, b) => a.length - b.length);
+  const [straight] = through.length ? through : [...straightOnes].sort((a, b) => b.length - a.length);
   /** @type {ProgramStep[]} */
   const parts = [{ point: '', sent: [] }];
   for (const e of straight ?? []) {
@@ -613,7 +613,7 @@ const wrongOf = ({ list }) => list.filter(({ wrong }) => wrong).length;
 /** All schedules that were tried, those that went wrong first; each can be replayed. @param {Race} race @param {Search | undefined} search */
 function drawTried(race, search) {
   const options = /** @type {ScheduleOptions} */ (optionsOf(race));
-  const list = search?.done ? search.list.toSorted((a, b) => Number(b.wrong) - Number(a.wrong) || a.presses - b.presses) : [];
+  const list = search?.done ? [...search.list].sort((a, b) => Number(b.wrong) - Number(a.wrong) || a.presses - b.presses) : [];
   $('schedule-tried').hidden = !list.length;
   $('schedule-tried').replaceChildren(...list.map((one) => {
     const button = el('button', { type: 'button', class: one.wrong ? 'red' : '' }, `${one.schedule.map((actor) => SIGNS[actor] ?? actor).join(' ')}${t('colon')}${t('scheduleTriedOne', one.wrong, one.presses, options.goal)}`);

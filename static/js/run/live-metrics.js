@@ -44,7 +44,7 @@ function costNotes(run, polled) {
 
 /** @param {Record<string, number>} counts @param {Record<string, number>} waiting @param {string[]} names */
 function drawInstances(counts, waiting, names) {
-  const all = [...new Set([...names, ...Object.keys(counts)])].toSorted();
+  const all = [...new Set([...names, ...Object.keys(counts)])].sort();
   $('instances').replaceChildren(...all.map((name) => el('span', {},
     el('span', { class: 'dim' }, name), ' ', el('output', { class: 'some' }, counts[name] == null ? NONE : formatNumber(counts[name])),
     ...(waiting[name] > 0 ? [el('span', { class: 'dim' }, ` ${t('noAnswerYet', waiting[name])}`)] : []))));

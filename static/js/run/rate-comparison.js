@@ -177,9 +177,9 @@ function curveChart(curve, strategies) {
   const full = Math.max(1, ...[...curve.values()].flat().map(([, rate]) => rate));
   const x = (/** @type {number} */ threads) => 60 + ((WIDTH - 60 - 200) * CONNECTIONS.indexOf(threads)) / (CONNECTIONS.length - 1);
   const y = (/** @type {number} */ rate) => CURVE_HEIGHT - 30 - ((CURVE_HEIGHT - 60) * rate) / full;
-  const step = [1, 2, 5].flatMap((n) => [10, 100, 1000, 10_000].map((power) => n * power)).toSorted((a, b) => a - b).find((each) => full / each <= MAX_TICKS) ?? full;
+  const step = [1, 2, 5].flatMap((n) => [10, 100, 1000, 10_000].map((power) => n * power)).sort((a, b) => a - b).find((each) => full / each <= MAX_TICKS) ?? full;
   const ticks = Array.from({ length: Math.floor(full / step) + 1 }, (_, i) => i * step);
-  const ends = [...curve].map(([name, points]) => ({ name, points, at: y(points[points.length - 1][1]) })).toSorted((a, b) => a.at - b.at);
+  const ends = [...curve].map(([name, points]) => ({ name, points, at: y(points[points.length - 1][1]) })).sort((a, b) => a.at - b.at);
   // Move names apart that would overlap.
   ends.forEach((end, i) => { if (i) end.at = Math.max(end.at, ends[i - 1].at + 20); });
   return svg('svg', { class: 'rates-lines', viewBox: `0 0 ${WIDTH} ${CURVE_HEIGHT + 20}`, role: 'img', 'aria-label': t('ratesCurve', CONNECTIONS[0], CONNECTIONS.at(-1)) },

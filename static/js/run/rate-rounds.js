@@ -7,7 +7,7 @@
 /** @param {Side} side */
 export const keyOf = ({ strategy, target, threads }) => `${strategy} ${target} ${threads}`;
 /** @param {number[]} all */
-export const medianOf = (all) => all.toSorted((a, b) => a - b)[Math.floor(all.length / 2)];
+export const medianOf = (all) => [...all].sort((a, b) => a - b)[Math.floor(all.length / 2)];
 
 /** Each side once, in order. @param {Rates[]} rates @returns {Side[]} */
 export const sidesOf = (rates) => [...new Map(rates.flatMap(({ first, second }) => [first, second]).map((side) => [keyOf(side), side])).values()];

@@ -44,7 +44,7 @@ export function paceBetween(earlier, later) {
 export function stalledRequests({ under_way, unanswered, pace, elapsed_ms }) {
   const all = unanswered ?? 0;
   if (pace !== 0 || elapsed_ms < MIN_ELAPSED_MS || all < 2) return null;
-  const [name, waiting] = Object.entries(under_way ?? {}).toSorted((a, b) => b[1] - a[1])[0] ?? ['', 0];
+  const [name, waiting] = Object.entries(under_way ?? {}).sort((a, b) => b[1] - a[1])[0] ?? ['', 0];
   return { name: waiting >= NEARLY_ALL * all ? name : null, waiting, all };
 }
 

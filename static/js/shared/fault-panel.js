@@ -142,7 +142,7 @@ function redraw() {
     return;
   }
   const all = lab;
-  const instancesFirst = all.members.toSorted((a, b) => Number(b.instance) - Number(a.instance));
+  const instancesFirst = [...all.members].sort((a, b) => Number(b.instance) - Number(a.instance));
   replaceKeepingFocus(membersBox, instancesFirst.map((m) => el('li', { 'data-state': m.state },
     button(m.name, m.state === 'running' ? m.name : `${m.name} ${t('memberState', m.state)}`, () => openPanel(m.name), m.name === openMember))));
   const member = all.members.find((m) => m.name === openMember);

@@ -41,7 +41,7 @@ const UNLABELLED = ['start', 'refused', 'renew', 'taken', 'locked', 'entered', '
 
 /** @param {ReplayEvent[]} all sorted by time @param {number} end @param {Step[]} shelf @param {number} room how many may be inside @param {string[]} endedAt actors that have a lane in any case @returns {Lane[]} */
 export function lanesOf(all, end, shelf, room, endedAt) {
-  const actors = [...new Set([...endedAt, ...all.filter(isActor).map((e) => e.actor)])].toSorted();
+  const actors = [...new Set([...endedAt, ...all.filter(isActor).map((e) => e.actor)])].sort();
   const lanes = actors.map((actor) => {
     const events = all.filter((e) => e.actor === actor);
     return { actor, events, sections: sectionsOf(events) };
@@ -116,7 +116,7 @@ function sectionsOf(events) {
  */
 function shutOutTimes(sections, shown) {
   const near = (/** @type {Section} */ s, /** @type {number} */ at) => Math.abs(s.from - at);
-  const showed = shown.map((at) => sections.toSorted((a, b) => near(a, at) - near(b, at))[0]).filter(Boolean);
+  const showed = shown.map((at) => [...sections].sort((a, b) => near(a, at) - near(b, at))[0]).filter(Boolean);
   return (section) => Math.min(Infinity, ...showed.filter((s) => s.from > section.from).map((s) => s.from));
 }
 
@@ -150,7 +150,7 @@ function overlapOf(a, b) {
 /** Where more are inside than may be. @param {{bar: Bar, section: Section}[]} mine @param {{bar: Bar, section: Section}[]} all @param {number} room @returns {Span[]} */
 function crowdedSpans(mine, all, room) {
   const inside = all.filter(({ bar }) => bar.kind === 'inside').map(({ bar }) => bar);
-  const edges = [...new Set(inside.flatMap(({ from, to }) => [from, to]))].toSorted((a, b) => a - b);
+  const edges = [...new Set(inside.flatMap(({ from, to }) => [from, to]))].sort((a, b) => a - b);
   const full = edges.slice(1).map((to, i) => ({ from: edges[i], to }))
     .filter((span) => span.to - span.from > HANDOVER_US && inside.filter((bar) => bar.from <= span.from && span.to <= bar.to).length > room);
   return mergeSpans(full.filter((span) => mine.some(({ bar }) => bar.kind === 'inside' && bar.from <= span.from && span.to <= bar.to)));
@@ -160,7 +160,7 @@ function crowdedSpans(mine, all, room) {
 function mergeSpans(spans) {
   /** @type {Span[]} */
   const all = [];
-  for (const span of spans.toSorted((a, b) => a.from - b.from)) {
+  for (const span of [...spans].sort((a, b) => a.from - b.from)) {
     const last = all.at(-1);
     if (last && span.from <= last.to) last.to = Math.max(last.to, span.to);
     else all.push({ ...span });

@@ -30,7 +30,7 @@ export function locksOf(all, end) {
   }
   const seen = [...locks.values()].filter((lock) => lock.wedges.length > 0 || lock.queue.length > 0);
   // The nodes of a lock on several.
-  const ordered = seen.length > 1 ? seen.toSorted((a, b) => nodeOf(a.key) - nodeOf(b.key)) : seen;
+  const ordered = seen.length > 1 ? [...seen].sort((a, b) => nodeOf(a.key) - nodeOf(b.key)) : seen;
   return ordered.map((lock) => ({ ...lock, wedges: lock.wedges.map((wedge) => closeWedge(wedge, end, seen.length > 1 ? [] : all)) }));
 }
 

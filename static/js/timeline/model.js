@@ -58,7 +58,7 @@ const STALE_LOOK_US = 150_000;
  * @returns {Model}
  */
 export function modelOf(events, now = 0, room = 1, { live = false, actors = [] } = {}) {
-  const all = withoutVainWaits(events.toSorted((a, b) => a.t_us - b.t_us)).filter((e) => !TRANSPORT.includes(e.event));
+  const all = withoutVainWaits([...events].sort((a, b) => a.t_us - b.t_us)).filter((e) => !TRANSPORT.includes(e.event));
   const end = Math.max(now, all.at(-1)?.t_us ?? 0);
   const row = stepsOf(all.filter((e) => e.actor === 'row' && e.token != null), (e) => String(e.token));
   // Where nothing is sold there is no shelf.

@@ -46,7 +46,7 @@ function overlapsOf(inside, i) {
   const met = inside.flatMap((other, j) => (j === i ? [] : [{ from: Math.max(inside[i].from, other.from), to: Math.min(inside[i].to, other.to) }]));
   /** @type {Span[]} */
   const all = [];
-  for (const span of met.filter((s) => s.to > s.from).toSorted((a, b) => a.from - b.from)) {
+  for (const span of met.filter((s) => s.to > s.from).sort((a, b) => a.from - b.from)) {
     const last = all.at(-1);
     if (last && span.from <= last.to) last.to = Math.max(last.to, span.to);
     else all.push(span);
