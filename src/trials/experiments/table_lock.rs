@@ -35,7 +35,8 @@ async fn as_slow_as_the_database(on: &Cluster, locks: &[&str]) -> Result<Observa
                 product.buy(&instance.url, strategy, "").await?;
                 each.push(begun.elapsed().as_secs_f64());
             }
-            took.push(Spread::of(each).median);
+            // A busy machine only adds.
+            took.push(Spread::of(each).min);
         }
         Ok::<_, NoVerdict>(took)
     };
