@@ -63,7 +63,7 @@ pub struct Script {
 ///
 /// - `kill`, `stop` and `go-on`: the process ends by `kill -9`, stands still, goes on;
 /// - `sleep S` waits for S seconds;
-/// - `redis-cli {redis} …` and `mysql {mysql} …`;
+/// - `redis-cli {redis} …`, `mysql {mysql} …` and `{fault} …`;
 /// - `wait`, until the lines of this thread that ended in ` &` are answered.
 ///
 /// `{key}` is a name of the run's own, and of the printed classes' database, `{port}` a free port, `{2}` what the second line has printed.

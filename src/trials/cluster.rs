@@ -17,7 +17,7 @@ use crate::{
         run::{Snapshot, run as load},
         spread::Spread,
         target::{self, token},
-        terminal::{Bar, stopped},
+        terminal::Bar,
     },
     replay::{Control, Faults},
     server::Server,
@@ -197,23 +197,6 @@ impl Cluster {
     /// Sends a load.
     pub(crate) async fn send(&self, plan: Plan) -> Result<Row, Failure> {
         load(&plan, &watch::channel(Snapshot::default()).0, &self.stop).await
-    }
-
-    /// Sends a load at this rate for two seconds.
-    pub(super) async fn at_rate(&self, plan: Plan, per_second: f64) -> Result<Row, Failure> {
-        let timed = Timed {
-            rate: Some(per_second),
-            ..Timed::closed(WARM_UP, Duration::from_secs(2))
-        };
-        let (mut rows, failed) = interleaved(&[plan], timed, 1, &Bar::hidden(), &self.stop).await;
-        rows.pop()
-            .and_then(|mut rounds| rounds.pop())
-            .ok_or_else(|| {
-                failed
-                    .into_iter()
-                    .next()
-                    .map_or_else(stopped, Failure::Unusable)
-            })
     }
 
     /// Measures how much more the first sells in a second than the second. Each round measures both in turn, and rounds

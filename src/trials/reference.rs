@@ -1,10 +1,14 @@
 //! Tries a claim about Redisson, Curator, Spring, the JVM or the printed code on that itself, beside our service.
 //!
-//! 1. All versions run the lesson's lines at the same time, each in its own processes and with its own names.
+//! 1. All versions run the lesson's lines at the same time, each in its own processes and with its own names; one after the other
+//!    where a line orders a fault of the lab.
 //! 2. The script ends at the first line that prints something else: the claim then does not hold in that version.
 //! 3. The verdict is that of the version that the text uses. The results of the other versions and of our service stand beside it.
 
-use super::{tools::own_key, typed::carry_out};
+use super::{
+    tools::own_key,
+    typed::{carry_out, carry_out_on},
+};
 use crate::{
     claims::{ClaimVerdict, Library, Script, ScriptLine, TypedLine, Words, words},
     clients::{
@@ -14,7 +18,11 @@ use crate::{
     terminal::bilingual::Bilingual,
     trials::{Cluster, NoVerdict, Observation, java_libraries::INTEROP},
 };
-use futures::future::{BoxFuture, FutureExt, try_join_all};
+use futures::{
+    StreamExt, TryStreamExt,
+    future::{BoxFuture, FutureExt, try_join_all},
+    stream,
+};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -85,10 +93,12 @@ async fn beside(
         Ok(seen) => Ok(seen),
     };
     on.servers()?;
+    let breaks_servers = lines.iter().any(|line| line.run.starts_with("{fault}"));
+    let at_once = if breaks_servers { 1 } else { versions.len() };
     let tried = versions
         .into_iter()
         .map(|java| try_version(on, script.on, java, lines));
-    let versions = try_join_all(tried).await?;
+    let versions: Vec<_> = stream::iter(tried).buffered(at_once).try_collect().await?;
     let (of_ours, mut seen) = match ours {
         Ok(seen) => (Some(seen.verdict), seen),
         Err(why) => {
@@ -241,7 +251,7 @@ async fn follow(
                 }
                 came
             }
-            None => vec![run_line(peer, line, &run).await?],
+            None => vec![run_line(on, peer, line, &run).await?],
         };
         printed.push(
             came.first()
@@ -257,10 +267,15 @@ async fn follow(
     Ok(done)
 }
 
-async fn run_line(peer: &Peer, line: &ScriptLine, run: &str) -> Result<LineResult, NoVerdict> {
+async fn run_line(
+    on: &Cluster,
+    peer: &Peer,
+    line: &ScriptLine,
+    run: &str,
+) -> Result<LineResult, NoVerdict> {
     let begun = Instant::now();
     loop {
-        let printed = carry_out_line(peer, line, run).await?;
+        let printed = carry_out_line(on, peer, line, run).await?;
         let done = LineResult {
             line: line.clone(),
             printed,
@@ -273,7 +288,12 @@ async fn run_line(peer: &Peer, line: &ScriptLine, run: &str) -> Result<LineResul
     }
 }
 
-async fn carry_out_line(peer: &Peer, line: &ScriptLine, run: &str) -> Result<String, NoVerdict> {
+async fn carry_out_line(
+    on: &Cluster,
+    peer: &Peer,
+    line: &ScriptLine,
+    run: &str,
+) -> Result<String, NoVerdict> {
     let signal = async |name: &str| {
         let pid = peer.id().unwrap_or_default().to_string();
         let sent = Command::new("kill").args([name, &pid]).status().await;
@@ -293,7 +313,7 @@ async fn carry_out_line(peer: &Peer, line: &ScriptLine, run: &str) -> Result<Str
             .await;
             Ok(String::new())
         }
-        ("redis-cli" | "mysql", _) => carry_out(run.to_owned()).await,
+        ("redis-cli" | "mysql" | "oversell", _) => carry_out_on(on, run).await,
         _ => Ok(answer_within(peer.tell(&line.thread, run), limit(line))
             .await
             .0),
@@ -373,6 +393,7 @@ fn words_of(line: &ScriptLine) -> String {
     let run = run
         .replace("{redis} ", "")
         .replace("{mysql} ", "")
+        .replace("{fault}", "fault")
         .replace(" &", "");
     match (line.process, &line.thread[..]) {
         (1, "A") => run,

@@ -60,7 +60,7 @@ async fn run_line(line: &str) -> Result<ShellOutput, NoVerdict> {
 }
 
 /// The same for a line that may order a fault, which is mended after the experiment.
-async fn carry_out_on(on: &Cluster, line: &str) -> Result<String, NoVerdict> {
+pub(super) async fn carry_out_on(on: &Cluster, line: &str) -> Result<String, NoVerdict> {
     let words: Vec<_> = line.split(' ').collect();
     let ["oversell", "lab", "fault", action, member, ..] = &words[..] else {
         return carry_out(line.to_owned()).await;

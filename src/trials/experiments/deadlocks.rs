@@ -1,7 +1,7 @@
 //! [003] Locks of the database, and its deadlocks.
 
 use crate::{
-    claims::Words,
+    claims::{Words, words},
     classroom::deadlocks,
     trials::{Cluster, NoVerdict, Observation},
 };
@@ -10,7 +10,7 @@ use serde_json::json;
 use sqlx::{Connection, Executor};
 
 experiments! {
-    "5.kinds.table" => tables(WHOLE_TABLES), twin(ROWS);
+    "5.kinds.table" => tables(&[LOCK_TABLES, METADATA]), twin(&[ROWS]);
     "003.for-update.no-index" => no_index([false, true]), twin([true, true]);
 }
 
@@ -183,63 +183,145 @@ async fn no_index(on: &Cluster, has_index: [bool; 2]) -> Result<Observation, NoV
     Ok(Observation::holds(refused == [true, false], words).value("refused", refused))
 }
 
-/// How a transaction begins, locks and unlocks.
-const WHOLE_TABLES: [&str; 3] = [
-    "SET autocommit = 1",
-    "LOCK TABLES {table} WRITE",
-    "UNLOCK TABLES",
-];
-const ROWS: [&str; 3] = [
-    "START TRANSACTION",
-    "SELECT id FROM {table} FOR UPDATE",
-    "ROLLBACK",
-];
+/// What locks in the first of two tables, and what then locks in the second. Another connection waits in between.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    words: [&'static str; 2],
+    begin: &'static str,
+    /// Of two connections, in opposite order.
+    locks: [[&'static str; 2]; 2],
+}
 
-/// Two connections lock in two tables, in opposite order.
-async fn tables(on: &Cluster, [begin, lock, unlock]: [&str; 3]) -> Result<Observation, NoVerdict> {
-    let (mut one, mut other) = (on.mysql().await?, on.mysql().await?);
-    let [a, b] = ["a", "b"].map(|of| format!("course_{:08x}_{of}", fastrand::u32(..)));
-    for table in [&a, &b] {
-        one.execute(format!("CREATE TABLE {table} (id INT PRIMARY KEY) ENGINE = InnoDB").as_str())
-            .await?;
-        one.execute(format!("INSERT INTO {table} VALUES (1)").as_str())
-            .await?;
+const LOCK_TABLES: Way = Way {
+    words: [
+        "LOCK TABLES（先放掉手里的那张，再锁下一张）",
+        "LOCK TABLES (which gives back what it has before it takes the next)",
+    ],
+    begin: "SET autocommit = 1",
+    locks: [
+        ["LOCK TABLES {b} WRITE", "LOCK TABLES {a} WRITE"],
+        ["LOCK TABLES {a} WRITE", "LOCK TABLES {b} WRITE"],
+    ],
+};
+/// Whoever reads a table in a transaction has its metadata lock until the end; RENAME TABLE takes those of both.
+const METADATA: Way = Way {
+    words: [
+        "元数据锁（SELECT 与 RENAME TABLE）",
+        "metadata locks (SELECT and RENAME TABLE)",
+    ],
+    begin: "START TRANSACTION",
+    locks: [
+        ["SELECT id FROM {b}", "SELECT id FROM {a}"],
+        [
+            "SELECT 1",
+            "RENAME TABLE {a} TO {a}_new, {b} TO {b}_new, {a}_new TO {a}, {b}_new TO {b}",
+        ],
+    ],
+};
+const ROWS: Way = Way {
+    words: ["行锁", "locks on rows"],
+    begin: "START TRANSACTION",
+    locks: [
+        [
+            "SELECT id FROM {b} FOR UPDATE",
+            "SELECT id FROM {a} FOR UPDATE",
+        ],
+        [
+            "SELECT id FROM {a} FOR UPDATE",
+            "SELECT id FROM {b} FOR UPDATE",
+        ],
+    ],
+};
+
+/// Claim: none of these locks on tables deadlocks, and those on rows do.
+async fn tables(on: &Cluster, of_tables: &[Way]) -> Result<Observation, NoVerdict> {
+    let (mut all, mut errors) = (Vec::new(), Vec::new());
+    for way in of_tables.iter().chain([&ROWS]) {
+        let error = deadlock_of(on, way).await?;
+        let [zh, en] = way.words;
+        all.push(match error {
+            Some(number) => words!("{zh}：错误 {number}", "{en}: error {number}"),
+            None => words!("{zh}：没有错误", "{en}: no error"),
+        });
+        errors.push(error);
     }
-    let lock = |table: &str| lock.replace("{table}", table);
-    let played = async {
-        for (conn, first) in [(&mut one, &a), (&mut other, &b)] {
-            conn.execute(begin).await?;
-            conn.execute(lock(first).as_str()).await?;
+    let Words { zh, en } = Words::join(&all, ["；", "; "]);
+    let words = words!(
+        "两个连接，相反的顺序。{zh}。",
+        "Two connections, in opposite order. {en}."
+    );
+    let deadlock = Some(DEADLOCK);
+    let (of_rows, of_tables) = (errors.pop(), errors);
+    let holds = of_rows == Some(deadlock) && !of_tables.contains(&deadlock);
+    Ok(Observation::holds(holds, words).value("errors", json!(of_tables)))
+}
+
+/// The number of MySQL's error.
+const DEADLOCK: u16 = 1213;
+
+/// Two connections lock in two tables; the number of the error that one of them gets.
+async fn deadlock_of(on: &Cluster, way: &Way) -> Result<Option<u16>, NoVerdict> {
+    let (mut one, mut other, mut observer) =
+        (on.mysql().await?, on.mysql().await?, on.mysql().await?);
+    // RENAME TABLE takes its locks in the order of the names.
+    let of_this_run = fastrand::u32(..);
+    let [a, b] = ["a", "b"].map(|of| format!("course_{of_this_run:08x}_{of}"));
+    let on_tables = |statement: &str| statement.replace("{a}", &a).replace("{b}", &b);
+    for table in ["{a}", "{b}"] {
+        for make in [
+            "CREATE TABLE {table} (id INT PRIMARY KEY) ENGINE = InnoDB",
+            "INSERT INTO {table} VALUES (1)",
+        ] {
+            one.execute(on_tables(&make.replace("{table}", table)).as_str())
+                .await?;
         }
-        let (one_more, other_more) = (lock(&b), lock(&a));
-        let both = tokio::join!(
-            one.execute(one_more.as_str()),
-            other.execute(other_more.as_str())
-        );
-        Ok::<_, sqlx::Error>([both.0, both.1].map(|done| done.err()))
+    }
+    let [first, second] = way.locks.map(|locks| locks.map(&on_tables));
+    let played = async {
+        for (conn, [lock, _]) in [(&mut one, &first), (&mut other, &second)] {
+            conn.execute(way.begin).await?;
+            conn.execute(lock.as_str()).await?;
+        }
+        let id: u64 = sqlx::query_scalar("SELECT CONNECTION_ID()")
+            .fetch_one(&mut other)
+            .await?;
+        let last = async {
+            // LOCK TABLES need not wait: the other connection may be through.
+            for _ in 0..100 {
+                let waits = "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ? AND state LIKE 'Waiting for table%'";
+                let waits: i64 = sqlx::query_scalar(waits)
+                    .bind(id)
+                    .fetch_one(&mut observer)
+                    .await?;
+                if waits > 0 {
+                    break;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+            let done = one.execute(first[1].as_str()).await;
+            // Whoever waits behind this connection goes on.
+            one.execute("ROLLBACK").await?;
+            one.execute("UNLOCK TABLES").await?;
+            Ok::<_, sqlx::Error>(done.err())
+        };
+        let (waits, last) = tokio::join!(other.execute(second[1].as_str()), last);
+        Ok::<_, sqlx::Error>([waits.err(), last?])
     };
     let errors = played.await?;
-    for conn in [&mut one, &mut other] {
-        conn.execute(unlock).await?;
+    for statement in ["ROLLBACK", "UNLOCK TABLES"] {
+        other.execute(statement).await?;
     }
     one.execute(format!("DROP TABLE {a}, {b}").as_str()).await?;
-    for conn in [one, other] {
+    for conn in [one, other, observer] {
         conn.close().await?;
     }
-    let error = errors
-        .iter()
-        .flatten()
-        .find_map(sqlx::Error::as_database_error);
-    let error = error.map_or_else(|| "-".to_owned(), |error| error.message().to_owned());
-    let words = Words::new(
-        format!(
-            "相反的顺序各锁两个，错误：{error}。LOCK TABLES 先放掉手里的再去锁下一张：没有人拿着一张等另一张。"
-        ),
-        format!(
-            "Two each, in opposite order, error: {error}. LOCK TABLES gives back what it has before it takes the next: nobody has one table and waits for another."
-        ),
-    );
-    Ok(Observation::holds(errors.iter().all(Option::is_none), words).value("error", error))
+    let number = |error: &sqlx::Error| {
+        let error = error
+            .as_database_error()?
+            .try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>()?;
+        Some(error.number())
+    };
+    Ok(errors.iter().flatten().find_map(number))
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Redis with two replicas and three Sentinels, whose primary is replaced: by plan, because it is cut off, or because it dies.
-//! The experiments say which locks are lost, and whether a released lock comes back.
+//! The experiments say which locks are lost, by a crash alone and by one while the replicas lag, and whether a released lock
+//! comes back.
 
 use crate::{
-    claims::words,
+    claims::{Words, words},
     clients::redis_at::redis_at,
     fault::Action,
     trials::{
@@ -13,8 +14,8 @@ use crate::{
 };
 use futures::future::join_all;
 use oversell_lock::{
-    Guard, Lease, LockError,
-    redis::{RedisClient, RedisOptions, Replicas},
+    DynLock, Guard, Lease, Lock, LockError,
+    redis::{RedisClient, RedisOptions, RedlockClient, Replicas},
 };
 use serde::Serialize;
 use serde_json::json;
@@ -27,6 +28,9 @@ use std::{
 use tokio::time::{sleep, timeout};
 
 experiments! {
+    "2.8" => lock_lost_by_a_crash(true), twin(false);
+    "2.9" => redlock_kept_in_a_crash(5), twin(1);
+    "003.master" => lost_and_kept([true, false]), twin([false, true]);
     "beyond.fail-over" => planned([0, 1, 2]), twin([2; 3]);
     "beyond.cut-off" => cut_off(0), twin(1);
     "beyond.lost-release" => lost_release(false), twin(true);
@@ -180,15 +184,130 @@ async fn lost_release(on: &Cluster, is_replicated: bool) -> Result<Observation, 
         .value("had_after_s", had_after))
 }
 
-/// Has one process per number of awaited replicas take and hold locks over `fault`; counts those that another process can take.
+/// Locks held while the primary is killed (`kill -9`): with the replication up, and a second after it was cut.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct ByCrash {
+    alone: HeldTwice,
+    lagging: HeldTwice,
+}
+
+impl ByCrash {
+    async fn of(on: &Cluster, nodes: usize, lags: bool) -> Result<Self, NoVerdict> {
+        Ok(Self {
+            alone: held_in_a_crash(on, nodes, false).await?,
+            lagging: held_in_a_crash(on, nodes, lags).await?,
+        })
+    }
+
+    fn words(self, lags: bool) -> Words {
+        let Self { alone, lagging } = self;
+        let (zh, en) = match lags {
+            true => (
+                "宕机时从节点落后（先断开复制一秒）",
+                "a crash while the replicas lag (the replication is cut a second before)",
+            ),
+            false => (
+                "再宕机一次，复制也没断",
+                "another crash, with the replication up again",
+            ),
+        };
+        words!(
+            "只是宕机（kill -9，复制没断），同时有两个持有者的锁 {alone}；{zh}，{lagging}。",
+            "Locks held twice at once: {alone} by a crash alone (kill -9, with the replication up), {lagging} by {en}."
+        )
+    }
+}
+
+/// Claim: a lock is lost where the primary dies before its replica has heard of it. What a crash alone loses is said beside it.
+async fn lock_lost_by_a_crash(on: &Cluster, lags: bool) -> Result<Observation, NoVerdict> {
+    let seen = ByCrash::of(on, 1, lags).await?;
+    let holds = seen.lagging.most_are_lost();
+    Ok(Observation::holds(holds, seen.words(lags)).value("plain_in_a_crash", json!(seen)))
+}
+
+/// Claim: of locks on five independent nodes none is lost by either, though one of the nodes is such a primary.
+async fn redlock_kept_in_a_crash(on: &Cluster, nodes: usize) -> Result<Observation, NoVerdict> {
+    let seen = ByCrash::of(on, nodes, true).await?;
+    let holds = seen.alone.all_are_kept() && seen.lagging.all_are_kept();
+    let Words { zh, en } = seen.words(true);
+    let words = words!(
+        "锁在 {nodes} 个节点上，其中一个有从节点。{zh}",
+        "Locks on {nodes} nodes, one of which has replicas. {en}"
+    );
+    Ok(Observation::holds(holds, words).value("redlock_in_a_crash", json!(seen)))
+}
+
+/// Claim: a plain lock is lost, and a Redlock is not.
+async fn lost_and_kept(on: &Cluster, [lags, alone]: [bool; 2]) -> Result<Observation, NoVerdict> {
+    let nodes = if alone { 1 } else { 5 };
+    let lost = lock_lost_by_a_crash(on, lags).await?;
+    Ok(lost.and(redlock_kept_in_a_crash(on, nodes).await?))
+}
+
+/// Locks on this many nodes; the first is a primary of its own, which is killed, and the others are the nodes of the lab.
+async fn held_in_a_crash(on: &Cluster, nodes: usize, lags: bool) -> Result<HeldTwice, NoVerdict> {
+    const LAG: Duration = Duration::from_secs(1);
+    let lab = OwnLab::start(on, SENTINELS).await?;
+    let own = &lab.cluster;
+    let group = group(own).await?;
+    let others = on.servers()?.redis.iter().skip(1).take(nodes - 1);
+    let others: Vec<_> = others
+        .map(|node| RedisClient::new(RedisOptions::new(&node.url)))
+        .collect::<Result<_, _>>()
+        .map_err(NoVerdict::failed)?;
+    let all = || Ok::<_, NoVerdict>(Nodes([&[process(own, &group, 0)?], &others[..]].concat()));
+    let crash = async {
+        if lags {
+            own.fault(Action::Cut, PRIMARY).await?;
+            sleep(LAG).await;
+        }
+        lose_primary(own, &group, Action::Kill).await
+    };
+    let [held] = held_by([all()?], &all()?, crash).await?;
+    lab.stop().await?;
+    Ok(held)
+}
+
+/// A client of the lock library on one node, or of its Redlock on several.
+struct Nodes(Vec<RedisClient>);
+
+impl Nodes {
+    fn lock(&self, name: &str) -> Result<Box<dyn DynLock>, NoVerdict> {
+        Ok(match &self.0[..] {
+            [one] => one.lock(name).lease(LEASE).boxed(),
+            all => RedlockClient::new(all)
+                .map_err(NoVerdict::failed)?
+                .lock(name)
+                .lease(LEASE)
+                .boxed(),
+        })
+    }
+}
+
+/// Has one process per number of awaited replicas take and hold locks over `fault`.
 async fn held_over<const N: usize>(
     on: &Cluster,
     group: &str,
     waited_for: [u32; N],
     fault: impl Future<Output = Result<(), NoVerdict>>,
 ) -> Result<[HeldTwice; N], NoVerdict> {
-    let processes = waited_for.iter().map(|n| process(on, group, *n));
-    let processes: Vec<_> = processes.collect::<Result<_, _>>()?;
+    let one = |replicas| Ok::<_, NoVerdict>(Nodes(vec![process(on, group, replicas)?]));
+    let mut processes = Vec::new();
+    for replicas in waited_for {
+        processes.push(one(replicas)?);
+    }
+    let processes = processes
+        .try_into()
+        .map_err(|_| NoVerdict::failed("other processes"))?;
+    held_by(processes, &one(0)?, fault).await
+}
+
+/// Has each process take and hold locks over `fault`; counts those that the other process can take.
+async fn held_by<const N: usize>(
+    processes: [Nodes; N],
+    other: &Nodes,
+    fault: impl Future<Output = Result<(), NoVerdict>>,
+) -> Result<[HeldTwice; N], NoVerdict> {
     let (over, had) = (AtomicBool::new(false), [const { AtomicUsize::new(0) }; N]);
     let fault = async {
         let begun = async {
@@ -208,11 +327,11 @@ async fn held_over<const N: usize>(
     let locks = join_all(holders.map(|(process, taken)| take_locks_until(&over, process, taken)));
     let (done, locks) = tokio::join!(fault, locks);
     done?;
-    let other = process(on, group, 0)?;
-    wait_for_locks(&other).await?;
+    wait_for_locks(other).await?;
     let mut held = [HeldTwice::default(); N];
-    for (held, locks) in held.iter_mut().zip(&locks) {
-        held.twice = held_twice(&other, locks).await?;
+    for (held, locks) in held.iter_mut().zip(locks) {
+        let locks = locks?;
+        held.twice = held_twice(other, &locks).await?;
         held.of = locks.len();
     }
     Ok(held)
@@ -287,32 +406,27 @@ fn process(on: &Cluster, group: &str, replicas: u32) -> Result<RedisClient, NoVe
 /// Takes lock after lock and holds all of them until `over`.
 async fn take_locks_until(
     over: &AtomicBool,
-    process: &RedisClient,
+    process: &Nodes,
     taken: &AtomicUsize,
-) -> Vec<(String, Guard)> {
+) -> Result<Vec<(String, Guard)>, NoVerdict> {
     let mut held = Vec::new();
     while !over.load(SeqCst) {
         let name = own_key("lock");
         // Without a primary no lock can be taken.
-        if let Ok(guard) = process
-            .lock(&name)
-            .lease(LEASE)
-            .acquire(ACQUIRE_TIMEOUT)
-            .await
-        {
+        if let Ok(guard) = process.lock(&name)?.acquire(ACQUIRE_TIMEOUT).await {
             held.push((name, guard));
             taken.store(held.len(), SeqCst);
         }
         sleep(Duration::from_millis(1)).await;
     }
-    held
+    Ok(held)
 }
 
 /// Counts the locks that another client can take although their guards are not lost.
-async fn held_twice(other: &RedisClient, held: &[(String, Guard)]) -> Result<usize, NoVerdict> {
+async fn held_twice(other: &Nodes, held: &[(String, Guard)]) -> Result<usize, NoVerdict> {
     let mut twice = 0;
     for (name, guard) in held {
-        match other.lock(name).try_acquire().await {
+        match other.lock(name)?.try_acquire().await {
             Ok(second) => {
                 twice += usize::from(!guard.is_lost());
                 second.release().await.map_err(NoVerdict::failed)?;
@@ -324,19 +438,20 @@ async fn held_twice(other: &RedisClient, held: &[(String, Guard)]) -> Result<usi
     Ok(twice)
 }
 
-async fn wait_for_locks(process: &RedisClient) -> Result<(), NoVerdict> {
+async fn wait_for_locks(process: &Nodes) -> Result<(), NoVerdict> {
     let had = async {
         while process
-            .lock(&own_key("lock"))
+            .lock(&own_key("lock"))?
             .acquire(ACQUIRE_TIMEOUT)
             .await
             .is_err()
         {
             sleep(Duration::from_millis(50)).await;
         }
+        Ok(())
     };
     let late = |_| NoVerdict::failed("there are no locks after the fail-over");
-    timeout(LOCKS_TIMEOUT, had).await.map_err(late)
+    timeout(LOCKS_TIMEOUT, had).await.map_err(late)?
 }
 
 #[cfg(test)]

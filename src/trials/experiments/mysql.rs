@@ -7,16 +7,16 @@ use crate::{
 use sqlx::{Connection, Executor, MySqlConnection, Row};
 
 experiments! {
-    "1.7.1.last" => last_piece(1), twin(0);
+    "1.7.1.last" => last_piece(1), twin(2);
     "1.7.3.stale" => lost_before("version-cas"), twin(EXACT);
 }
 
-/// The text's statement, on a product with one piece.
+/// Claim: the text's condition leaves the last piece.
 async fn last_piece(on: &Cluster, pieces: i64) -> Result<Observation, NoVerdict> {
     let product = on.product(pieces).await?;
     let mut conn = on.mysql().await?;
     let mut changed = Vec::new();
-    for condition in ["(count - 1) > 0", "count > 0"] {
+    for condition in ["(count - 1) > 0", "count >= 1"] {
         let take = format!(
             "UPDATE db_stock SET count = count - 1 WHERE id = {} AND {condition}",
             product.id
@@ -26,12 +26,12 @@ async fn last_piece(on: &Cluster, pieces: i64) -> Result<Observation, NoVerdict>
     conn.close().await?;
     product.remove().await?;
     let words = words!(
-        "还剩 1 件：原文的条件改了 {} 行，卖不掉；写成 count > 0 改了 {} 行。",
-        "One piece is left: with the text's condition {} rows change, and it cannot be sold; with count > 0, {}.",
+        "还剩 {pieces} 件：原文的条件改了 {} 行，写成 count >= 1 改了 {} 行。",
+        "{pieces} left: with the text's condition {} rows change, with count >= 1 {}.",
         changed[0],
         changed[1]
     );
-    Ok(Observation::holds(changed == [1, 1], words).value("rows", changed))
+    Ok(Observation::holds(changed == [0, 1], words).value("rows", changed))
 }
 
 /// In the order of the names.

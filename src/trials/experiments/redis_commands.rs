@@ -4,18 +4,75 @@ use crate::{
     claims::words,
     trials::{
         Cluster, NoVerdict, Observation,
-        tools::{ask, clients, own_key},
+        tools::{ask, clients, own_key, wait_for_key},
     },
 };
 use futures::future::try_join_all;
+use nix::{
+    sys::signal::{Signal, killpg},
+    unistd::Pid,
+};
 use redis::Value;
-use std::time::Duration;
+use std::{process::Stdio, time::Duration};
+use tokio::{process::Command, time::sleep};
 
 experiments! {
     "2.1" => one_of_many("SETNX"), twin("SET");
     "2.2.expire" => dies_in_between("SET", &["EX", "1", "NX"]), twin("SETNX", &[]);
     "001.set-nx" => set_nx(false), twin(true);
     "001.rw" => read_lock_hash(&[20_000, 1000]), twin(&[1000]);
+    "003.look" => look_and_write(LOOK_THEN_WRITE), twin(LOOK_AND_WRITE);
+}
+
+/// A process that writes as long as the lock is its own, and looks before each write.
+const LOOK_THEN_WRITE: &str =
+    r#"while [ "$($cli get $lock)" = A ]; do $cli set $data A > /dev/null; done"#;
+/// The same in one script.
+const LOOK_AND_WRITE: &str = r#"while [ "$($cli eval "if redis.call('get', KEYS[1]) == 'A' then return redis.call('set', KEYS[2], 'A') end return 0" 2 $lock $data)" = OK ]; do :; done"#;
+
+/// Claim: a process that is stopped at any moment, and goes on when another has the lock and has written, may write once more.
+async fn look_and_write(on: &Cluster, program: &str) -> Result<Observation, NoVerdict> {
+    const PAUSES: usize = 30;
+    let mut redis = on.redis().await?;
+    let cli = format!("redis-cli -u {}", on.servers()?.main_redis());
+    let mut overwritten = 0;
+    for _ in 0..PAUSES {
+        let [lock, data] = ["lock", "data"].map(own_key);
+        ask::<()>(&mut redis, &["SET", &lock, "A", "PX", "60000"]).await?;
+        let mut process = Command::new("sh");
+        process.args(["-c", program]).stdout(Stdio::null());
+        process
+            .env("cli", &cli)
+            .env("lock", &lock)
+            .env("data", &data);
+        let mut process = process
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(NoVerdict::failed)?;
+        let group = process
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .map(Pid::from_raw);
+        let group = group.ok_or_else(|| NoVerdict::failed("sh has ended"))?;
+        let signal = |signal| killpg(group, signal).map_err(NoVerdict::failed);
+        wait_for_key(&mut redis, &data).await?;
+        sleep(Duration::from_millis(fastrand::u64(0..40))).await;
+        signal(Signal::SIGSTOP)?;
+        for key in [&lock, &data] {
+            ask::<()>(&mut redis, &["SET", key, "B"]).await?;
+        }
+        signal(Signal::SIGCONT)?;
+        process.wait().await.map_err(NoVerdict::failed)?;
+        let written: String = ask(&mut redis, &["GET", &data]).await?;
+        overwritten += usize::from(written != "B");
+        ask::<()>(&mut redis, &["DEL", &lock, &data]).await?;
+    }
+    let words = words!(
+        "一个进程每次写之前都先判断锁；随机的时刻让它停顿，锁换了人、新的持有者写完，它再继续：{PAUSES} 次里 {overwritten} 次又写了一次，覆盖了新的数据。",
+        "A process looks at its lock before each write. It is stopped at random moments, another has the lock and writes, and it goes on: {overwritten} of {PAUSES} times it wrote once more, over what is new."
+    );
+    Ok(Observation::holds(overwritten > 0, words).value("overwritten", overwritten))
 }
 
 /// Claim: of fifty clients that send it at once for one key, exactly one gets 1. Repeated twenty times.
@@ -53,7 +110,7 @@ async fn dies_in_between(
         // The connection ends here, as if its process had died.
     }
     let mut redis = on.redis().await?;
-    tokio::time::sleep(Duration::from_millis(1500)).await;
+    sleep(Duration::from_millis(1500)).await;
     let mut left = Vec::new();
     for key in &keys {
         left.push(ask::<i64>(&mut redis, &["TTL", key]).await?);

@@ -46,7 +46,7 @@ enum Fault {
     HolderPaused,
     /// The server that has the lock dies, and is started again.
     ServerRestarted,
-    /// It dies for good; another takes over where there is one.
+    /// It is killed for good; another takes over where there is one.
     ServerLost,
 }
 
@@ -64,8 +64,8 @@ const FAULTS: [(Fault, &str, &str); 4] = [
     ),
     (
         Fault::ServerLost,
-        "服务器不再回来（Redis、ZooKeeper 有备用的）",
-        "its server gone for good (Redis and ZooKeeper have another)",
+        "服务器被杀、不再回来（Redis、ZooKeeper 有备用的，数据库没有）",
+        "its server killed for good (Redis and ZooKeeper have another, the database has none)",
     ),
 ];
 
@@ -227,10 +227,12 @@ async fn of_holder(
     Ok(cells)
 }
 
+/// Kills the server of this lock while it is held. `lags`: its replica is cut off before the lock is taken.
 async fn of_server(
     own: &OwnLab,
     lock: &'static str,
     fault: Fault,
+    lags: bool,
 ) -> Result<LockResult, NoVerdict> {
     let on = &own.cluster;
     let server = match lock {
@@ -238,19 +240,14 @@ async fn of_server(
         "table-lock" => "mysql".to_owned(),
         _ => own.ensemble("").await?.remove(0),
     };
-    let promotes = lock == "redis-lock" && fault == Fault::ServerLost;
-    if promotes {
-        // The replica is cut off before it has the lock, and the Sentinel promotes it.
+    if lags {
         on.fault(Action::Cut, "replica-redis").await?;
     }
     let dies = async {
-        match (promotes, fault) {
-            (true, _) => Ok(()),
-            (_, Fault::ServerRestarted) => {
-                on.fault(Action::Kill, &server).await?;
-                on.fault(Action::Start, &server).await
-            }
-            _ => on.fault(Action::Kill, &server).await,
+        on.fault(Action::Kill, &server).await?;
+        match fault {
+            Fault::ServerRestarted => on.fault(Action::Start, &server).await,
+            _ => Ok(()),
         }
     };
     let mended = async {
@@ -266,14 +263,16 @@ async fn of_server(
     contest.cell(under).await
 }
 
-/// Claim: of three stores ZooKeeper fails under the fewest faults.
+/// Claim: of three stores ZooKeeper fails under the fewest faults, and Redis under as many as the database, whether or not the
+/// replica of Redis lags when its server is killed.
 async fn ranked(on: &Cluster, faults: [Fault; 4]) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, REPLICATED).await?;
     let mut matrix = Vec::new();
     for (fault, (_, zh, en)) in faults.into_iter().zip(FAULTS) {
         let cells = match fault {
             Fault::ServerRestarted | Fault::ServerLost => {
-                let [zookeeper, redis, mysql] = LOCKS.map(|lock| of_server(&own, lock, fault));
+                let [zookeeper, redis, mysql] =
+                    LOCKS.map(|lock| of_server(&own, lock, fault, false));
                 let (zookeeper, redis) = try_join(zookeeper, redis).await?;
                 vec![zookeeper, redis, mysql.await?]
             }
@@ -282,22 +281,41 @@ async fn ranked(on: &Cluster, faults: [Fault; 4]) -> Result<Observation, NoVerdi
         matrix.push((Words::new(zh, en), cells));
     }
     own.stop().await?;
+    let lagging = if faults.contains(&Fault::ServerLost) {
+        let own = OwnLab::start(on, REPLICATED).await?;
+        let result = of_server(&own, "redis-lock", Fault::ServerLost, true).await?;
+        own.stop().await?;
+        result
+    } else {
+        matrix[3].1[1]
+    };
     let fails = |n: usize| matrix.iter().filter(|(_, cells)| cells[n].fails()).count();
     let [zookeeper, redis, mysql] = [0, 1, 2].map(fails);
+    let redis_lagging = redis - usize::from(matrix[3].1[1].fails()) + usize::from(lagging.fails());
     let mut all: Vec<_> = matrix
         .iter()
         .map(|(fault, cells)| row_words(fault, &LOCKS, cells))
         .collect();
+    let at_lag = lagging.words("redis-lock");
+    all.push(Words::new(
+        format!("Redis 的服务器被杀、不再回来，而复制在加锁之前已经切断：{}。", at_lag.zh),
+        format!(
+            "With the server of Redis killed for good, and its replica cut off before the lock was taken: {}.",
+            at_lag.en
+        ),
+    ));
     all.push(words!(
-        "四种故障里，超卖或者一直拿不到的：ZooKeeper {zookeeper} 种，Redis {redis} 种，数据库 {mysql} 种。",
-        "Oversold or never free, of four faults: ZooKeeper under {zookeeper}, Redis under {redis}, the database under {mysql}."
+        "四种故障里，超卖或者一直拿不到的：ZooKeeper {zookeeper} 种，Redis {redis} 种（复制先切断就是 {redis_lagging} 种），数据库 {mysql} 种。",
+        "Oversold or never free, of four faults: ZooKeeper under {zookeeper}, Redis under {redis} (with its replica cut off before, {redis_lagging}), the database under {mysql}."
     ));
     let cells: Vec<_> = matrix
         .iter()
         .map(|(fault, cells)| json!({"fault": fault, "cells": cells}))
         .collect();
     let seen = Observation::holds(
-        zookeeper < redis && redis == mysql,
+        [redis, redis_lagging]
+            .iter()
+            .all(|redis| zookeeper < *redis && *redis == mysql),
         Words::join(&all, ["", " "]),
     );
     Ok(seen

@@ -33,12 +33,12 @@ async fn nodes(on: &Cluster) -> Result<Vec<MultiplexedConnection>, NoVerdict> {
     Ok(nodes)
 }
 
-/// The rate of locking on one node and on two; and a second node that dies between the two writes.
+/// The rate of locking on one node, which a replica copies, and on two; and a second node that dies between the two writes.
 async fn two_masters(on: &Cluster, masters: usize) -> Result<Observation, NoVerdict> {
     let (mut nodes, key) = (nodes(on).await?, own_key("lock"));
     let (mut one_rate, mut two_rate) = (Vec::new(), Vec::new());
     for _ in 0..5 {
-        one_rate.push(locks_per_second(&mut nodes[1..2], &key).await?);
+        one_rate.push(locks_per_second(&mut nodes[..1], &key).await?);
         two_rate.push(locks_per_second(&mut nodes[1..=masters], &key).await?);
     }
     ask::<()>(&mut nodes[1], &["SET", &key, "A", "NX", "PX", LEASE_MS]).await?;
@@ -63,11 +63,11 @@ async fn two_masters(on: &Cluster, masters: usize) -> Result<Observation, NoVerd
     let (in_one, in_other, told) = (shown(0), shown(1), explain(Says::Faster, ratio, 0));
     let words = Words::new(
         format!(
-            "一个 master 每秒加解锁 {one:.0} 次，两个都写 {two:.0} 次：{}第二次写失败：{refused}；留下的：一个是 {in_one}，另一个是 {in_other}。",
+            "一个主节点（有从节点）每秒加解锁 {one:.0} 次，两个 master 都写 {two:.0} 次：{}第二次写失败：{refused}；留下的：一个是 {in_one}，另一个是 {in_other}。",
             told.zh
         ),
         format!(
-            "One master locks and unlocks {one:.0} times a second, two that are both written {two:.0} times: {} The second write failed: {refused}; what is left: {in_one} in one, {in_other} in the other.",
+            "One main node with a replica locks and unlocks {one:.0} times a second, two masters that are both written {two:.0} times: {} The second write failed: {refused}; what is left: {in_one} in one, {in_other} in the other.",
             told.en
         ),
     );

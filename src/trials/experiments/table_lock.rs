@@ -3,6 +3,7 @@
 use crate::{
     claims::{Words, words},
     fault::Action,
+    load::spread::Spread,
     trials::{Cluster, NoVerdict, Observation},
 };
 use sqlx::{Connection, Executor};
@@ -10,8 +11,59 @@ use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
 experiments! {
+    "4.3.4" => as_slow_as_the_database(&["table-lock", "mysql-named-lock"]), twin(&["redis-lock"]);
     "4.3.3" => not_reentrant("re-entry"), twin("another");
     "003.table-lock" => four_cautions("table-lock", "lock", "null"), twin("table-lock-lease", "lock:table-lock-lease", "now(3) + interval 1 second");
+}
+
+/// Claim: where each answer of the database comes 200 ms later, a purchase under each of these locks takes longer than one
+/// without a lock, by the two commands that take and release the lock.
+async fn as_slow_as_the_database(on: &Cluster, locks: &[&str]) -> Result<Observation, NoVerdict> {
+    const LATER: Duration = Duration::from_millis(200);
+    let product = on.product(5000).await?;
+    let Some(instance) = on.servers()?.instances.last() else {
+        return Err(NoVerdict::unavailable("没有实例", "there is no instance"));
+    };
+    let way = format!("{}-mysql", instance.name);
+    let strategies: Vec<_> = ["none"].into_iter().chain(locks.iter().copied()).collect();
+    let measure = async || {
+        let mut took = Vec::new();
+        for strategy in &strategies {
+            let mut each = Vec::new();
+            for _ in 0..5 {
+                let begun = Instant::now();
+                product.buy(&instance.url, strategy, "").await?;
+                each.push(begun.elapsed().as_secs_f64());
+            }
+            // A busy machine only adds.
+            took.push(Spread::of(each).min);
+        }
+        Ok::<_, NoVerdict>(took)
+    };
+    let fast = measure().await?;
+    on.faults()?.inject_sized(Action::Slow, &way, LATER).await?;
+    let slow = measure().await?;
+    on.fault(Action::Mend, &way).await?;
+    product.remove().await?;
+    let more: Vec<_> = slow
+        .iter()
+        .zip(&fast)
+        .map(|(slow, fast)| slow - fast)
+        .collect();
+    let each: Vec<_> = strategies
+        .iter()
+        .zip(&more)
+        .map(|(strategy, more)| words!("{strategy} 多用 {more:.1} s", "{strategy} {more:.1} s"))
+        .collect();
+    let Words { zh, en } = Words::join(&each, ["，", ", "]);
+    let words = words!(
+        "数据库的每个答复晚 0.2 s，一次购买：{zh}。",
+        "Each answer of the database comes 0.2 s later; a purchase takes so much longer: {en}."
+    );
+    let bound = more[1..]
+        .iter()
+        .all(|with_lock| *with_lock > more[0] + 1.5 * LATER.as_secs_f64());
+    Ok(Observation::holds(bound, words).value("more_s", more))
 }
 
 /// A second insert by the same connection is refused; a strategy with a count of holds can take its lock twice.

@@ -1,62 +1,152 @@
 //! [003] Throughput, the files that a browser keeps, and several servers behind nginx.
 
 use crate::{
-    claims::{Target, Words, words},
+    claims::{Words, words},
     clients::http_client::Ask,
     trials::{Cluster, NoVerdict, Observation},
 };
+use futures::{StreamExt, stream::FuturesUnordered};
 use http::{Method, StatusCode, header};
-use std::collections::BTreeSet;
+use serde::Serialize;
+use serde_json::json;
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
+use tokio::time::interval;
 
 experiments! {
-    "003.qps" => qps(None), twin(Some(100.0));
+    "003.qps" => qps(&STEADY), twin(&TOO_MANY);
     "003.static" => statics("style.css"), twin("stock");
     "003.cache" => cache(None), twin(Some("stock"));
     "003.balance" => balance(false), twin(true);
 }
 
-/// Claim: throughput is connections divided by the average time. It holds in a closed loop; at a fixed rate most connections
-/// are idle.
-async fn qps(on: &Cluster, per_second: Option<f64>) -> Result<Observation, NoVerdict> {
-    let requests = if on.quick { 2000 } else { 5000 };
-    let (mut rows, mut shares) = (Vec::new(), Vec::new());
-    for (strategy, threads) in [
-        ("single-update", 10),
-        ("single-update", 100),
-        ("mutex", 100),
-    ] {
-        let mut plan = on.plan(strategy, Target::One);
-        (plan.threads, plan.loops) = (threads, requests / threads);
-        let row = match per_second {
-            Some(rate) => on.at_rate(plan, rate).await?,
-            None => on.send(plan).await?,
-        };
-        let worked_out = threads as f64 / (row.stats.average / 1000.0);
-        shares.push((strategy, threads, worked_out, row.stats.throughput));
-        rows.push(row);
+/// How long a stream is watched, after [`WARM_UP`].
+const WATCHED: Duration = Duration::from_secs(5);
+const WARM_UP: Duration = Duration::from_secs(1);
+const SAMPLE_EVERY: Duration = Duration::from_millis(5);
+
+/// What comes in at a fixed rate, whatever becomes of it.
+#[derive(Debug, Clone, Copy)]
+struct Stream {
+    strategy: &'static str,
+    hold_ms: u64,
+    per_second: u32,
+}
+
+/// Far fewer than can be served: the last one is served one after the other.
+const STEADY: [Stream; 3] = [
+    Stream {
+        strategy: "none",
+        hold_ms: 500,
+        per_second: 8,
+    },
+    Stream {
+        strategy: "none",
+        hold_ms: 200,
+        per_second: 8,
+    },
+    Stream {
+        strategy: "mutex",
+        hold_ms: 20,
+        per_second: 5,
+    },
+];
+/// A purchase takes 50 ms and more, and there are forty of them a second.
+const TOO_MANY: [Stream; 1] = [Stream {
+    strategy: "mutex",
+    hold_ms: 50,
+    per_second: 40,
+}];
+
+/// Three figures of a stream, none of which is worked out from the others.
+#[derive(Debug, Default, Serialize)]
+struct Flow {
+    /// Requests answered while it was watched, a second.
+    per_second: f64,
+    /// The mean of how many were under way, counted every [`SAMPLE_EVERY`].
+    under_way: f64,
+    /// The mean response time of those that were answered.
+    mean_s: f64,
+}
+
+impl Flow {
+    fn worked_out(&self) -> f64 {
+        self.under_way / self.mean_s
     }
-    let each = |of: fn(&(&str, usize, f64, f64)) -> String, by: &str| {
-        shares.iter().map(of).collect::<Vec<_>>().join(by)
+}
+
+/// Claim: throughput is concurrency divided by the mean response time. It holds where no more come than can be served: in a
+/// queue that grows it does not.
+async fn qps(on: &Cluster, streams: &[Stream]) -> Result<Observation, NoVerdict> {
+    let mut flows = Vec::new();
+    for stream in streams {
+        flows.push((stream, flow(on, *stream).await?));
+    }
+    let each = |of: fn(&(&Stream, Flow)) -> Words| {
+        Words::join(&flows.iter().map(of).collect::<Vec<_>>(), ["；", "; "])
     };
-    let words = Words::new(
-        each(
-            |(s, n, out, seen)| format!("{s} {n} 个并发：算出 {out:.0}，量得 {seen:.0}"),
-            "；",
-        ) + "。",
-        each(
-            |(s, n, out, seen)| {
-                format!("{s}, {n} at once: {out:.0} worked out, {seen:.0} measured")
-            },
-            "; ",
-        ) + ".",
-    );
-    let holds = shares
+    let Words { zh, en } = each(|(stream, flow)| {
+        let Flow {
+            per_second,
+            under_way,
+            mean_s,
+        } = flow;
+        words!(
+            "{} 每秒来 {} 个：正在处理的平均 {under_way:.1} 个，平均 {:.0} ms，算出每秒 {:.1} 个，量得 {per_second:.1} 个",
+            "{}, {} a second come: {under_way:.1} under way, {:.0} ms each, {:.1} a second worked out, {per_second:.1} measured",
+            stream.strategy,
+            stream.per_second,
+            mean_s * 1000.0,
+            flow.worked_out()
+        )
+    });
+    let holds = flows
         .iter()
-        .all(|(_, _, out, seen)| (0.8..=1.25).contains(&(out / seen)));
-    let pairs: Vec<_> = shares.iter().map(|(_, _, out, seen)| out / seen).collect();
-    Ok(Observation::holds(holds, words)
-        .sales(&rows)
-        .value("worked_out_by_measured", pairs))
+        .all(|(_, flow)| (0.8..=1.25).contains(&(flow.worked_out() / flow.per_second)));
+    let flows: Vec<_> = flows.into_iter().map(|(_, flow)| flow).collect();
+    Ok(Observation::holds(holds, Words::new(zh + "。", en + ".")).value("flows", json!(flows)))
+}
+
+/// Sends the stream and watches it; what is still under way then is given up.
+async fn flow(on: &Cluster, stream: Stream) -> Result<Flow, NoVerdict> {
+    let product = on.product(5000).await?;
+    let hold = format!("&hold_ms={}", stream.hold_ms);
+    let mut sending = interval(Duration::from_secs(1) / stream.per_second);
+    let mut sampling = interval(SAMPLE_EVERY);
+    let (mut under_way, mut counts, mut took) = (FuturesUnordered::new(), Vec::new(), Vec::new());
+    let begun = Instant::now();
+    while begun.elapsed() < WARM_UP + WATCHED {
+        tokio::select! {
+            _ = sending.tick() => {
+                let sent = Instant::now();
+                let answer = product.buy(on.one(), stream.strategy, &hold);
+                under_way.push(async move { answer.await.map(|(status, _)| (status, sent.elapsed())) });
+            }
+            _ = sampling.tick() => counts.push((begun.elapsed(), under_way.len())),
+            Some(answer) = under_way.next() => {
+                let (status, latency) = answer?;
+                if status != 200 {
+                    return Err(NoVerdict::failed(format!("{} answers {status}", stream.strategy)));
+                }
+                took.push((begun.elapsed(), latency));
+            }
+        }
+    }
+    drop(under_way);
+    product.remove().await?;
+    counts.retain(|(at, _)| *at > WARM_UP);
+    took.retain(|(at, _)| *at > WARM_UP);
+    let mean = |sum: f64, of: usize| if of == 0 { 0.0 } else { sum / of as f64 };
+    Ok(Flow {
+        per_second: took.len() as f64 / WATCHED.as_secs_f64(),
+        under_way: mean(counts.iter().map(|(_, n)| *n as f64).sum(), counts.len()),
+        mean_s: mean(
+            took.iter().map(|(_, latency)| latency.as_secs_f64()).sum(),
+            took.len(),
+        ),
+    })
 }
 
 async fn cache(on: &Cluster, uncached: Option<&str>) -> Result<Observation, NoVerdict> {

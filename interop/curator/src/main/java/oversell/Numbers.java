@@ -7,6 +7,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.atomic.AtomicValue;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
 import org.apache.curator.framework.recipes.atomic.PromotedToLock;
@@ -28,6 +29,7 @@ import org.apache.curator.retry.RetryNTimes;
  * count set PATH N
  * count see PATH                 the number; this version is what tryset asks for
  * count tryset PATH N            true, false
+ * count behind PATH TIMES        another client sets it, and it is read here at once, so often: how many reads were older
  * atomic get PATH                SUCCEEDED BEFORE AFTER, here and below
  * atomic increment|decrement PATH
  * atomic add|subtract|try-set|force-set PATH N
@@ -94,9 +96,29 @@ final class Numbers {
                 return count.seen.getValue();
             case "tryset":
                 return count.shared.trySetCount(count.seen, Integer.parseInt(words[3]));
+            case "behind":
+                return behind(count.shared, words[2], Integer.parseInt(words[3]));
             default:
                 throw new IllegalArgumentException("a count has no " + words[1]);
         }
+    }
+
+    private int behind(SharedCount here, String path, int times) throws Exception {
+        int older = 0;
+        String server = curator.getZookeeperClient().getCurrentConnectionString();
+        try (CuratorFramework other = CuratorFrameworkFactory.newClient(server, new RetryNTimes(OPTIMISTIC_TRIES, FIRST_PAUSE_MS));
+                SharedCount there = new SharedCount(other, path, 0)) {
+            other.start();
+            there.start();
+            for (int n = 1; n <= times; n++) {
+                there.setCount(n);
+                older += here.getCount() < n ? 1 : 0;
+                while (here.getCount() < n) {
+                    Thread.sleep(1);
+                }
+            }
+        }
+        return older;
     }
 
     private Object atomic(String[] words) throws Exception {

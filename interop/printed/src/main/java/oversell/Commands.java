@@ -1,5 +1,6 @@
 package oversell;
 
+import java.time.LocalDateTime;
 import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.Deque;
@@ -9,16 +10,24 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.Collectors;
+import org.apache.jorphan.math.StatCalculatorLong;
+import org.redisson.api.RLock;
+import org.redisson.api.RedissonClient;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.data.redis.core.StringRedisTemplate;
 
 /**
  * What a thread of the peer can be told. A KIND is the section that prints the lock, or {@code mended}, its repaired twin:
  * {@code zk/3.3}, {@code zk/3.4.1}, {@code zk/3.4.2}, {@code zk/3.5}, {@code zk/mended}, {@code redis/2.6}, {@code redis/2.7},
- * {@code redis/mended}, {@code 002/del}, {@code 002/compare}, {@code 002/lua}.
+ * {@code redis/mended}, {@code 002/del}, {@code 002/compare}, {@code 002/lua}, {@code 004/MS} and {@code 004-mended/MS} with an
+ * {@code expire} of so many milliseconds, and {@code redisson}.
  *
  * <pre>
  * ping
@@ -34,9 +43,19 @@ import org.springframework.data.redis.core.StringRedisTemplate;
  * cut                      cuts the connections to ZooKeeper once; the client connects again
  * expire                   ends the sessions at the server
  * close                    ends the application in good order, as a deployment does
+ * api [PATH]               runs the calls of §3.1.3, which read this path, or the one that is printed
  * buy SERVICE              calls checkAndLock() of the service of that section: {@link StockServices}
  * buy-mended SERVICE       the same of its repaired twin
  * load SERVICE THREADS LOOPS   calls it LOOPS times from each thread: how many calls returned
+ * voucher STOCK [WHEN]     makes a voucher, which is on sale, {@code later} or {@code over}; says its id
+ * order VERSION USER ID    calls seckillVoucher() of this version of [002]: {@link VoucherOrders}
+ * hold commits             each transaction waits before its commit until {@code free commits}
+ * hold voucher ID          whoever writes it waits until {@code free voucher}
+ * held-up WHO              whether the thread waits for a monitor, or for the database to write
+ * ids KEY TASKS EACH [apart]   so many tasks take so many ids each, {@code apart} by keys of their own; how many differ
+ * limit rest|go|mended MS  asks the limiter of [003] all the time, or rests; how many were let through
+ * percentiles N P P P      what JMeter says of the times 1 to N
+ * ratio KIND OTHER NAME THREADS MS   how often KIND is locked and unlocked, in percent of OTHER
  * demo HOW NAME ID         on a thread with this id, as Tomcat may name it, a method under the annotation of [004]:
  *                          {@code waits}, {@code now}, or the repaired {@code mended}; it works until {@code finish}
  * finish                   ends the work of the demos
@@ -49,6 +68,8 @@ final class Commands implements Lines.Commands {
     private final ZkClient client;
     private final ThreadLocal<Map<String, Deque<Hold>>> holds = ThreadLocal.withInitial(HashMap::new);
     private final Map<String, Set<String>> inside = new ConcurrentHashMap<>();
+    private final RateLimits.AccessLimit limit = new RateLimits.AccessLimit();
+    private final RateLimits.TenInAnySecond tenInAnySecond = new RateLimits.TenInAnySecond();
 
     Commands(Stand stand, ConfigurableApplicationContext spring) {
         this.stand = stand;
@@ -123,6 +144,8 @@ final class Commands implements Lines.Commands {
                 spring.close();
                 stand.mended().close();
                 return "closed";
+            case "api":
+                return ZkTest.main(stand.mended(), words.length > 1 ? words[1] : "/atguigu/ss0000000001");
             case "buy":
                 service(words[1]).checkAndLock();
                 return "bought";
@@ -131,6 +154,37 @@ final class Commands implements Lines.Commands {
                 return "bought";
             case "load":
                 return load(service(words[1]), Integer.parseInt(words[2]), Integer.parseInt(words[3]));
+            case "voucher":
+                return voucher(Integer.parseInt(words[1]), words.length > 2 ? words[2] : "");
+            case "order":
+                return spring.getBean(words[1], VoucherOrders.IVoucherOrderService.class)
+                        .seckillVoucher(Long.valueOf(words[3]), Long.valueOf(words[2]));
+            case "hold":
+                if (words[1].equals("commits")) {
+                    spring.getBean(GatedTransactions.class).hold();
+                } else {
+                    stand.holdVoucher(words[2]);
+                }
+                return "held";
+            case "free":
+                if (words[1].equals("commits")) {
+                    spring.getBean(GatedTransactions.class).free();
+                } else {
+                    stand.freeVoucher();
+                }
+                return "freed";
+            case "held-up":
+                Thread thread = thread(words[1]);
+                return thread.getState() == Thread.State.BLOCKED || Arrays.stream(thread.getStackTrace())
+                        .anyMatch(frame -> frame.getMethodName().equals("doUpdate"));
+            case "ids":
+                return ids(words[1], Integer.parseInt(words[2]), Integer.parseInt(words[3]), words.length > 4);
+            case "limit":
+                return limit(words[1], Long.parseLong(words[2]));
+            case "percentiles":
+                return percentiles(Integer.parseInt(words[1]), Arrays.copyOfRange(words, 2, words.length));
+            case "ratio":
+                return ratio(words);
             case "demo":
                 return demo(words[1], words[2], Long.parseLong(words[3]));
             case "finish":
@@ -175,7 +229,13 @@ final class Commands implements Lines.Commands {
                 return simple(new SimpleRedisLock.Comparing(name, redis));
             case "002/lua":
                 return simple(new SimpleRedisLock.Scripted(name, redis));
+            case "redisson":
+                RLock theirs = spring.getBean(RedissonClient.class).getLock(name);
+                return new Hold(theirs::lock, null, null, theirs::unlock);
             default:
+                if (kind.startsWith("004")) {
+                    return sync(kind.split("/")[0], name, Long.parseLong(kind.split("/")[1]));
+                }
                 throw new IllegalArgumentException("no such lock: " + kind);
         }
     }
@@ -183,6 +243,96 @@ final class Commands implements Lines.Commands {
     private static Hold simple(SimpleRedisLock lock) {
         TimedCall tryLock = (time, unit) -> lock.tryLock(unit.toSeconds(time));
         return new Hold(null, tryLock, tryLock, lock::unlock);
+    }
+
+    private Hold sync(String kind, String name, long expire) {
+        SyncLock lock = kind.equals("004") ? spring.getBean(SyncLockFactory.class).build(name, expire, null)
+                : new SyncLock.Mended(name, spring.getBean(SimpleRedisClient.class), expire);
+        TimedCall now = (time, unit) -> lock.lockNow();
+        return new Hold(lock::lock, now, now, lock::unLock);
+    }
+
+    private Long voucher(int stock, String when) {
+        SeckillVoucher voucher = new SeckillVoucher();
+        voucher.setStock(stock);
+        LocalDateTime now = LocalDateTime.now();
+        voucher.setBeginTime(when.equals("later") ? now.plusDays(1) : now.minusDays(2));
+        voucher.setEndTime(when.equals("over") ? now.minusDays(1) : now.plusDays(2));
+        spring.getBean(VoucherOrders.SeckillVouchers.class).save(voucher);
+        return voucher.getVoucherId();
+    }
+
+    /** As {@code testIdWorker} of [002]. */
+    private long ids(String key, int tasks, int each, boolean apart) throws InterruptedException {
+        RedisIdWorker worker = spring.getBean(RedisIdWorker.class);
+        Set<Long> ids = ConcurrentHashMap.newKeySet();
+        CountDownLatch latch = new CountDownLatch(tasks);
+        ExecutorService es = Executors.newFixedThreadPool(100);
+        for (int task = 0; task < tasks; task++) {
+            String prefix = apart ? key + task : key;
+            es.submit(() -> {
+                for (int i = 0; i < each; i++) {
+                    ids.add(worker.nextId(prefix));
+                }
+                latch.countDown();
+            });
+        }
+        latch.await();
+        es.shutdown();
+        return ids.size();
+    }
+
+    private Object limit(String how, long millis) throws InterruptedException {
+        switch (how) {
+            case "rest":
+                Thread.sleep(millis);
+                return "rested";
+            case "go":
+                return RateLimits.through(limit::tryAcquireSeckill, millis);
+            default:
+                return RateLimits.through(tenInAnySecond::tryAcquireSeckill, millis);
+        }
+    }
+
+    private static String percentiles(int times, String[] percents) {
+        StatCalculatorLong calculator = new StatCalculatorLong();
+        for (long time = 1; time <= times; time++) {
+            calculator.addValue(time);
+        }
+        return Arrays.stream(percents)
+                .map(percent -> calculator.getPercentPoint(Double.parseDouble(percent)).toString())
+                .collect(Collectors.joining(" "));
+    }
+
+    private long ratio(String[] words) throws Exception {
+        long[] locked = new long[2];
+        for (int round = 0; round < 6; round++) {
+            locked[round % 2] += locked(words[1 + round % 2], words[3], Integer.parseInt(words[4]), Long.parseLong(words[5]));
+        }
+        return 100 * locked[0] / locked[1];
+    }
+
+    private long locked(String kind, String name, int threads, long millis) throws InterruptedException {
+        AtomicLong locked = new AtomicLong();
+        CountDownLatch done = new CountDownLatch(threads);
+        long end = System.nanoTime() + millis * 1_000_000;
+        for (int n = 0; n < threads; n++) {
+            new Thread(() -> {
+                try {
+                    while (System.nanoTime() < end) {
+                        Hold hold = lock(kind, name + "-" + kind);
+                        hold.lock.run();
+                        locked.incrementAndGet();
+                        hold.unlock.run();
+                    }
+                } catch (Exception failed) {
+                    failed.printStackTrace();
+                }
+                done.countDown();
+            }).start();
+        }
+        done.await();
+        return locked.get();
     }
 
     private Object tryLock(String[] words, Hold hold, boolean isWait) throws Exception {

@@ -6,11 +6,18 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.UUID;
 import org.mybatis.spring.annotation.MapperScan;
+import org.redisson.Redisson;
+import org.redisson.api.RedissonClient;
+import org.redisson.client.codec.StringCodec;
+import org.redisson.config.Config;
+import org.springframework.beans.factory.annotation.Value;
 import org.springframework.boot.Banner;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
 import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.EnableAspectJAutoProxy;
 import org.springframework.context.support.GenericApplicationContext;
 
 /**
@@ -18,6 +25,8 @@ import org.springframework.context.support.GenericApplicationContext;
  * Redis, the address of ZooKeeper, and the name of the run.
  */
 @SpringBootApplication
+// The text takes AopContext.currentProxy(), which needs it.
+@EnableAspectJAutoProxy(exposeProxy = true)
 @MapperScan(basePackageClasses = StockMapper.class, markerInterface = com.baomidou.mybatisplus.core.mapper.BaseMapper.class)
 public class Peer {
     /** As of the printed {@code DistributedLockClient}: one id for the process. */
@@ -36,6 +45,7 @@ public class Peer {
         settings.put("spring.datasource.username", stand.user());
         settings.put("spring.datasource.password", stand.password());
         settings.put("spring.datasource.driver-class-name", "com.mysql.jdbc.Driver");
+        settings.put("redis", redis.toString());
         settings.put("spring.redis.host", redis.getHost());
         settings.put("spring.redis.port", redis.getPort());
         settings.put("zookeeper", stand.through());
@@ -49,5 +59,13 @@ public class Peer {
         spring.addInitializers(context ->
                 ((GenericApplicationContext) context).registerBean(Stand.class, () -> stand));
         return spring.run();
+    }
+
+    @Bean
+    RedissonClient redissonClient(@Value("${redis}") String address) {
+        Config config = new Config();
+        // Locks have codecs of their own; the default of 3.11.2 does not start on a Java as new as 17.
+        config.setCodec(StringCodec.INSTANCE).useSingleServer().setAddress(address);
+        return Redisson.create(config);
     }
 }

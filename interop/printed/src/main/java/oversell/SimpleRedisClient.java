@@ -1,8 +1,10 @@
 package oversell;
 
+import java.util.Collections;
 import java.util.concurrent.TimeUnit;
 import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.data.redis.core.StringRedisTemplate;
+import org.springframework.data.redis.core.script.DefaultRedisScript;
 import org.springframework.stereotype.Component;
 
 /**
@@ -28,5 +30,14 @@ class SimpleRedisClient {
 
     void del(String key) {
         redis.delete(key);
+    }
+
+    /** Of the repaired twin. */
+    boolean replace(String key, String before, String value, long seconds) {
+        String script = "if redis.call('get', KEYS[1]) == ARGV[1] then "
+                + "redis.call('set', KEYS[1], ARGV[2], 'EX', ARGV[3]) return 1 end return 0";
+        Long done = before == null ? 0L : redis.execute(new DefaultRedisScript<>(script, Long.class),
+                Collections.singletonList(key), before, value, String.valueOf(seconds));
+        return Long.valueOf(1).equals(done);
     }
 }

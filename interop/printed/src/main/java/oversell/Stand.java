@@ -32,6 +32,7 @@ final class Stand {
     /** Looks at the nodes, whatever becomes of the sessions of the classes. */
     private final ZooKeeper observer;
     private ZooKeeper mended;
+    private Connection holder;
 
     Stand(String mysql, String zookeeper, String key) throws Exception {
         URI at = URI.create(mysql);
@@ -122,6 +123,17 @@ final class Stand {
         return client;
     }
 
+    /** Whoever writes this voucher waits until {@link #freeVoucher}. */
+    void holdVoucher(String id) throws SQLException {
+        holder = DriverManager.getConnection(database, user, password);
+        holder.setAutoCommit(false);
+        holder.createStatement().executeQuery("SELECT 1 FROM tb_seckill_voucher WHERE voucher_id = " + id + " FOR UPDATE");
+    }
+
+    void freeVoucher() throws SQLException {
+        holder.close();
+    }
+
     private void createTables() throws SQLException {
         try (Connection connection = DriverManager.getConnection(database, user, password);
                 Statement statement = connection.createStatement()) {
@@ -144,6 +156,11 @@ final class Stand {
                     + "`desc` varchar(100) DEFAULT NULL,"
                     + "PRIMARY KEY (`id`), UNIQUE KEY `idx_unique` (`lock_name`)"
                     + ") ENGINE=InnoDB AUTO_INCREMENT=1332899824461455363 DEFAULT CHARSET=utf8");
+            statement.execute("CREATE TABLE IF NOT EXISTS tb_seckill_voucher ("
+                    + "voucher_id BIGINT PRIMARY KEY AUTO_INCREMENT, stock INT NOT NULL,"
+                    + "begin_time TIMESTAMP NULL, end_time TIMESTAMP NULL) ENGINE=InnoDB");
+            statement.execute("CREATE TABLE IF NOT EXISTS tb_voucher_order ("
+                    + "id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, voucher_id BIGINT NOT NULL) ENGINE=InnoDB");
         }
     }
 }

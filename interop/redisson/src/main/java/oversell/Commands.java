@@ -29,6 +29,7 @@ import org.redisson.client.codec.StringCodec;
  * locked|held|ttl KIND NAME    of a lock
  * sections KIND NAME N         N times: take it, read NAME:counter, write one more, free it.
  *                              The answer is the most that were inside at once, as seen here on NAME:inside
+ * percent KIND OTHER NAME MS   how often KIND is taken and freed, in percent of OTHER, half of the time each
  * turns KIND NAME N            takes it, counts one on NAME:counter, frees it, until N have been counted by whomever.
  *                              The answer is how many of them were its own
  * </pre>
@@ -51,6 +52,9 @@ final class Commands implements Lines.Commands {
         }
         if (words[0].equals("ping")) {
             return redisson.getBucket("ping").isExists();
+        }
+        if (words[0].equals("percent")) {
+            return percent(lock(words[1], words[3]), lock(words[2], words[3] + "-other"), Long.parseLong(words[4]));
         }
         String name = words[2];
         String[] kind = words[1].split("/");
@@ -169,6 +173,18 @@ final class Commands implements Lines.Commands {
             default:
                 throw new IllegalArgumentException("no such kind: " + kind);
         }
+    }
+
+    private static long percent(RLock one, RLock other, long millis) {
+        long[] taken = new long[2];
+        for (int slice = 0; slice < 20; slice++) {
+            RLock lock = slice % 2 == 0 ? one : other;
+            for (long end = System.nanoTime() + millis * 50_000; System.nanoTime() < end; taken[slice % 2]++) {
+                lock.lock();
+                lock.unlock();
+            }
+        }
+        return 100 * taken[0] / taken[1];
     }
 
     private long turns(RLock lock, String name, long all) {
