@@ -117,10 +117,10 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
             )
         );
     }
-    if args.options.class {
-        if let Some(code) = phone_code(lab.addresses()) {
-            say!("{code}");
-        }
+    if args.options.class
+        && let Some(code) = phone_code(lab.addresses())
+    {
+        say!("{code}");
     }
     if lan {
         say!("{}", desk_line(lab.addresses(), args.options.class));
