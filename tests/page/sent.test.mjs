@@ -95,6 +95,12 @@ describe('the lines that were really sent', () => {
       const lines = await tab.page.$$eval(`#race-${half}-lines li`, (all) => all.map((line) => line.textContent));
       assert.ok(lines.some((line) => command.test(line)), lines.join('\n'));
       assert.match((await tab.page.$$eval(`#race-${half}-lines .script`, (all) => all.map((one) => one.textContent))).join('\n'), script);
+      const cut = await tab.evaluate(() => ['flaw', 'cure'].flatMap((name) => {
+        const box = document.getElementById(`race-${name}-lines`);
+        const { top } = box.getBoundingClientRect();
+        return [...box.children].filter((line) => line.getBoundingClientRect().top < top - 1 && line.getBoundingClientRect().bottom > top + 1).map((line) => line.textContent);
+      }));
+      assert.deepEqual(cut, [], 'the lists begin with a whole line');
       await tab.evaluate(() => document.getElementById('race-lines').scrollIntoView({ block: 'start', behavior: 'instant' }));
       await tab.screenshot(`sent-${lesson}`);
       await tab.assertAccessible();

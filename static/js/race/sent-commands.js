@@ -102,8 +102,11 @@ export function draw(box, events, cursor, guilty = []) {
     el('b', { 'data-actor': line.actor }, line.actor), line.sent ? el('code', {}, ...withPaleNoise(line.text, all)) : el('em', {}, line.text), el('span', { class: 'came' }, line.came), line.script ? el('pre', { class: 'script' }, line.script) : '')));
   const at = /** @type {HTMLElement | null} */ (box.querySelector('.lit'));
   if (!at) return;
-  // The list begins with a whole line.
+  // The list begins with a whole line, at its end too, where room is added below.
+  box.style.paddingBottom = '';
   const top = at.offsetTop - (box.clientHeight - at.offsetHeight) / 2;
   const first = /** @type {HTMLElement[]} */ ([...box.children]).find((line) => line.offsetTop >= top) ?? at;
-  box.scrollTop = first.offsetTop - box.offsetTop;
+  const begin = first.offsetTop - box.offsetTop;
+  box.style.paddingBottom = `${Math.max(0, begin + box.clientHeight - box.scrollHeight)}px`;
+  box.scrollTop = begin;
 }
