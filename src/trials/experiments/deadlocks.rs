@@ -8,6 +8,8 @@ use crate::{
 use serde::Deserialize;
 use serde_json::json;
 use sqlx::{Connection, Executor};
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
 
 experiments! {
     "5.kinds.table" => tables(&[LOCK_TABLES, METADATA]), twin(&[ROWS]);
@@ -286,18 +288,22 @@ async fn deadlock_of(on: &Cluster, way: &Way) -> Result<Option<u16>, NoVerdict> 
             .fetch_one(&mut other)
             .await?;
         let last = async {
-            // LOCK TABLES need not wait: the other connection may be through.
-            for _ in 0..100 {
-                let waits = "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ? AND state LIKE 'Waiting for table%'";
-                let waits: i64 = sqlx::query_scalar(waits)
-                    .bind(id)
-                    .fetch_one(&mut observer)
-                    .await?;
-                if waits > 0 {
-                    break;
+            let waits = "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ? AND (state LIKE 'Waiting for table%' \
+                OR id IN (SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'))";
+            let waits = async {
+                loop {
+                    let count = sqlx::query_scalar(waits).bind(id);
+                    let count: i64 = count.fetch_one(&mut observer).await?;
+                    if count > 0 {
+                        return Ok::<_, sqlx::Error>(());
+                    }
+                    sleep(Duration::from_millis(10)).await;
                 }
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-            }
+            };
+            // Without a wait there is no deadlock either.
+            timeout(Duration::from_secs(1), waits)
+                .await
+                .unwrap_or(Ok(()))?;
             let done = one.execute(first[1].as_str()).await;
             // Whoever waits behind this connection goes on.
             one.execute("ROLLBACK").await?;
@@ -321,7 +327,11 @@ async fn deadlock_of(on: &Cluster, way: &Way) -> Result<Option<u16>, NoVerdict> 
             .try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>()?;
         Some(error.number())
     };
-    Ok(errors.iter().flatten().find_map(number))
+    let error = errors.iter().flatten().find_map(number);
+    match error {
+        None | Some(DEADLOCK) => Ok(error),
+        Some(other) => Err(NoVerdict::failed(format!("error {other}"))),
+    }
 }
 
 #[cfg(test)]
