@@ -78,6 +78,7 @@ soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes to
 
 package: install ## the lock library as others get it: each feature alone, its .crate file, and a program that uses it
 	for feature in $(FEATURES); do cargo check --package oversell-lock --locked --features $$feature || exit 1; done
+	RUSTDOCFLAGS='-D warnings' cargo doc --package oversell-lock --no-deps --locked
 	scripts/packaged
 
 check: rust linters $(NODE_MODULES) ## formatting, clippy, documentation, scripts, JavaScript, and what the project stands on (cargo-deny)

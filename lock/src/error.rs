@@ -88,6 +88,11 @@ impl LockError {
     }
 }
 
+/// The reason of an error after `close`.
+#[derive(Debug, thiserror::Error)]
+#[error("the client was closed")]
+pub(crate) struct ClientClosed;
+
 /// The error of a server or its client, or a text.
 ///
 /// ```

@@ -61,7 +61,7 @@ pub struct Guard {
 /// gone.
 #[derive(Clone)]
 struct Expiry {
-    sure_until: Arc<SureUntil>,
+    sure_until: SureUntil,
     renew: Option<Arc<Renew>>,
 }
 
@@ -88,11 +88,7 @@ impl Guard {
 
     /// A guard that also knows by the clock that it is lost, before its keeper says so.
     #[cfg(any(test, feature = "mysql", feature = "redis", feature = "zookeeper"))]
-    pub(crate) fn until(
-        sure_until: Arc<SureUntil>,
-        name: &str,
-        fence: Option<Fence>,
-    ) -> (Self, Keeper) {
+    pub(crate) fn until(sure_until: SureUntil, name: &str, fence: Option<Fence>) -> (Self, Keeper) {
         let (guard, keeper) = Self::new(name, fence);
         let expiries = vec![Expiry {
             sure_until,

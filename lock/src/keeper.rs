@@ -14,7 +14,7 @@ use crate::{
     events::{LockEvent, Observer},
     sure_until::SureUntil,
 };
-use std::{future::Future, sync::Arc};
+use std::future::Future;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -86,7 +86,7 @@ pub(crate) trait Share: Send + 'static {
 }
 
 /// Keeps a hold until its holder releases it.
-pub(crate) async fn keep(mut share: impl Share, sure_until: Arc<SureUntil>, mut keeper: Keeper) {
+pub(crate) async fn keep(mut share: impl Share, sure_until: SureUntil, mut keeper: Keeper) {
     let observer = share.observer().clone();
     let began = observer.now();
     let held = || began.map(|began| began.elapsed()).unwrap_or_default();

@@ -115,8 +115,9 @@
 //! - **Nothing is left behind.** Any future may be dropped at any point. A command whose answer never came is undone by
 //!   an identity that was made for it alone, so a late undo affects no other hold.
 //! - **An unavailable server is told at once**, and to all waiters of the process; of Redis it is waited out until the wait is
-//!   over if a client is asked to ([`wait_while_unavailable`](redis::RedisOptions::wait_while_unavailable)). In ZooKeeper a
-//!   waiter keeps its place while its session is sure.
+//!   over if a client is asked to ([`wait_while_unavailable`](redis::RedisOptions::wait_while_unavailable)), and so does a
+//!   [`MultiLock`] ([`wait_while_unavailable`](MultiLock::wait_while_unavailable)). In ZooKeeper a waiter keeps its place
+//!   while its session is sure.
 //! - **`close()` means the same for every client**: from the call on, waiters and later acquires get
 //!   [`LockError::Unavailable`]; holders have 3 s to release; those that are left are told that their lock is lost, and nothing
 //!   is renewed. What they have goes with the session in ZooKeeper, and elsewhere when they release it or its lease ends.
@@ -151,6 +152,16 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(missing_docs, clippy::missing_errors_doc)]
+// Many links lead to what features bring: they are checked with all of them.
+#![cfg_attr(
+    not(all(
+        feature = "mysql",
+        feature = "redis",
+        feature = "tower",
+        feature = "zookeeper"
+    )),
+    allow(rustdoc::broken_intra_doc_links)
+)]
 // Without a server feature, leases and sessions are unused.
 #![cfg_attr(
     not(any(feature = "mysql", feature = "redis", feature = "zookeeper")),

@@ -10,7 +10,9 @@
 //! Next to read: `redis/redlock.rs`, where most of the parts are enough.
 
 use crate::{
-    FOR_EVER, Guard, Lock, LockError, deadline, inherent,
+    FOR_EVER, Guard, Lock, LockError, deadline,
+    error::ClientClosed,
+    inherent,
     keeper::{Share, keep},
     left,
     sure_until::SureUntil,
@@ -61,6 +63,7 @@ const MAX_PAUSE: Duration = Duration::from_millis(100);
 pub struct MultiLock<L> {
     name: String,
     parts: Vec<L>,
+    waits_while_unavailable: bool,
 }
 
 impl<L: Lock> MultiLock<L> {
@@ -72,7 +75,43 @@ impl<L: Lock> MultiLock<L> {
         Self {
             name: names.join(","),
             parts,
+            waits_while_unavailable: false,
         }
+    }
+
+    /// Has `acquire` begin again while the server of a part is unavailable, until its wait is over; it then returns that
+    /// part's error. By default it returns the error at once, even if the part's own client waits longer: no part is
+    /// waited for long while others are held. A client that was closed ends the wait.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{Lock, LockError, MultiLock};
+    /// # use std::time::Duration;
+    /// # async fn example(parts: Vec<impl Lock>) -> Result<(), LockError> {
+    /// let all = MultiLock::new(parts).wait_while_unavailable(true);
+    /// all.acquire(Duration::from_secs(60)).await?.release().await
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn wait_while_unavailable(self, waits: bool) -> Self {
+        Self {
+            waits_while_unavailable: waits,
+            ..self
+        }
+    }
+
+    /// One guard of these parts.
+    fn keep(&self, guards: Vec<Guard>) -> Guard {
+        let (guard, keeper) = Guard::of(&self.name, &guards);
+        let name = self.name.clone();
+        // Each part has its own expiry.
+        let sure_until = SureUntil::new(Instant::now() + FOR_EVER);
+        tokio::spawn(keep(Parts { name, guards }, sure_until, keeper));
+        guard
+    }
+
+    fn waits_out(&self, error: &LockError) -> bool {
+        self.waits_while_unavailable
+            && matches!(error, LockError::Unavailable { reason, .. } if !reason.is::<ClientClosed>())
     }
 
     /// One pass over the parts; `None` if one was not free in time: the others are then released.
@@ -123,24 +162,16 @@ impl<L: Lock> Lock for MultiLock<L> {
         }
         let (until, mut part_wait) = (deadline(wait), FURTHER_PART_WAIT);
         loop {
-            if let Some(guards) = self.attempt(until, part_wait).await? {
-                let (guard, keeper) = Guard::of(&self.name, &guards);
-                // Each part has its own expiry.
-                let sure_until = SureUntil::new(Instant::now() + FOR_EVER);
-                tokio::spawn(keep(
-                    Parts {
-                        name: self.name.clone(),
-                        guards,
-                    },
-                    sure_until,
-                    keeper,
-                ));
-                return Ok(guard);
-            }
+            let missed = match self.attempt(until, part_wait).await {
+                Ok(Some(guards)) => return Ok(self.keep(guards)),
+                Ok(None) => LockError::taken(&self.name, wait),
+                Err(error) if self.waits_out(&error) => error,
+                Err(error) => return Err(error),
+            };
             let pause = MAX_PAUSE.mul_f64(fastrand::f64());
             sleep(pause.min(left(until))).await;
             if Instant::now() >= until {
-                return Err(LockError::taken(&self.name, wait));
+                return Err(missed);
             }
             part_wait = part_wait.saturating_mul(2);
         }
@@ -218,7 +249,10 @@ mod tests {
     use super::*;
     use crate::Fence;
     use parking_lot::Mutex;
-    use std::sync::Arc;
+    use std::sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::SeqCst},
+    };
     use tokio::sync::Notify;
 
     type Log = Arc<Mutex<Vec<String>>>;
@@ -314,6 +348,64 @@ mod tests {
         }
         assert!(log.lock().concat().starts_with("+c+a+b-b-a+a+b-b-a"));
         drop(other);
+    }
+
+    /// A lock whose server does not answer the first tries.
+    struct Outage {
+        part: Part,
+        tries_left: AtomicU32,
+        error: fn() -> LockError,
+    }
+
+    impl Lock for Outage {
+        fn name(&self) -> &str {
+            self.part.name
+        }
+
+        async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
+            let left = |n: u32| n.checked_sub(1);
+            match self.tries_left.fetch_update(SeqCst, SeqCst, left) {
+                Ok(_) => Err((self.error)()),
+                Err(_) => self.part.acquire(wait).await,
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn an_outage_of_a_part_is_waited_out_if_asked() {
+        let closed = || LockError::unavailable("redis", ClientClosed);
+        for (waits, tries, error, wait_ms, held) in [
+            (true, 3, down as fn() -> LockError, 60_000, true),
+            (true, u32::MAX, down, 300, false),
+            (true, 1, down, 0, false),
+            (true, 3, closed, 60_000, false),
+            (false, 3, down, 60_000, false),
+        ] {
+            let log = Log::default();
+            let first = Part::new("a", &log);
+            let outage = Outage {
+                part: Part::new("b", &log),
+                tries_left: AtomicU32::new(tries),
+                error,
+            };
+            let parts = vec![first.clone().boxed(), outage.boxed()];
+            let multi = MultiLock::new(parts).wait_while_unavailable(waits);
+            let start = Instant::now();
+            let acquired = multi.acquire(Duration::from_millis(wait_ms)).await;
+            let waited = start.elapsed() >= Duration::from_millis(wait_ms);
+            assert_eq!(waited, wait_ms < 60_000);
+            match acquired {
+                Ok(guard) => guard.release().await.unwrap(),
+                Err(error) => {
+                    assert!(
+                        !held && matches!(error, LockError::Unavailable { .. }),
+                        "{error}"
+                    );
+                }
+            }
+            assert_eq!(log.lock().concat().ends_with("+a+b-b-a"), held);
+            assert!(first.is_free());
+        }
     }
 
     #[tokio::test]

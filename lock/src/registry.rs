@@ -8,7 +8,6 @@
 
 use parking_lot::Mutex;
 use std::{
-    borrow::Borrow,
     collections::HashMap,
     fmt,
     hash::Hash,
@@ -39,17 +38,13 @@ where
     V: Send + Sync + 'static,
 {
     /// The value of `key`, made if there is none. The new value must keep its registration.
-    pub(crate) fn of<Q>(&self, key: &Q, make: impl FnOnce(Registration) -> V) -> Arc<V>
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
-    {
+    pub(crate) fn of(&self, key: &K, make: impl FnOnce(Registration) -> V) -> Arc<V> {
         let mut entries = self.0.lock();
         if let Some(value) = entries.get(key).and_then(Weak::upgrade) {
             return value;
         }
-        let value = Arc::new(make(self.place(key.to_owned())));
-        entries.insert(key.to_owned(), Arc::downgrade(&value));
+        let value = Arc::new(make(self.place(key.clone())));
+        entries.insert(key.clone(), Arc::downgrade(&value));
         value
     }
 

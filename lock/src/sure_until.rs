@@ -13,14 +13,14 @@
 //! on another system than Linux, which holders learn of at the next renewal; a virtual machine that its host pauses or
 //! restores, which no clock in it shows.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 use tokio::{
     sync::watch,
     time::{Instant, sleep_until},
 };
 
 /// The end, shared by all that rely on it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct SureUntil(watch::Sender<End>);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,11 +70,11 @@ fn suspended() -> Duration {
 use tests::suspended;
 
 impl SureUntil {
-    pub(crate) fn new(end: Instant) -> Arc<Self> {
-        Arc::new(Self(watch::Sender::new(End {
+    pub(crate) fn new(end: Instant) -> Self {
+        Self(watch::Sender::new(End {
             at: end,
             suspended: suspended(),
-        })))
+        }))
     }
 
     /// Moves the end to a later time; `false` if it has passed. Any suspension since the last move is subtracted: it

@@ -7,7 +7,7 @@
 //! 2. It waits for the holders to release, [`CLOSE_TIMEOUT`] at most.
 //! 3. Those that still hold are told that their lock is lost, and nothing is renewed any more.
 
-use crate::LockError;
+use crate::{LockError, error::ClientClosed};
 use std::{future::Future, time::Duration};
 use tokio::{runtime::Handle, task::JoinHandle, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -117,5 +117,5 @@ impl Tasks {
 
 /// The error of whoever comes after `close`.
 pub(crate) fn closed(server: &'static str) -> LockError {
-    LockError::unavailable(server, "the client was closed")
+    LockError::unavailable(server, ClientClosed)
 }

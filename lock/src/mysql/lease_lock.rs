@@ -214,7 +214,7 @@ impl Lock for TableLeaseLock {
         };
         let share = self.contender.acquire(take).await?;
         let sure_until = SureUntil::new(self.lease.sure(share.leased));
-        let (guard, keeper) = Guard::until(Arc::clone(&sure_until), &self.contender.name, None);
+        let (guard, keeper) = Guard::until(sure_until.clone(), &self.contender.name, None);
         let hold = Arc::downgrade(&share.hold);
         let guard = guard.renewed_by(move |lease| {
             let hold = hold.upgrade();

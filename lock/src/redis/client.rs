@@ -10,7 +10,7 @@ use super::{
     failure::{Failure, SERVER, failed},
     node::Servers,
     options::RedisOptions,
-    scripts::{self, Scripts},
+    scripts::{self, Call, Script, Scripts},
 };
 use crate::{
     Holder, Lease, LockError, Owner,
@@ -21,7 +21,7 @@ use crate::{
     tasks::Tasks,
 };
 use redis::{
-    AsyncCommands, FromRedisValue, RedisResult, Script, ScriptInvocation,
+    AsyncCommands, FromRedisValue, RedisResult,
     aio::{ConnectionLike, MultiplexedConnection},
 };
 use std::{any::Any, future::Future, sync::Arc, time::Duration};
@@ -234,15 +234,15 @@ impl RedisClient {
     /// The state that all handles of the object `name` share, made if it is unused.
     pub(super) fn shared<T: Any + Send + Sync>(
         &self,
-        name: &str,
+        name: &Arc<str>,
         make: impl FnOnce(Registration) -> T,
     ) -> Arc<T> {
-        self.0.shared.of::<Registry<String, T>>().of(name, make)
+        self.0.shared.of::<Registry<Arc<str>, T>>().of(name, make)
     }
 
     /// How many names of one kind this process uses.
     pub(super) fn used<T: Any + Send + Sync>(&self) -> usize {
-        self.0.shared.of::<Registry<String, T>>().len()
+        self.0.shared.of::<Registry<Arc<str>, T>>().len()
     }
 
     /// The holds of named owners, for one kind of lock.
@@ -251,8 +251,11 @@ impl RedisClient {
     }
 
     /// The key of an object, with the configured prefix.
-    pub(super) fn key(&self, name: &str) -> String {
-        format!("{}{name}", self.0.options.prefix)
+    pub(super) fn key(&self, name: &str) -> Arc<str> {
+        match &*self.0.options.prefix {
+            "" => name.into(),
+            prefix => [prefix, name].concat().into(),
+        }
     }
 
     /// The default lease of a lock.
@@ -279,22 +282,19 @@ impl RedisClient {
         script.of(self.0.servers.is_cluster())
     }
 
-    pub(super) async fn run<T: FromRedisValue>(
-        &self,
-        script: &ScriptInvocation<'_>,
-    ) -> Result<T, Failure> {
-        self.run_within(script, None).await
+    pub(super) async fn run<T: FromRedisValue>(&self, call: &Call) -> Result<T, Failure> {
+        self.run_within(call, None).await
     }
 
     /// Runs a script. A connection without an answer within `limit` counts as broken, and the next command makes another
     /// one.
     pub(super) async fn run_within<T: FromRedisValue>(
         &self,
-        script: &ScriptInvocation<'_>,
+        call: &Call,
         limit: Option<Duration>,
     ) -> Result<T, Failure> {
         let mut connection = self.connection().within(limit);
-        let answer = script.invoke_async(&mut connection).await;
+        let answer = call.send(&mut connection).await;
         answer.map_err(|error| Failure::of(error, connection.has_sent()))
     }
 
@@ -315,9 +315,8 @@ impl RedisClient {
 
     /// `holders.lua`.
     pub(super) async fn holders(&self, key: &str) -> Result<Vec<Holder>, LockError> {
-        let shown: Vec<(String, i64)> = self
-            .run(scripts::HOLDERS.key(key).arg(scripts::in_braces(key)))
-            .await?;
+        let script = scripts::HOLDERS.call([key]).arg(scripts::in_braces(key));
+        let shown: Vec<(String, i64)> = self.run(&script).await?;
         let holder = |(id, millis)| Holder {
             id,
             remaining: u64::try_from(millis).ok().map(Duration::from_millis),
@@ -327,8 +326,6 @@ impl RedisClient {
 }
 
 /// `renew.lua`.
-pub(super) fn renewal(key: &str, lease: Lease, id: Owner) -> ScriptInvocation<'static> {
-    let mut script = scripts::RENEW.key(key);
-    script.arg(lease.millis()).arg(id.to_string());
-    script
+pub(super) fn renewal(key: &str, lease: Lease, id: Owner) -> Call {
+    scripts::RENEW.call([key]).arg(lease.millis()).arg(id)
 }

@@ -188,7 +188,7 @@ impl<T, A> SharedObject<T, A> {
     /// An object whose releases are announced on `channel`, by the server that has the key `name`.
     pub(super) fn new(
         client: &RedisClient,
-        name: &str,
+        name: &Arc<str>,
         channel: String,
         place: Registration,
     ) -> Self {
@@ -202,10 +202,14 @@ impl<T, A> SharedObject<T, A> {
     }
 
     /// An object without a channel.
-    pub(super) fn without_channel(client: &RedisClient, name: String, place: Registration) -> Self {
+    pub(super) fn without_channel(
+        client: &RedisClient,
+        name: &Arc<str>,
+        place: Registration,
+    ) -> Self {
         Self {
             has_channel: false,
-            ..Self::new(client, &name.clone(), name, place)
+            ..Self::new(client, name, String::new(), place)
         }
     }
 

@@ -19,14 +19,13 @@ use super::{
     engine::{AcquireRequest, Outage, TryResult, fail, hint, run_to_end, undo, wait_for, wait_out},
     failure::{Failure, MAX_COMMAND_DELAY},
     hold::{Claim, Hold},
-    scripts::{self, Scripts, fair_channel, lock_channel, prefixed, suffixed},
+    scripts::{self, Call, Scripts, fair_channel, lock_channel, prefixed, suffixed},
     wakeups::Subscription,
 };
 use crate::{
     Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease, left,
     local::line::Head,
 };
-use redis::{Script, ScriptInvocation};
 use std::{
     sync::{
         Arc,
@@ -82,7 +81,7 @@ const MAX_WAIT_LIMIT: Duration = Duration::from_secs(5 * 60);
 #[derive(Debug, Clone)]
 pub struct RedisFairLock {
     client: RedisClient,
-    name: String,
+    name: Arc<str>,
     owner: Option<Owner>,
     lease: Lease,
 }
@@ -91,7 +90,7 @@ pub struct RedisFairLock {
 #[derive(Debug)]
 pub(super) struct FairClaim {
     client: RedisClient,
-    name: String,
+    name: Arc<str>,
     id: Owner,
     /// The longest this acquire waits, which it adds to the score of those behind it. 0: do not queue.
     wait_limit: Duration,
@@ -148,7 +147,7 @@ impl RedisFairLock {
     ///
     /// It may have been freed or not.
     pub async fn force_unlock(&self) -> Result<bool, LockError> {
-        let script = keyed(self.client.script(&scripts::FAIR_FORCE_UNLOCK), &self.name);
+        let script = call(&self.client, &scripts::FAIR_FORCE_UNLOCK, &self.name);
         Ok(self.client.run(&script).await?)
     }
 
@@ -231,9 +230,9 @@ impl FairWaiter {
         let left = until
             .saturating_duration_since(leased)
             .min(claim.wait_limit);
-        let mut script = claim.script(&scripts::FAIR_ACQUIRE);
-        script.arg(claim.lease.millis()).arg(claim.id.to_string());
-        script.arg(millis(claim.wait_limit)).arg(millis(left));
+        let script = call(&claim.client, &scripts::FAIR_ACQUIRE, &claim.name);
+        let script = script.arg(claim.lease.millis()).arg(claim.id);
+        let script = script.arg(millis(claim.wait_limit)).arg(millis(left));
         match claim.client.run::<(bool, i64)>(&script).await {
             Ok((true, _)) if claim.lease.is_over(leased) => {
                 // The answer came late. The same identity can only be tried again once this is undone.
@@ -288,20 +287,13 @@ impl Drop for FairWaiter {
     }
 }
 
-impl FairClaim {
-    fn script<'a>(&self, script: &'a Scripts) -> ScriptInvocation<'a> {
-        keyed(self.client.script(script), &self.name)
-    }
-}
-
-/// The script with the keys of the lock `name`.
-fn keyed<'a>(script: &'a Script, name: &str) -> ScriptInvocation<'a> {
-    let mut script = script.key(name);
-    script
-        .key(prefixed("redisson_lock_queue", name))
-        .key(prefixed("redisson_lock_timeout", name));
-    script.key(lock_channel(name)).key(suffixed(name, "seen"));
-    script
+/// A call of a script with the keys of the lock `name`.
+fn call(client: &RedisClient, script: &Scripts, name: &str) -> Call {
+    let queue = prefixed("redisson_lock_queue", name);
+    let timeouts = prefixed("redisson_lock_timeout", name);
+    let (channel, seen) = (lock_channel(name), suffixed(name, "seen"));
+    let script = client.script(script);
+    script.call([name, &queue, &timeouts, &channel, &seen])
 }
 
 impl Claim for FairClaim {
@@ -321,16 +313,15 @@ impl Claim for FairClaim {
     }
 
     async fn replicated(&self, lease: Lease) -> Result<bool, LockError> {
-        let renewal = renewal(&self.name, lease, self.id);
-        self.client.replicated(&self.name, &renewal).await
+        let renewal = || renewal(&self.name, lease, self.id);
+        self.client.replicated(&self.name, renewal).await
     }
 
     /// `fair_release.lua`, which also leaves the queue.
     async fn release(&self) -> Result<bool, Failure> {
-        let mut script = self.script(&scripts::FAIR_RELEASE);
-        self.client
-            .run(script.arg(self.id.to_string()).arg(millis(self.wait_limit)))
-            .await
+        let script = call(&self.client, &scripts::FAIR_RELEASE, &self.name);
+        let script = script.arg(self.id).arg(millis(self.wait_limit));
+        self.client.run(&script).await
     }
 }
 

@@ -208,7 +208,7 @@ impl<C: Claim> Hold<C> {
 
     fn guard_for(self: Arc<Self>, lease: Lease, leased: Instant) -> Guard {
         let sure_until = SureUntil::new(lease.sure(leased));
-        let (guard, keeper) = Guard::until(Arc::clone(&sure_until), self.claim.name(), self.fence);
+        let (guard, keeper) = Guard::until(sure_until.clone(), self.claim.name(), self.fence);
         let hold = Arc::downgrade(&self);
         let guard = guard.renewed_by(move |lease| {
             let hold = hold.upgrade();

@@ -12,7 +12,7 @@ use super::{
     client::RedisClient,
     engine::{RECHECK_INTERVAL, SharedObject, wait_out},
     failure::failed,
-    scripts::{self, suffixed},
+    scripts::{self, Call, Scripts, suffixed},
 };
 use crate::{LockError, deadline};
 use parking_lot::Mutex;
@@ -73,7 +73,7 @@ use tokio::{
 #[derive(Debug, Clone)]
 pub struct RedisLatch {
     client: RedisClient,
-    name: String,
+    name: Arc<str>,
     shared: Arc<SharedLatch>,
 }
 
@@ -145,10 +145,9 @@ impl RedisLatch {
     ///
     /// Dropping it, it may be set or not.
     pub async fn try_set_count(&self, count: NonZeroU32) -> Result<bool, LockError> {
-        let mut script = self.client.script(&scripts::LATCH_SET).key(&self.name);
-        script.key(suffixed(&self.name, "opened"));
-        let script = script.arg(count.get()).arg(self.shared.object.channel());
-        Ok(self.client.run(script).await?)
+        let script = self.call(&scripts::LATCH_SET);
+        let script = script.arg(count).arg(self.shared.object.channel());
+        Ok(self.client.run(&script).await?)
     }
 
     /// Counts down by one. Returns how many are left, 0 if this call opened it, or `None` if it was open already.
@@ -161,18 +160,14 @@ impl RedisLatch {
     ///
     /// Dropping it, it may have counted or not.
     pub async fn count_down(&self) -> Result<Option<u64>, LockError> {
-        let mut script = self
-            .client
-            .script(&scripts::LATCH_COUNT_DOWN)
-            .key(&self.name);
-        Ok(self
-            .client
-            .run(
-                script
-                    .key(suffixed(&self.name, "opened"))
-                    .arg(self.shared.object.channel()),
-            )
-            .await?)
+        let script = self.call(&scripts::LATCH_COUNT_DOWN);
+        let script = script.arg(self.shared.object.channel());
+        Ok(self.client.run(&script).await?)
+    }
+
+    fn call(&self, script: &Scripts) -> Call {
+        let opened = suffixed(&self.name, "opened");
+        self.client.script(script).call([&*self.name, &opened])
     }
 
     /// Returns how many must still count down; 0 if it is open.
@@ -213,7 +208,7 @@ impl RedisLatch {
             return Ok(());
         }
         if limit.is_zero() {
-            return Err(LockError::timeout(&self.name, limit));
+            return Err(LockError::timeout(&*self.name, limit));
         }
         let is_open = |look: &LatchState| !look.closed || look.opened > first.opened;
         let (mut seen, is_first) = self.shared.poller.join();
@@ -231,7 +226,7 @@ impl RedisLatch {
         if is_open(&self.look().await.1?) {
             return Ok(());
         }
-        Err(LockError::timeout(&self.name, limit))
+        Err(LockError::timeout(&*self.name, limit))
     }
 
     /// Reads the count while there are waiters.
@@ -250,7 +245,7 @@ impl RedisLatch {
 
     async fn look(&self) -> (u64, Result<LatchState, LockError>) {
         let number = self.shared.next_look.fetch_add(1, Ordering::AcqRel) + 1;
-        let keys = [self.name.clone(), suffixed(&self.name, "opened")];
+        let keys = [&*self.name, &suffixed(&self.name, "opened")];
         let look = self
             .client
             .connection()

@@ -15,7 +15,7 @@ use super::{
     engine::{AcquireRequest, SharedObject, TryResult, fail, hint, wait_for},
     failure::{Failure, failed},
     hold::{Claim, Hold},
-    scripts::{self, lock_channel, prefixed},
+    scripts::{self, Call, Script, lock_channel, prefixed},
 };
 use crate::{
     Fence, Guard, Holder, Lease, Lock, LockError, Owner, inherent,
@@ -144,8 +144,7 @@ type LockHead = Arc<Head<Hold<LockClaim>, Terms>>;
 
 #[derive(Debug)]
 pub(super) struct SharedLock {
-    name: String,
-    token: String,
+    name: Arc<str>,
     object: SharedObject<Hold<LockClaim>, Terms>,
     /// How many releases of others this process waits for before it asks again.
     yields: AtomicI64,
@@ -219,9 +218,9 @@ macro_rules! handle {
             /// It may have been freed or not.
             pub async fn force_unlock(&self) -> Result<bool, LockError> {
                 let Handle { client, lock, .. } = &self.0;
-                let mut script = client.script(&scripts::FORCE_UNLOCK).key(&lock.name);
-                script.key(lock.object.subscription.channel()).arg("0");
-                Ok(client.run(&script).await?)
+                let keys = [&*lock.name, lock.object.channel()];
+                let script = client.script(&scripts::FORCE_UNLOCK).call(keys);
+                Ok(client.run(&script.arg(0)).await?)
             }
         }
 
@@ -260,14 +259,11 @@ impl RedisFencedLock {
     pub async fn lift(&self, seen: Fence) -> Result<(), LockError> {
         if seen.0 >= i64::MAX.unsigned_abs() {
             let rule = "its tokens must stay below 2^63 - 1";
-            return Err(LockError::invalid(&self.0.lock.name, rule));
+            return Err(LockError::invalid(&*self.0.lock.name, rule));
         }
-        let lifted = self
-            .0
-            .client
-            .run::<i64>(scripts::LIFT_TOKEN.key(&self.0.lock.token).arg(seen.0))
-            .await;
-        Ok(lifted.map(drop)?)
+        let token = self.0.lock.token();
+        let lift = scripts::LIFT_TOKEN.call([&*token]).arg(seen.0);
+        Ok(self.0.client.run::<i64>(&lift).await.map(drop)?)
     }
 
     /// Deletes the counter of tokens, for a resource that is gone: nothing else removes it. If the resource still
@@ -282,7 +278,7 @@ impl RedisFencedLock {
     /// It may have been deleted or not; calling it again is safe.
     pub async fn forget(&self) -> Result<(), LockError> {
         let mut redis = self.0.client.connection();
-        redis.del(&self.0.lock.token).await.map_err(failed)
+        redis.del(self.0.lock.token()).await.map_err(failed)
     }
 }
 
@@ -290,7 +286,6 @@ impl Handle {
     fn new(client: &RedisClient, name: &str, fenced: bool) -> Self {
         let name = client.key(name);
         let lock = client.shared(&name, |place| SharedLock {
-            token: prefixed("redisson_lock_token", &name),
             object: SharedObject::new(client, &name, lock_channel(&name), place),
             yields: AtomicI64::new(0),
             name: name.clone(),
@@ -307,7 +302,7 @@ impl Handle {
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let name = self.lock.name.as_str();
+        let name = &*self.lock.name;
         let request = AcquireRequest {
             fenced: self.terms.fenced,
             ..AcquireRequest::new(name, self.owner, self.terms.lease, wait)?
@@ -357,11 +352,8 @@ impl Handle {
             id,
             batch,
         });
-        let mut script = scripts::ACQUIRE.key(&claim.lock.name);
-        if fenced {
-            script.key(&claim.lock.token);
-        }
-        script.arg(lease.millis()).arg(id.to_string());
+        let script = claim.lock.call(&scripts::ACQUIRE, fenced);
+        let script = script.arg(lease.millis()).arg(id);
         match claim.client.run::<(bool, i64)>(&script).await {
             Ok((true, token)) => {
                 Ok(Hold::new(claim, fence(token), lease, leased, head).into_result())
@@ -397,8 +389,8 @@ impl Claim for LockClaim {
     }
 
     async fn replicated(&self, lease: Lease) -> Result<bool, LockError> {
-        let renewal = renewal(&self.lock.name, lease, self.id);
-        self.client.replicated(&self.lock.name, &renewal).await
+        let renewal = || renewal(&self.lock.name, lease, self.id);
+        self.client.replicated(&self.lock.name, renewal).await
     }
 
     fn fail(turn: &LockHead, error: &LockError) {
@@ -438,17 +430,26 @@ impl Claim for LockClaim {
     }
 }
 
+impl SharedLock {
+    /// The counter of tokens.
+    fn token(&self) -> String {
+        prefixed("redisson_lock_token", &self.name)
+    }
+
+    /// A call that may draw a token.
+    fn call(&self, script: &Script, fenced: bool) -> Call {
+        let token = fenced.then(|| self.token());
+        script.call([&*self.name].into_iter().chain(token.as_deref()))
+    }
+}
+
 impl LockClaim {
     /// `release.lua`: how many subscribers were told, or `None` if the identity was gone.
     async fn free(&self) -> Result<Option<i64>, Failure> {
-        let mut script = self.client.script(&scripts::RELEASE).key(&self.lock.name);
-        self.client
-            .run(
-                script
-                    .arg(self.id.to_string())
-                    .arg(self.lock.object.subscription.channel()),
-            )
-            .await
+        let script = self.client.script(&scripts::RELEASE);
+        let script = script.call([&*self.lock.name]).arg(self.id);
+        let script = script.arg(self.lock.object.channel());
+        self.client.run(&script).await
     }
 
     /// `hand_off.lua`: gives the lock to the next waiter. If that has gone by then, it drops the hold, which frees it.
@@ -469,14 +470,8 @@ impl LockClaim {
             id,
             batch,
         });
-        let mut script = scripts::HAND_OFF.key(&self.lock.name);
-        if fenced {
-            script.key(&self.lock.token);
-        }
-        script
-            .arg(lease.millis())
-            .arg(self.id.to_string())
-            .arg(id.to_string());
+        let script = self.lock.call(&scripts::HAND_OFF, fenced);
+        let script = script.arg(lease.millis()).arg(self.id).arg(id);
         match self.client.run::<i64>(&script).await {
             Ok(token) if token >= 0 => {
                 let hold = Hold::new(claim, fence(token), lease, leased, head);

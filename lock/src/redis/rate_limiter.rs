@@ -82,8 +82,8 @@ impl Reply {
 #[derive(Debug, Clone)]
 pub struct RateLimiter {
     client: RedisClient,
-    name: String,
-    key: String,
+    name: Arc<str>,
+    key: Arc<str>,
     object: Arc<SharedObject>,
 }
 
@@ -92,9 +92,9 @@ impl RedisClient {
     #[must_use]
     pub fn rate_limiter(&self, name: &str) -> RateLimiter {
         let name = self.key(name);
-        let key = prefixed("oversell_rate", &name);
+        let key = prefixed("oversell_rate", &name).into();
         let object = self.shared(&key, |place| {
-            SharedObject::without_channel(self, key.clone(), place)
+            SharedObject::without_channel(self, &key, place)
         });
         RateLimiter {
             client: self.clone(),
@@ -131,8 +131,8 @@ impl RateLimiter {
             return Err(self.invalid("its interval must be 1 ms to ten years"));
         }
         let ms = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
-        let mut script = scripts::RATE_SET.key(&self.key);
-        Ok(self.client.run(script.arg(rate.get()).arg(ms)).await?)
+        let script = scripts::RATE_SET.call([&*self.key]).arg(rate).arg(ms);
+        Ok(self.client.run(&script).await?)
     }
 
     /// Admits `n` at once (1 to the rate, and at most [`MAX_ADMISSIONS`]), waiting for it at most `wait`.
@@ -159,7 +159,7 @@ impl RateLimiter {
         if admitted == Some(true) {
             return Ok(());
         }
-        Err(LockError::taken(&self.name, started.elapsed()))
+        Err(LockError::taken(&*self.name, started.elapsed()))
     }
 
     /// Admits `n` if possible now, ahead of any waiter; returns whether it did.
@@ -186,11 +186,9 @@ impl RateLimiter {
         head: HeadOfLine,
         until: Instant,
     ) -> Result<TryResult<bool>, LockError> {
-        let mut script = scripts::RATE_TAKE.key(&self.key);
-        script
-            .key(format!("{}:window", self.key))
-            .arg(n.get())
-            .arg(self.client.owner().to_string());
+        let window = format!("{}:window", self.key);
+        let script = scripts::RATE_TAKE.call([&*self.key, &window]);
+        let script = script.arg(n).arg(self.client.owner());
         let code = match self.client.run(&script).await {
             Ok(code) => code,
             Err(failure) => return fail(&self.client, head.as_deref(), failure),
@@ -211,7 +209,7 @@ impl RateLimiter {
     }
 
     fn invalid(&self, rule: &'static str) -> LockError {
-        LockError::invalid(&self.name, rule)
+        LockError::invalid(&*self.name, rule)
     }
 }
 

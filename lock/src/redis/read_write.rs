@@ -14,10 +14,9 @@ use super::{
     engine::{AcquireRequest, HeadOfLine, SharedObject, TryResult, fail, hint, run_to_end},
     failure::Failure,
     hold::{Claim, Hold},
-    scripts::{self, in_braces, prefixed, suffixed},
+    scripts::{self, Call, in_braces, prefixed, suffixed},
 };
 use crate::{Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease};
-use redis::ScriptInvocation;
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -64,7 +63,7 @@ use tokio::time::Instant;
 #[derive(Debug, Clone)]
 pub struct RedisRwLock {
     client: RedisClient,
-    name: String,
+    name: Arc<str>,
     object: Arc<SharedRwLock>,
 }
 
@@ -151,9 +150,8 @@ impl RedisClient {
     #[must_use]
     pub fn rw_lock(&self, name: &str) -> RedisRwLock {
         let name = self.key(name);
-        let channel = prefixed("redisson_rwlock", &name);
-        let object = self.shared(&channel, |place| {
-            SharedRwLock::new(self, &name, channel.clone(), place)
+        let object = self.shared(&name, |place| {
+            SharedRwLock::new(self, &name, prefixed("redisson_rwlock", &name), place)
         });
         RedisRwLock {
             client: self.clone(),
@@ -280,7 +278,7 @@ impl RedisWriteLock {
 
 impl Half {
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let (name, client) = (self.lock.name.as_str(), &self.lock.client);
+        let (name, client) = (&*self.lock.name, &self.lock.client);
         let request = AcquireRequest {
             lease: self.kept(),
             ..AcquireRequest::new(name, self.owner, self.lease, wait)?
@@ -308,11 +306,11 @@ impl Half {
 
     async fn force_unlock(&self) -> Result<bool, LockError> {
         let RedisRwLock { client, name, .. } = &self.lock;
-        let mut script = client.script(&scripts::FORCE_UNLOCK).key(name);
-        script.key(self.lock.object.channel());
-        match self.side {
-            Side::Read => script.arg("0").arg("read"),
-            Side::Write => script.arg("1").arg("write"),
+        let script = client.script(&scripts::FORCE_UNLOCK);
+        let script = script.call([&**name, self.lock.object.channel()]);
+        let script = match self.side {
+            Side::Read => script.arg(0).arg("read"),
+            Side::Write => script.arg(1).arg("write"),
         };
         Ok(client.run(&script).await?)
     }
@@ -362,23 +360,19 @@ impl Half {
             side,
             id,
         });
-        let mut script = if side == Side::Read {
-            &scripts::RW_READ
-        } else {
-            &scripts::RW_WRITE
-        }
-        .key(&claim.lock.name);
-        if side == Side::Read {
-            script.key(claim.string());
-        }
-        script.arg(lease.millis()).arg(claim.field());
-        if side == Side::Read {
-            script.arg(
-                under
-                    .map(|writer| field(Side::Write, writer))
-                    .unwrap_or_default(),
-            );
-        }
+        let name = &*claim.lock.name;
+        let script = match side {
+            Side::Read => {
+                let writer = under.map(|writer| field(Side::Write, writer));
+                let script = scripts::RW_READ.call([name, &claim.string()]);
+                let script = script.arg(lease.millis()).arg(claim.field());
+                script.arg(writer.unwrap_or_default())
+            }
+            Side::Write => {
+                let script = scripts::RW_WRITE.call([name]);
+                script.arg(lease.millis()).arg(claim.field())
+            }
+        };
         match claim.lock.client.run::<Option<i64>>(&script).await {
             Ok(None) => {
                 if let (Side::Read, Some(head)) = (side, head) {
@@ -412,13 +406,11 @@ impl RwClaim {
     }
 
     /// `rw_renew.lua`.
-    fn renewal(&self, lease: Lease) -> ScriptInvocation<'static> {
-        let mut script = scripts::RW_RENEW.key(&self.lock.name);
-        if self.side == Side::Read {
-            script.key(self.string());
-        }
-        script.arg(lease.millis()).arg(self.field());
-        script
+    fn renewal(&self, lease: Lease) -> Call {
+        let string = (self.side == Side::Read).then(|| self.string());
+        let keys = [&*self.lock.name].into_iter().chain(string.as_deref());
+        let script = scripts::RW_RENEW.call(keys);
+        script.arg(lease.millis()).arg(self.field())
     }
 
     /// The string of a read hold.
@@ -445,18 +437,17 @@ impl Claim for RwClaim {
 
     async fn replicated(&self, lease: Lease) -> Result<bool, LockError> {
         let RedisRwLock { client, name, .. } = &self.lock;
-        client.replicated(name, &self.renewal(lease)).await
+        client.replicated(name, || self.renewal(lease)).await
     }
 
     async fn release(&self) -> Result<bool, Failure> {
         let RedisRwLock { client, name, .. } = &self.lock;
-        let mut script = client.script(&scripts::RW_RELEASE).key(name);
-        script.key(self.lock.object.channel());
-        if self.side == Side::Read {
-            script.key(self.string());
-        }
+        let string = (self.side == Side::Read).then(|| self.string());
+        let keys = [&**name, self.lock.object.channel()].into_iter();
+        let script = client.script(&scripts::RW_RELEASE);
+        let script = script.call(keys.chain(string.as_deref()));
         client
-            .run(script.arg(self.field()).arg(in_braces(name)))
+            .run(&script.arg(self.field()).arg(in_braces(name)))
             .await
     }
 }

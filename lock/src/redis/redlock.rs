@@ -94,7 +94,7 @@ pub struct RedlockClient(Arc<[RedisClient]>);
 /// ```
 #[derive(Debug, Clone)]
 pub struct Redlock {
-    name: String,
+    name: Arc<str>,
     nodes: Arc<[RedlockNode]>,
     /// The first node's client names the owners and holds the line.
     object: Arc<SharedObject>,
@@ -106,14 +106,14 @@ pub struct Redlock {
 #[derive(Debug, Clone)]
 struct RedlockNode {
     client: RedisClient,
-    key: String,
+    key: Arc<str>,
     channel: String,
 }
 
 /// One identity on all nodes.
 #[derive(Debug)]
 pub(super) struct NodesClaim {
-    name: String,
+    name: Arc<str>,
     id: Owner,
     lease: Lease,
     nodes: Arc<[RedlockNode]>,
@@ -141,9 +141,9 @@ impl RedlockClient {
     pub fn lock(&self, name: &str) -> Redlock {
         let home = &self.0[0];
         // Not the line of the plain lock of this name.
-        let line = prefixed("redlock", &home.key(name));
+        let line = prefixed("redlock", &home.key(name)).into();
         let object = home.shared(&line, |place| {
-            SharedObject::without_channel(home, line.clone(), place)
+            SharedObject::without_channel(home, &line, place)
         });
         let nodes = self.0.iter();
         Redlock {
@@ -314,11 +314,9 @@ impl RedlockNode {
     fn ask(&self, id: Owner, lease: Lease) -> Shared<BoxFuture<'static, Answer>> {
         let node = self.clone();
         let asked = self.run_in_background(lease, async move {
-            let mut script = scripts::ACQUIRE.key(&node.key);
-            let taken = node
-                .client
-                .run::<(bool, i64)>(script.arg(on_nodes(lease).millis()).arg(id.to_string()))
-                .await;
+            let script = scripts::ACQUIRE.call([&*node.key]);
+            let script = script.arg(on_nodes(lease).millis()).arg(id);
+            let taken = node.client.run::<(bool, i64)>(&script).await;
             taken.map(|(taken, _)| taken)
         });
         asked.boxed().shared()
@@ -337,19 +335,17 @@ impl RedlockNode {
     fn force_unlock(&self, lease: Lease) -> impl Future<Output = Answer> + Send + use<> {
         let node = self.clone();
         self.run_in_background(lease, async move {
-            let mut script = node.client.script(&scripts::FORCE_UNLOCK).key(&node.key);
-            node.client.run(script.key(&node.channel).arg("0")).await
+            let script = node.client.script(&scripts::FORCE_UNLOCK);
+            let script = script.call([&*node.key, &node.channel]).arg(0);
+            node.client.run(&script).await
         })
     }
 
     /// `release.lua`: whether the identity was there.
     async fn release(&self, id: Owner) -> Result<bool, Failure> {
-        let mut script = self.client.script(&scripts::RELEASE).key(&self.key);
-        let told = self
-            .client
-            .run::<Option<i64>>(script.arg(id.to_string()).arg(&self.channel))
-            .await?;
-        Ok(told.is_some())
+        let script = self.client.script(&scripts::RELEASE);
+        let script = script.call([&*self.key]).arg(id).arg(&self.channel);
+        Ok(self.client.run::<Option<i64>>(&script).await?.is_some())
     }
 
     /// Releases on this node once the acquire there has ended; a silent node is retried in the background.

@@ -16,10 +16,11 @@ use super::{
     failure::{SERVER, failed},
     node::{RedisNode, Servers},
     options::Replicas,
+    scripts::Call,
 };
 use crate::LockError;
 use redis::{
-    PushInfo, PushKind, RedisResult, Role, ScriptInvocation,
+    PushInfo, PushKind, RedisResult, Role,
     aio::{MultiplexedConnection, SendError},
 };
 use std::{io, sync::Arc, time::Duration};
@@ -38,14 +39,14 @@ impl RedisClient {
     pub(super) async fn replicated(
         &self,
         key: &str,
-        renewal: &ScriptInvocation<'_>,
+        renewal: impl FnOnce() -> Call,
     ) -> Result<bool, LockError> {
         let needed_replicas = self.inner().options.replicas;
         if needed_replicas == Replicas::AtLeast(0) {
             return Ok(false);
         }
         let known = async {
-            let (renewed, node, mut connection) = self.renewed_to_wait(key, renewal).await?;
+            let (renewed, node, mut connection) = self.renewed_to_wait(key, &renewal()).await?;
             if !renewed {
                 return Ok(None);
             }
@@ -80,7 +81,7 @@ impl RedisClient {
     async fn renewed_to_wait(
         &self,
         key: &str,
-        renewal: &ScriptInvocation<'_>,
+        renewal: &Call,
     ) -> RedisResult<(bool, Arc<RedisNode>, MultiplexedConnection)> {
         let gone = || io::Error::other("no node of the cluster serves the slot for now");
         let mut node = self.inner().servers.of(key).ok_or_else(gone)?;
@@ -90,7 +91,7 @@ impl RedisClient {
             if is_asking {
                 redis::cmd("ASKING").exec_async(&mut connection).await?;
             }
-            let error = match renewal.invoke_async(&mut connection).await {
+            let error = match renewal.send(&mut connection).await {
                 Ok(renewed) => return Ok((renewed, node, connection)),
                 Err(error) => error,
             };

@@ -3,8 +3,71 @@
 //! Each `.lua` file documents its keys, arguments and return codes. Redis runs a script as one command.
 
 use crate::{Owner, Process};
-use redis::Script;
-use std::{collections::HashMap, sync::LazyLock};
+use redis::{
+    Cmd, ErrorKind, FromRedisValue, RedisResult, RedisWrite, ServerErrorKind, aio::ConnectionLike,
+};
+use std::{collections::HashMap, fmt::Display, sync::LazyLock};
+
+/// A script, which EVALSHA names by the digest of its text.
+#[derive(Debug)]
+pub(super) struct Script {
+    text: &'static str,
+    digest: String,
+}
+
+/// A call of a script: EVALSHA with its keys and arguments.
+#[derive(Debug)]
+pub(super) struct Call {
+    text: &'static str,
+    cmd: Cmd,
+}
+
+impl Script {
+    fn new(text: &'static str) -> Self {
+        let digest = redis::Script::new(text).get_hash().to_owned();
+        Self { text, digest }
+    }
+
+    /// A call with these keys, without arguments yet.
+    pub(super) fn call<'a>(&self, keys: impl IntoIterator<Item = &'a str> + Clone) -> Call {
+        // Room for the keys and arguments of most calls.
+        let mut cmd = Cmd::with_capacity(12, 512);
+        let number = keys.clone().into_iter().count();
+        cmd.arg("EVALSHA").arg(&self.digest).arg(number);
+        for key in keys {
+            cmd.arg(key);
+        }
+        let text = self.text;
+        Call { text, cmd }
+    }
+}
+
+impl Call {
+    pub(super) fn arg(mut self, arg: impl Display) -> Self {
+        self.cmd.write_arg_fmt(arg);
+        self
+    }
+
+    pub(super) fn args(self, args: impl IntoIterator<Item = impl Display>) -> Self {
+        args.into_iter().fold(self, Self::arg)
+    }
+
+    /// Sends it, and once more with the text before it if the server does not know the script.
+    pub(super) async fn send<T: FromRedisValue>(
+        &self,
+        connection: &mut impl ConnectionLike,
+    ) -> RedisResult<T> {
+        match self.cmd.query_async(connection).await {
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                let mut load = redis::cmd("SCRIPT");
+                load.arg("LOAD").arg(self.text);
+                load.exec_async(connection).await?;
+                self.cmd.query_async(connection).await
+            }
+            answer => answer,
+        }
+    }
+}
 
 /// A script that tells waiters, in two versions.
 #[derive(Debug)]
@@ -27,7 +90,7 @@ impl Scripts {
 static TEXTS_BY_DIGEST: LazyLock<HashMap<String, &str>> = LazyLock::new(|| {
     let texts = TEXTS.iter().chain(TELLING_TEXTS);
     texts
-        .map(|text| (Script::new(text).get_hash().to_owned(), *text))
+        .map(|text| (Script::new(text).digest, *text))
         .collect()
 });
 
@@ -125,12 +188,12 @@ telling_scripts! {
 /// `prefix:{name}`, as Redisson's `prefixName`. The braces keep a lock's keys on one cluster node, and are left out if
 /// the name has some. A name with a single brace keeps nothing together, as in Redisson.
 pub(super) fn prefixed(prefix: &str, name: &str) -> String {
-    format!("{prefix}:{}", in_braces(name))
+    [prefix, ":", &in_braces(name)].concat()
 }
 
 /// `{name}:suffix`, as Redisson's `suffixName`; without braces if the name has some.
 pub(super) fn suffixed(name: &str, suffix: &str) -> String {
-    format!("{}:{suffix}", in_braces(name))
+    [&in_braces(name), ":", suffix].concat()
 }
 
 /// The common part of all keys of the lock `name`.
@@ -138,7 +201,7 @@ pub(super) fn in_braces(name: &str) -> String {
     if name.contains('{') {
         name.to_owned()
     } else {
-        format!("{{{name}}}")
+        ["{", name, "}"].concat()
     }
 }
 

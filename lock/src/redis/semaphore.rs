@@ -16,7 +16,7 @@ use super::{
     engine::{HeadOfLine, SharedObject, TryResult, UNDO_LIMIT, fail, hint, undo},
     failure::Failure,
     hold::{Claim, Hold},
-    scripts::{self, prefixed, suffixed},
+    scripts::{self, Call, Scripts, prefixed, suffixed},
 };
 use crate::{
     FOR_EVER, Guard, Lease, LockError, Owner, deadline,
@@ -24,7 +24,6 @@ use crate::{
     keeper::{Share, keep},
     sure_until::SureUntil,
 };
-use redis::ScriptInvocation;
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -83,7 +82,7 @@ type SharedSemaphore = SharedObject<(), u32>;
 #[derive(Debug, Clone)]
 pub struct RedisSemaphore {
     client: RedisClient,
-    name: String,
+    name: Arc<str>,
     object: Arc<SharedSemaphore>,
     /// The permits to create the semaphore with if it is missing; 0: do not create it.
     initial: u32,
@@ -129,11 +128,10 @@ impl RedisClient {
     #[must_use]
     pub fn semaphore(&self, name: &str) -> RedisSemaphore {
         let name = self.key(name);
-        let channel = prefixed("redisson_sc", &name);
         RedisSemaphore {
             client: self.clone(),
-            object: self.shared(&channel, |place| {
-                SharedSemaphore::new(self, &name, channel.clone(), place)
+            object: self.shared(&name, |place| {
+                SharedSemaphore::new(self, &name, prefixed("redisson_sc", &name), place)
             }),
             name,
             initial: 0,
@@ -187,10 +185,10 @@ impl RedisSemaphore {
     ///
     /// It may be set or not.
     pub async fn try_set_permits(&self, permits: u32) -> Result<bool, LockError> {
-        let mut script = self.client.script(&scripts::SEMAPHORE_SET).key(&self.name);
-        script.key(self.claims()).key(self.object.channel());
-        script.key(self.timeouts());
-        Ok(self.client.run(script.arg(permits)).await?)
+        let (claims, timeouts) = (self.claims(), self.timeouts());
+        let keys = [&*self.name, &claims, self.object.channel(), &timeouts];
+        let script = self.client.script(&scripts::SEMAPHORE_SET).call(keys);
+        Ok(self.client.run(&script.arg(permits)).await?)
     }
 
     /// Returns how many permits are free now; 0 if the semaphore is not set. A handle with a lease counts those whose lease
@@ -207,8 +205,8 @@ impl RedisSemaphore {
         if self.lease.is_none() {
             return self.client.number(&self.name).await;
         }
-        let mut script = scripts::PERMITS_FREE.key(&self.name);
-        Ok(self.client.run(script.key(self.timeouts())).await?)
+        let script = scripts::PERMITS_FREE.call([&*self.name, &self.timeouts()]);
+        Ok(self.client.run(&script).await?)
     }
 
     /// Takes `permits` (at least 1) at once, waiting for them at most `wait`. A semaphore that is not set has none
@@ -226,7 +224,7 @@ impl RedisSemaphore {
     pub async fn acquire(&self, permits: u32, wait: Duration) -> Result<Permit, LockError> {
         if permits == 0 {
             return Err(LockError::invalid(
-                &self.name,
+                &*self.name,
                 "permits: must be at least 1",
             ));
         }
@@ -234,7 +232,7 @@ impl RedisSemaphore {
             lease.check(&self.name)?;
             if permits > MAX_LEASED_PERMITS {
                 let rule = "permits: at most 1,000 at once with a lease, an entry for each";
-                return Err(LockError::invalid(&self.name, rule));
+                return Err(LockError::invalid(&*self.name, rule));
             }
         }
         let take = async {
@@ -245,7 +243,7 @@ impl RedisSemaphore {
                 .wait(&self.client, permits, wait, until, attempt);
             acquired
                 .await?
-                .ok_or_else(|| LockError::taken(&self.name, wait))
+                .ok_or_else(|| LockError::taken(&*self.name, wait))
         };
         self.client.acquire(&self.name, take).await
     }
@@ -289,9 +287,9 @@ impl RedisSemaphore {
             semaphore: self,
             ids,
         });
-        let mut script = claim.semaphore.keyed(&scripts::PERMITS_TAKE);
-        script.key(claim.semaphore.claims());
-        script.arg(lease.millis()).arg(initial).arg(&claim.ids);
+        let claims = claim.semaphore.claims();
+        let script = claim.semaphore.call(&scripts::PERMITS_TAKE, Some(&claims));
+        let script = script.arg(lease.millis()).arg(initial).args(&claim.ids);
         match client.run::<(i64, i64)>(&script).await {
             Ok((free, _)) if free >= 0 => {
                 let Some(hold) = Hold::new(claim, None, lease, leased, ()).in_time() else {
@@ -316,20 +314,15 @@ impl RedisSemaphore {
         head: HeadOfLine<u32>,
     ) -> Result<TryResult<Permit>, LockError> {
         let owner = self.client.owner();
-        let mut script = self
-            .client
-            .script(&scripts::SEMAPHORE_ACQUIRE)
-            .key(&self.name);
-        script
-            .key(self.claims())
-            .key(self.tombstone(owner))
-            .key(self.object.channel())
-            .key(self.timeouts());
-        script.arg(permits).arg(owner.to_string()).arg(self.initial);
+        let (claims, tombstone) = (self.claims(), self.tombstone(owner));
+        let (channel, timeouts) = (self.object.channel(), self.timeouts());
+        let script = self.client.script(&scripts::SEMAPHORE_ACQUIRE);
+        let script = script.call([&*self.name, &claims, &tombstone, channel, &timeouts]);
+        let script = script.arg(permits).arg(owner).arg(self.initial);
         match self.client.run::<Option<u32>>(&script).await {
             Ok(Some(free)) => {
                 invite(head, free);
-                let (guard, keeper) = Guard::new(&self.name, None);
+                let (guard, keeper) = Guard::new(&*self.name, None);
                 // There is no lease to end.
                 let sure_until = SureUntil::new(Instant::now() + FOR_EVER);
                 let client = self.client.clone();
@@ -362,25 +355,18 @@ impl RedisSemaphore {
 
     /// `semaphore_release.lua`: whether the owner had a claim.
     async fn release_claim(&self, owner: Owner, mark: Duration) -> Result<bool, Failure> {
-        let mut script = self
-            .client
-            .script(&scripts::SEMAPHORE_RELEASE)
-            .key(&self.name);
-        script
-            .key(self.claims())
-            .key(self.tombstone(owner))
-            .key(self.object.channel());
-        script
-            .arg(owner.to_string())
-            .arg(u64::try_from(mark.as_millis()).unwrap_or(u64::MAX));
+        let (claims, tombstone) = (self.claims(), self.tombstone(owner));
+        let script = self.client.script(&scripts::SEMAPHORE_RELEASE);
+        let script = script.call([&*self.name, &claims, &tombstone, self.object.channel()]);
+        let script = script.arg(owner).arg(mark.as_millis());
         self.client.run(&script).await
     }
 
-    /// A script with the keys of permits that expire.
-    fn keyed<'a>(&self, script: &'a scripts::Scripts) -> ScriptInvocation<'a> {
-        let mut script = self.client.script(script).key(&self.name);
-        script.key(self.timeouts()).key(self.object.channel());
-        script
+    /// A call of a script with the keys of permits that expire, and perhaps one more.
+    fn call(&self, script: &Scripts, more: Option<&str>) -> Call {
+        let timeouts = self.timeouts();
+        let keys = [&*self.name, &timeouts, self.object.channel()].into_iter();
+        self.client.script(script).call(keys.chain(more))
     }
 
     /// When each permit ends, as in Redisson.
@@ -506,7 +492,7 @@ impl Share for ClaimedPermits {
         }
         match semaphore.release_claim(owner, Duration::ZERO).await {
             Ok(true) => Ok(()),
-            Ok(false) => Err(LockError::lost(semaphore.name)),
+            Ok(false) => Err(LockError::lost(&*semaphore.name)),
             Err(failure) => {
                 if failure.retryable {
                     semaphore.undo(owner, Duration::ZERO);
@@ -529,14 +515,14 @@ impl Claim for LeasedPermits {
     }
 
     async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, Failure> {
-        let mut script = scripts::PERMITS_RENEW.key(self.semaphore.timeouts());
-        script.arg(lease.millis()).arg(&self.ids);
+        let script = scripts::PERMITS_RENEW.call([&*self.semaphore.timeouts()]);
+        let script = script.arg(lease.millis()).args(&self.ids);
         self.client().run_within(&script, limit).await
     }
 
     async fn release(&self) -> Result<bool, Failure> {
-        let mut script = self.semaphore.keyed(&scripts::PERMITS_RELEASE);
-        self.client().run(script.arg(&self.ids)).await
+        let script = self.semaphore.call(&scripts::PERMITS_RELEASE, None);
+        self.client().run(&script.args(&self.ids)).await
     }
 }
 

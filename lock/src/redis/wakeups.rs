@@ -104,7 +104,7 @@ enum Delivery {
 pub(super) struct Subscription {
     channel: String,
     /// The key whose server has the channel.
-    name: String,
+    name: Arc<str>,
     state: Arc<ChannelState>,
     servers: Servers,
     /// Where it listens.
@@ -363,16 +363,16 @@ impl ChannelState {
 
 impl Subscription {
     /// `name`: the key whose server has the channel.
-    pub(super) fn new(client: &RedisClient, name: &str, channel: String) -> Self {
+    pub(super) fn new(client: &RedisClient, name: &Arc<str>, channel: String) -> Self {
         Self::with(client, name, channel, Delivery::OwnSubscription)
     }
 
     /// The subscription of a waiter for a fair lock, which the process's pattern covers. By shards there are no patterns.
-    pub(super) fn by_pattern(client: &RedisClient, name: &str, channel: String) -> Self {
+    pub(super) fn by_pattern(client: &RedisClient, name: &Arc<str>, channel: String) -> Self {
         Self::with(client, name, channel, Delivery::Pattern)
     }
 
-    fn with(client: &RedisClient, name: &str, channel: String, delivery: Delivery) -> Self {
+    fn with(client: &RedisClient, name: &Arc<str>, channel: String, delivery: Delivery) -> Self {
         let servers = client.inner().servers.clone();
         let delivery = match servers.is_cluster() {
             false => delivery,
@@ -382,7 +382,7 @@ impl Subscription {
         };
         Self {
             channel,
-            name: name.to_owned(),
+            name: Arc::clone(name),
             state: Arc::new(ChannelState {
                 delivery,
                 ..ChannelState::default()

@@ -187,7 +187,7 @@ pub(in crate::zk) use handle;
 pub(in crate::zk) struct NodeHold {
     pub(in crate::zk) node: Node,
     fence: Fence,
-    sure_until: Arc<SureUntil>,
+    sure_until: SureUntil,
     _slot: Option<Arc<OwnerSlot<NodeHold>>>,
 }
 

@@ -55,7 +55,7 @@ pub(in crate::zk) struct Session {
     pub(super) data: String,
     /// The time limit of an answer.
     pub(in crate::zk) timeout: Duration,
-    sure_until: Mutex<Arc<SureUntil>>,
+    sure_until: Mutex<SureUntil>,
     /// What this process knows of the directories in which it queues.
     pub(super) shared: ByType,
     /// The tasks that delete nodes in the background.
@@ -76,7 +76,7 @@ impl Deref for Session {
 
 impl Session {
     /// Until when it surely lasts, for a lock that is taken now.
-    pub(in crate::zk) fn sure_until(&self) -> Arc<SureUntil> {
+    pub(in crate::zk) fn sure_until(&self) -> SureUntil {
         self.sure_until.lock().clone()
     }
 
@@ -192,7 +192,7 @@ pub(in crate::zk) struct Connection {
 pub(in crate::zk) struct Disconnection {
     pub(in crate::zk) since: Instant,
     pub(in crate::zk) reason: String,
-    pub(in crate::zk) sure_until: Option<Arc<SureUntil>>,
+    pub(in crate::zk) sure_until: Option<SureUntil>,
 }
 
 impl Connection {
