@@ -17,9 +17,9 @@ pub mod zk_atomic;
 pub mod zk_double_barrier;
 pub mod zk_herd;
 
-pub use latch::still_in;
-pub use semaphore::free;
-pub use zk_barrier::is_closed;
+pub use latch::latch_count;
+pub use semaphore::free_permits;
+pub use zk_barrier::is_barrier_closed;
 
 use crate::{
     ctx::Ctx,

@@ -226,5 +226,5 @@ pub async fn place_order(
         job: job.with_same_owner(),
     };
     let lock = (step.spec.place)(ctx, &order).await?.lock;
-    Ok(Deduction::default().unlocked(lock))
+    Ok(Deduction::default().with_lock_state(lock))
 }

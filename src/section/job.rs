@@ -88,7 +88,7 @@ impl Deduction {
     }
 
     /// Adds the lock's state at an unlock. With several locks, one that was lost decides.
-    pub(crate) fn unlocked(self, found: Option<LockState>) -> Self {
+    pub(crate) fn with_lock_state(self, found: Option<LockState>) -> Self {
         let lock = if self.lock == Some(LockState::Lost) {
             self.lock
         } else {

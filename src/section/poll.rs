@@ -21,11 +21,11 @@ pub(crate) async fn pause(
             waited: job.request.wait,
         });
     }
-    tokio::time::sleep(drawn(around).min(left)).await;
+    tokio::time::sleep(random_around(around).min(left)).await;
     Ok(())
 }
 
-fn drawn(around: Duration) -> Duration {
+fn random_around(around: Duration) -> Duration {
     around.mul_f64(0.5 + fastrand::f64())
 }
 
@@ -36,7 +36,7 @@ mod tests {
     #[test]
     fn pauses_are_spread_from_a_half_to_one_and_a_half() {
         const AROUND: Duration = Duration::from_millis(200);
-        let drawn: Vec<_> = (0..1000).map(|_| drawn(AROUND)).collect();
+        let drawn: Vec<_> = (0..1000).map(|_| random_around(AROUND)).collect();
         assert!(
             drawn
                 .iter()

@@ -140,7 +140,7 @@ pub(crate) async fn under(
 ) -> Result<Deduction, Error> {
     let outcome = section.await;
     let found = held.unlock().await;
-    Ok(outcome?.unlocked(found))
+    Ok(outcome?.with_lock_state(found))
 }
 
 /// The critical section: reads the key, stays for `hold_ms`, writes back one less.

@@ -140,7 +140,7 @@ where
 {
     let outcome = section(Some(node.fence)).await;
     let found = node.deletion.now().await.flatten();
-    Ok(outcome?.unlocked(found))
+    Ok(outcome?.with_lock_state(found))
 }
 
 impl Node {

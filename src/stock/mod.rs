@@ -205,7 +205,7 @@ where
             matches!(error, LockError::Lost { .. }).then_some(LockState::Lost)
         }
     };
-    Ok(outcome?.unlocked(found))
+    Ok(outcome?.with_lock_state(found))
 }
 
 #[cfg(test)]

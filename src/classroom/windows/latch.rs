@@ -89,7 +89,7 @@ async fn go_out(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 }
 
 /// How many are still inside; 0 if no class has begun, or all are out.
-pub async fn still_in(ctx: &Ctx) -> Result<u64, Error> {
+pub async fn latch_count(ctx: &Ctx) -> Result<u64, Error> {
     Ok(ctx.redis.latch(LATCH).get_count().await?)
 }
 

@@ -86,7 +86,7 @@ async fn wait(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 }
 
 /// Whether the barrier is closed.
-pub async fn is_closed(ctx: &Ctx) -> Result<bool, Error> {
+pub async fn is_barrier_closed(ctx: &Ctx) -> Result<bool, Error> {
     match ctx.zk.barrier(BARRIER).wait(Duration::ZERO).await {
         Ok(()) => Ok(false),
         Err(LockError::Timeout { .. }) => Ok(true),

@@ -89,7 +89,7 @@ pub(super) const RACE: Race = Race {
 
 async fn forced(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let found = demo2::visit(ctx, job, Id::Uuid).await?;
-    Ok(Deduction::default().unlocked(found))
+    Ok(Deduction::default().with_lock_state(found))
 }
 
 async fn library(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
@@ -105,5 +105,5 @@ async fn library(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         Err(LockError::Lost { .. }) => LockState::Lost,
         Err(error) => return Err(error.into()),
     };
-    Ok(Deduction::default().unlocked(Some(found)))
+    Ok(Deduction::default().with_lock_state(Some(found)))
 }

@@ -129,5 +129,5 @@ async fn visit(job: &Job, lock: impl Lock) -> Result<Deduction, Error> {
     job.at(Point::Locked).await;
     job.at(Point::Left).await;
     guard.release().await?;
-    Ok(Deduction::default().unlocked(Some(LockState::Kept)))
+    Ok(Deduction::default().with_lock_state(Some(LockState::Kept)))
 }

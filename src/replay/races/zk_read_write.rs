@@ -79,7 +79,7 @@ async fn write(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 async fn given_back(job: &Job, guard: Guard) -> Result<Deduction, Error> {
     job.at(Point::Left).await;
     guard.release().await?;
-    Ok(Deduction::default().unlocked(Some(LockState::Kept)))
+    Ok(Deduction::default().with_lock_state(Some(LockState::Kept)))
 }
 
 /// The order of acquisition, and what an upgrade and a downgrade came to.

@@ -40,7 +40,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         } else {
             LockState::Lost
         };
-        sold = sold.map(|sold| sold.unlocked(Some(lock)));
+        sold = sold.map(|sold| sold.with_lock_state(Some(lock)));
     }
     sold
 }

@@ -1,7 +1,7 @@
 #![doc = include_str!("select_for_update_retried.md")]
 
 use super::select_for_update;
-use crate::stock::*;
+use crate::stock::{retried, *};
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     rank: Rank::Beyond("select-for-update"),

@@ -1,7 +1,7 @@
 #![doc = include_str!("single_update_node_buckets.md")]
 
 use super::single_update_buckets;
-use crate::stock::*;
+use crate::stock::{retried, *};
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     rank: Rank::Beyond("single-update-retried"),

@@ -1,7 +1,7 @@
 #![doc = include_str!("single_update_retried.md")]
 
 use super::single_update;
-use crate::stock::*;
+use crate::stock::{retried, *};
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     rank: Rank::Beyond("single-update-buckets"),

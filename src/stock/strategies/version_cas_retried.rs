@@ -1,7 +1,7 @@
 #![doc = include_str!("version_cas_retried.md")]
 
 use super::version_cas;
-use crate::stock::*;
+use crate::stock::{retried, *};
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     rank: Rank::Beyond("version-cas-paced"),

@@ -27,9 +27,9 @@ pub(in crate::http) struct Objects {
 pub(in crate::http) async fn objects(State(app): State<AppState>) -> Json<Objects> {
     let ctx = &app.ctx;
     let (semaphore, latch, barrier) = tokio::join!(
-        in_time(classroom::free(ctx)),
-        in_time(classroom::still_in(ctx)),
-        in_time(classroom::is_closed(ctx))
+        in_time(classroom::free_permits(ctx)),
+        in_time(classroom::latch_count(ctx)),
+        in_time(classroom::is_barrier_closed(ctx))
     );
     Json(Objects {
         semaphore,

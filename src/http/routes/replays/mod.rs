@@ -69,7 +69,7 @@ pub(in crate::http) struct Replays {
 type Started = oneshot::Receiver<Result<(), Error>>;
 
 /// What a visitor asks for.
-struct Wanted {
+struct ReplayRequest {
     visitor: Visitor,
     lesson: &'static str,
     race: &'static Race,
@@ -153,18 +153,18 @@ impl Replays {
     fn start(
         self: &Arc<Self>,
         app: &AppState,
-        wanted: Wanted,
+        request: ReplayRequest,
     ) -> Result<(Arc<ActiveReplay>, Started), Error> {
-        let race = wanted.race;
-        let script = race.script(wanted.cured);
+        let race = request.race;
+        let script = race.script(request.cured);
         let replay = Arc::new(ActiveReplay {
             id: Uuid::new_v4(),
-            lesson: wanted.lesson,
-            cured: wanted.cured,
-            pace: wanted.pace,
-            is_exclusive: race.is_exclusive(wanted.pace, &app.ctx.config),
-            is_shared: wanted.is_shared.into(),
-            visitor: wanted.visitor,
+            lesson: request.lesson,
+            cured: request.cured,
+            pace: request.pace,
+            is_exclusive: race.is_exclusive(request.pace, &app.ctx.config),
+            is_shared: request.is_shared.into(),
+            visitor: request.visitor,
             lasts: Duration::from_millis(script.lasts_ms()),
             asked: Instant::now(),
             has_begun: AtomicBool::new(false),
@@ -176,9 +176,9 @@ impl Replays {
         self.enqueue(&replay)?;
         let options = PlayOptions {
             hosts: actor_hosts(app),
-            pace: wanted.pace,
+            pace: request.pace,
             steps: replay.steps.clone(),
-            timing: wanted.timing,
+            timing: request.timing,
         };
         let (sender, started) = oneshot::channel();
         let (ctx, replays, playing) = (app.ctx.clone(), Arc::clone(self), Arc::clone(&replay));

@@ -1,7 +1,7 @@
 //! `/replays`: list, start, step, watch and cancel replays; `/replays/actors`: the directing instance starts and directs actors on
 //! the other instances.
 
-use super::{ActiveReplay, Replays, Wanted, check_enabled, check_permission};
+use super::{ActiveReplay, ReplayRequest, Replays, check_enabled, check_permission};
 use crate::http::routes::prelude::*;
 use crate::{
     claims,
@@ -309,7 +309,7 @@ pub(in crate::http) async fn start(
         ));
     }
     app.instance.wait_until_up(&race.servers(how.cured)).await?;
-    let wanted = Wanted {
+    let request = ReplayRequest {
         visitor: visitor.clone(),
         lesson,
         race,
@@ -318,7 +318,7 @@ pub(in crate::http) async fn start(
         timing: how.timing(),
         is_shared: how.shared,
     };
-    let (replay, started) = replays.start(&app, wanted)?;
+    let (replay, started) = replays.start(&app, request)?;
     if replays.place_of(&replay).is_none() {
         let stopping = |_| Err(Domain::replay("the instance ends").into());
         started.await.unwrap_or_else(stopping)?;
