@@ -1,7 +1,7 @@
 //! Tries a claim about Redisson, Curator, Spring, the JVM or the printed code on that itself, beside our service.
 //!
 //! 1. All versions run the lesson's lines at the same time, each in its own processes and with its own names; one after the other
-//!    where a line orders a fault of the lab.
+//!    where a line breaks a server.
 //! 2. The script ends at the first line that prints something else: the claim then does not hold in that version.
 //! 3. The verdict is that of the version that the text uses. The results of the other versions and of our service stand beside it.
 
@@ -93,7 +93,9 @@ async fn beside(
         Ok(seen) => Ok(seen),
     };
     on.servers()?;
-    let breaks_servers = lines.iter().any(|line| line.run.starts_with("{fault}"));
+    let breaks =
+        |line: &ScriptLine| line.run.starts_with("{fault}") || line.run.contains(" client pause ");
+    let breaks_servers = lines.iter().any(breaks);
     let at_once = if breaks_servers { 1 } else { versions.len() };
     let tried = versions
         .into_iter()
