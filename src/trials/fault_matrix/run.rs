@@ -152,7 +152,7 @@ pub(super) async fn run(
         on.fault(Action::Kill, &instance.name).await?;
         on.fault(Action::Start, &instance.name).await?;
     }
-    try_join_all(on.instances().iter().map(|at| wait_until_ready(on, at))).await?;
+    all_ready(on).await?;
     let tried = try_join_all(engine.strategies.iter().map(|slug| async move {
         Ok::<_, NoVerdict>(StrategyUnderTest {
             slug,
@@ -186,10 +186,14 @@ pub(super) async fn run(
     };
     let (since, back) = while_they_buy(buyers, broken).await?;
     let mut cells = Vec::new();
-    for (one, back) in tried.into_iter().zip(back) {
+    for (one, back) in tried.iter().zip(back) {
         let cell = one.cell(on, since, back.is_some()).await?;
         let promises = engine.promises(one.slug, fault);
         cells.push(Cell { promises, ..cell });
+    }
+    // A paused node of a cluster may not be part of it yet, and then refuses what removes the goods.
+    all_ready(on).await?;
+    for one in tried {
         one.goods.remove().await?;
     }
     if let Some(cell) = cells
@@ -286,6 +290,13 @@ async fn wait_until_it_follows(led: &str) -> Result<(), NoVerdict> {
     };
     let late = |_| NoVerdict::failed("the Redis that led does not follow");
     timeout(RECOVERY_TIMEOUT, followed).await.map_err(late)
+}
+
+async fn all_ready(on: &Cluster) -> Result<(), NoVerdict> {
+    let instances = on.instances().iter();
+    try_join_all(instances.map(|at| wait_until_ready(on, at)))
+        .await
+        .map(drop)
 }
 
 async fn wait_until_ready(on: &Cluster, at: &str) -> Result<(), NoVerdict> {
