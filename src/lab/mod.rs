@@ -159,7 +159,7 @@ impl Lab {
     }
 
     /// Closes all connections on these links and refuses new ones. `redis` means the links of all instances to it,
-    /// `8100-redis` that of one. Only a lab with [`Options::ways`] has links.
+    /// `8100-redis` that of one. Only a lab with [`Options::links`] has links.
     pub fn cut(&self, link: &str) -> Result<(), Failure> {
         self.set_condition(link, Condition::Cut)
     }
@@ -170,7 +170,7 @@ impl Lab {
     }
 
     /// Moves the clock of a Redis node forward until [`reset_clock`](Self::reset_clock) or a restart of the node;
-    /// returns once the node shows the new time. Only a lab with [`Options::ways`] has such clocks.
+    /// returns once the node shows the new time. Only a lab with [`Options::links`] has such clocks.
     pub async fn jump(&self, node: &str, by: Duration) -> Result<(), Failure> {
         self.member(node)?.running_process()?;
         let clock = self.clock(node).ok_or_else(|| {

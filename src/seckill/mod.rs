@@ -51,7 +51,7 @@ pub struct Order {
 /// An order was placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OrderReceipt {
-    /// Its number, from the [id worker](super::id_worker): in time it exceeds 2^53, beyond which JSON numbers of a browser
+    /// Its number, from the [id worker](id_worker): in time it exceeds 2^53, beyond which JSON numbers of a browser
     /// lose digits.
     pub order_id: i64,
     /// The state of the lock at the unlock; none without a lock, or if the server did not answer.
