@@ -118,7 +118,8 @@ impl Course {
         }
         let mut tried_now = Vec::new();
         let mut chosen: Vec<_> = args.chosen().filter(|(_, lesson)| is_its(lesson)).collect();
-        if !args.quick {
+        // Their processes are given the servers' addresses, which only a lab tells.
+        if !args.quick && on.servers().is_ok() {
             on.java_libraries =
                 JavaLibraries::build_for(chosen.iter().map(|(_, lesson)| *lesson)).await;
         }

@@ -103,8 +103,7 @@ async fn losses_and_late_renewals_are_told(redis: &Redis) -> Result {
     let options = options.lease(LEASE).timeout(LIMIT).observer(log.clone());
     let process = RedisClient::new(options)?;
     let (gone, late, freed) = (name(), name(), name());
-    let lease = Duration::from_secs(5);
-    let held = take(&process.lock(&gone).lease(Lease::Watchdog(lease))).await?;
+    let held = take(&process.lock(&gone).lease(Lease::Watchdog(LEASE))).await?;
     redis.delete(&gone).await;
     told(&held).await?;
     log.is(&gone, &["acquired", "lost"]).await?;
@@ -114,7 +113,7 @@ async fn losses_and_late_renewals_are_told(redis: &Redis) -> Result {
     redis.delete(&freed).await;
     lost("freed before", held.release().await)?;
     log.is(&freed, &["acquired", "not released"]).await?;
-    let held = take(&process.lock(&late).lease(Lease::Watchdog(lease))).await?;
+    let held = take(&process.lock(&late).lease(Lease::Watchdog(LEASE))).await?;
     mute.mute();
     mute.answer_new_connections();
     log.is(&late, &["acquired", "renewed late"]).await?;
