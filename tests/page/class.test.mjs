@@ -260,7 +260,8 @@ describe("the class's page", () => {
 });
 
 describe("the teacher's desk", () => {
-  const suite = lab(['--redis-ports=0,0,0,0,0'], { OVERSELL__ADMIN__TOKEN: 'open-sesame' });
+  // Not shared: visitors are numbered as they come.
+  const suite = lab(['--redis-ports=0,0,0,0,0'], { OVERSELL__ADMIN__TOKEN: 'open-sesame' }, 'the desk');
 
   it('lists the class, calls everybody, and shows a race to all', async () => {
     const desk = await suite.openTab('class.html#token=open-sesame');

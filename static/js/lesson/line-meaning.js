@@ -36,6 +36,7 @@ const KINDS = [
   [/^ls target\/\S+lab\.json|> target\/\S+\.ports|^grep -o \S+ target/g, () => ({ who: '', where: t('stepLab'), does: t('stepLabStarts') })],
   [/\boversell compare .*--strategies (\S+)/g, (slugs) => ({ who: '', where: 'oversell', does: t('stepCompare', slugs.split(',').join(t('and'))) })],
   [/\bsleep (\d+(?:\.\d+)?)(?=;|$| &)/g, (s) => ({ who: '', where: '', does: t('stepSleep', s) })],
+  [/\bnginx -t\b/g, () => ({ who: '', where: 'nginx', does: 'nginx -t', typed: true })],
   [/^wait$/g, () => ({ who: '', where: '', does: t('stepWait') })],
   [/^(?:had|there)=.*|^cat target\S+|^if .*/g, () => ({ who: '', where: '', does: t('stepCount') })],
 ];
