@@ -2,8 +2,8 @@
 
 use crate::{
     claims::{Words, words},
-    classroom::deadlocks,
-    trials::{Cluster, NoVerdict, Observation},
+    classroom::deadlocks::{self, DEADLOCK},
+    trials::{Cluster, NoVerdict, Observation, experiments::galera::error_of},
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -187,14 +187,14 @@ async fn no_index(on: &Cluster, has_index: [bool; 2]) -> Result<Observation, NoV
 
 /// What locks in the first of two tables, and what then locks in the second. Another connection waits in between.
 #[derive(Debug, Clone, Copy)]
-struct Way {
+struct OppositeLocks {
     words: [&'static str; 2],
     begin: &'static str,
     /// Of two connections, in opposite order.
     locks: [[&'static str; 2]; 2],
 }
 
-const LOCK_TABLES: Way = Way {
+const LOCK_TABLES: OppositeLocks = OppositeLocks {
     words: [
         "LOCK TABLES（先放掉手里的那张，再锁下一张）",
         "LOCK TABLES (which gives back what it has before it takes the next)",
@@ -206,7 +206,7 @@ const LOCK_TABLES: Way = Way {
     ],
 };
 /// Whoever reads a table in a transaction has its metadata lock until the end; RENAME TABLE takes those of both.
-const METADATA: Way = Way {
+const METADATA: OppositeLocks = OppositeLocks {
     words: [
         "元数据锁（SELECT 与 RENAME TABLE）",
         "metadata locks (SELECT and RENAME TABLE)",
@@ -220,7 +220,7 @@ const METADATA: Way = Way {
         ],
     ],
 };
-const ROWS: Way = Way {
+const ROWS: OppositeLocks = OppositeLocks {
     words: ["行锁", "locks on rows"],
     begin: "START TRANSACTION",
     locks: [
@@ -236,11 +236,11 @@ const ROWS: Way = Way {
 };
 
 /// Claim: none of these locks on tables deadlocks, and those on rows do.
-async fn tables(on: &Cluster, of_tables: &[Way]) -> Result<Observation, NoVerdict> {
+async fn tables(on: &Cluster, of_tables: &[OppositeLocks]) -> Result<Observation, NoVerdict> {
     let (mut all, mut errors) = (Vec::new(), Vec::new());
-    for way in of_tables.iter().chain([&ROWS]) {
-        let error = deadlock_of(on, way).await?;
-        let [zh, en] = way.words;
+    for tried in of_tables.iter().chain([&ROWS]) {
+        let error = deadlock_of(on, tried).await?;
+        let [zh, en] = tried.words;
         all.push(match error {
             Some(number) => words!("{zh}：错误 {number}", "{en}: error {number}"),
             None => words!("{zh}：没有错误", "{en}: no error"),
@@ -258,11 +258,8 @@ async fn tables(on: &Cluster, of_tables: &[Way]) -> Result<Observation, NoVerdic
     Ok(Observation::holds(holds, words).value("errors", json!(of_tables)))
 }
 
-/// The number of MySQL's error.
-const DEADLOCK: u16 = 1213;
-
 /// Two connections lock in two tables; the number of the error that one of them gets.
-async fn deadlock_of(on: &Cluster, way: &Way) -> Result<Option<u16>, NoVerdict> {
+async fn deadlock_of(on: &Cluster, tried: &OppositeLocks) -> Result<Option<u16>, NoVerdict> {
     let (mut one, mut other, mut observer) =
         (on.mysql().await?, on.mysql().await?, on.mysql().await?);
     // RENAME TABLE takes its locks in the order of the names.
@@ -278,10 +275,10 @@ async fn deadlock_of(on: &Cluster, way: &Way) -> Result<Option<u16>, NoVerdict> 
                 .await?;
         }
     }
-    let [first, second] = way.locks.map(|locks| locks.map(&on_tables));
+    let [first, second] = tried.locks.map(|locks| locks.map(&on_tables));
     let played = async {
         for (conn, [lock, _]) in [(&mut one, &first), (&mut other, &second)] {
-            conn.execute(way.begin).await?;
+            conn.execute(tried.begin).await?;
             conn.execute(lock.as_str()).await?;
         }
         let id: u64 = sqlx::query_scalar("SELECT CONNECTION_ID()")
@@ -308,12 +305,12 @@ async fn deadlock_of(on: &Cluster, way: &Way) -> Result<Option<u16>, NoVerdict> 
             // Whoever waits behind this connection goes on.
             one.execute("ROLLBACK").await?;
             one.execute("UNLOCK TABLES").await?;
-            Ok::<_, sqlx::Error>(done.err())
+            Ok::<_, sqlx::Error>(done)
         };
         let (waits, last) = tokio::join!(other.execute(second[1].as_str()), last);
-        Ok::<_, sqlx::Error>([waits.err(), last?])
+        Ok::<_, sqlx::Error>([waits, last?])
     };
-    let errors = played.await?;
+    let ends = played.await?;
     for statement in ["ROLLBACK", "UNLOCK TABLES"] {
         other.execute(statement).await?;
     }
@@ -321,13 +318,8 @@ async fn deadlock_of(on: &Cluster, way: &Way) -> Result<Option<u16>, NoVerdict> 
     for conn in [one, other, observer] {
         conn.close().await?;
     }
-    let number = |error: &sqlx::Error| {
-        let error = error
-            .as_database_error()?
-            .try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>()?;
-        Some(error.number())
-    };
-    let error = errors.iter().flatten().find_map(number);
+    let [one, other] = ends.map(error_of);
+    let error = one?.or(other?);
     match error {
         None | Some(DEADLOCK) => Ok(error),
         Some(other) => Err(NoVerdict::failed(format!("error {other}"))),

@@ -191,7 +191,7 @@ fn shown(error: Option<u16>) -> String {
 }
 
 /// The server's error number, if it answered with one.
-fn error_of<T>(done: sqlx::Result<T>) -> Result<Option<u16>, NoVerdict> {
+pub(super) fn error_of<T>(done: sqlx::Result<T>) -> Result<Option<u16>, NoVerdict> {
     match done {
         Ok(_) => Ok(None),
         Err(sqlx::Error::Database(error)) => {

@@ -222,8 +222,10 @@ async function toggleScheduler() {
   if ($('race-schedule').getAttribute('aria-disabled') === 'true') return;
   const race = shownRace;
   try {
-    scheduler ??= await import('./scheduler.js');
-    scheduler.listen(() => shownRace, raceOf);
+    if (!scheduler) {
+      scheduler = await import('./scheduler.js');
+      scheduler.listen(() => shownRace, raceOf);
+    }
   } catch { /* the service is not reached */ }
   if (race !== shownRace) return;
   if (scheduler) scheduler.toggle();
