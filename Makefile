@@ -33,13 +33,15 @@ lab: install build ## servers, three instances and nginx, until Ctrl-C
 
 test: install browser $(NODE_MODULES) ## every test, against real servers on free ports, and the page in a real browser
 	cargo test --workspace --locked --no-run
-	cargo test --workspace --locked --lib --bins --examples --test history --test cost
+	RUST_TEST_THREADS=8 cargo test --workspace --locked --lib --bins
+	cargo test --workspace --locked --examples --test history --test cost
 	cargo test --workspace --locked --doc
 	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(BESIDE)
 	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(BY_THEMSELVES)
 	servers=$$(scripts/servers $(NEWER_REDIS)) && env $$servers cargo test --workspace --locked --test contract -- replica
 	node --test --test-reporter=spec --test-concurrency=4 tests/page/*.group.mjs
 
+# The unit tests wait for labs and for rounds of loads: eight at a time keep two cores busy.
 # Beside each other: most of their tests wait for a server. Each prints all that it has to say when it ends.
 BESIDE = main contract
 .PHONY: $(BESIDE)
@@ -68,7 +70,7 @@ soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes to
 	OVERSELL_SOAK=1 cargo test --workspace --test contract --locked
 	OVERSELL_SOAK=1 $(PROGRAMS)
 	OVERSELL_SOAK=1 cargo test --workspace --test main --locked
-	OVERSELL_SOAK=1 node --test --test-reporter=spec tests/page/race.test.mjs tests/page/schedule.test.mjs tests/page/breaking.test.mjs
+	OVERSELL_SOAK=1 node --test --test-reporter=spec --test-concurrency=2 tests/page/*.group.mjs
 	cargo test --workspace --test interop --locked
 	$(TARGET)/debug/oversell course --lab --json target/course.json
 	$(TARGET)/debug/oversell course --lab --twins --json target/twins.json

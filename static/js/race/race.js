@@ -378,6 +378,8 @@ function draw() {
     document.documentElement.removeAttribute('data-stage');
     return;
   }
+  // Read before anything is written, so that the browser does not lay the page out twice.
+  const [unit, heights] = [rootUnit(), halves.map(({ picture }) => picture.host.offsetHeight)];
   setStage(halves.some(({ cured }) => recordingOf(cured)) && !isScheduling() && !ownTimes.isOpen());
   const models = halves.map((half) => modelFor(half, /** @type {Race} */ (shownRace)));
   const { lasts_ms: flaw, cured_lasts_ms: cure } = shownRace;
@@ -388,7 +390,7 @@ function draw() {
   const scale = scaleOf(models);
   const isPlaying = isPlayingShown();
   $('times').style.setProperty('--scale', String(scale));
-  for (const half of halves) {
+  for (const [i, half] of halves.entries()) {
     const recording = recordingOf(half.cured);
     $(`race-${half.name}-part`).hidden = !recording;
     sentCommands.draw($(`race-${half.name}-lines`), recording?.events ?? [], player.cursor);
@@ -397,7 +399,7 @@ function draw() {
     const cursor = isPlaying && player.isFollowing && !recording.live ? Math.max(player.cursor, half.model.end) : player.cursor;
     half.picture.draw(half.model, cursor, { live: recording.live, moves: player.isPlaying || player.isFollowing || isJustOver, scaled: !recording.stepped, begin, span, scale, dense });
     // What is below does not move while lanes are added.
-    $(`race-${half.name}`).style.minHeight = isPlaying ? `${Math.max(half.picture.host.offsetHeight, heightOf(half.model) * scale * rootUnit())}px` : '';
+    $(`race-${half.name}`).style.minHeight = isPlaying ? `${Math.max(heights[i], heightOf(half.model) * scale * unit)}px` : '';
     const caption = recording.timed ? lastEventAt(recording.events, cursor) : half.model.captions.findLast((c) => c.at <= cursor)?.[currentLanguage()] ?? '';
     setText($(`race-${half.name}-say`), caption);
     const over = recording.ending && cursor >= half.model.end && performance.now() >= revealedAt[half.name];

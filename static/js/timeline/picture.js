@@ -43,9 +43,9 @@ export class Picture {
     const root = parseFloat(getComputedStyle(document.documentElement).fontSize) * scale;
     this.host.style.setProperty('--scale', String(scale));
     const unit = root / 16;
-    const isPhone = this.host.clientWidth < PHONE_WIDTH * unit;
-    const width = Math.max(this.host.clientWidth, (isPhone ? PHONE_WIDTH : MIN_WIDTH) * unit);
-    const names = this.#names(model, cursor);
+    const shown = this.host.clientWidth;
+    const width = Math.max(shown, (shown < PHONE_WIDTH * unit ? PHONE_WIDTH : MIN_WIDTH) * unit);
+    const names = this.#names(model, cursor, shown < MIN_WIDTH / 2);
     const now = JSON.stringify([scaled, width, unit, begin, span, dense, t('language'), names.lanes.map((lane) => lane.detail)]);
     if (model !== this.#model || now !== this.#shown) {
       const measure = (/** @type {string} */ text, /** @type {boolean} */ bold) => {
@@ -53,7 +53,7 @@ export class Picture {
         return pen.measureText(text).width;
       };
       const words = { tick: (/** @type {any} */ e) => t('tick', e), arrow: (/** @type {any} */ a) => t('arrow', a), seconds: (/** @type {number} */ s) => (scaled ? (span < SHOW_MS_BELOW_US ? `${Math.round(s * 1e5) / 100} ms` : `${s} s`) : s === 0 ? t('unscaled') : ''), stopped: t('laneNow', 'stopped'), comma: t('comma') };
-      const scene = sceneOf({ width, shown: this.host.clientWidth, unit, begin, span, dense, measure, model, words });
+      const scene = sceneOf({ width, shown, unit, begin, span, dense, measure, model, words });
       this.naturalHeight = scene.height / unit;
       this.#drawing.drawScene(scene, names, unit, t('comma'));
       [this.#model, this.#shown] = [model, now];
@@ -62,7 +62,7 @@ export class Picture {
     this.host.classList.toggle('still', !live && cursor >= model.end);
     this.#drawing.moveCursor(cursor, names);
     // A picture that has ended before the other one shows its own end.
-    if (moves && width > this.host.clientWidth) this.#follow(this.#drawing.xOf(Math.min(cursor, model.end)), unit);
+    if (moves && width > shown) this.#follow(this.#drawing.xOf(Math.min(cursor, model.end)), unit);
   }
 
   /** Keeps the cursor in sight, and the words beside it. @param {number} x @param {number} unit */
@@ -77,12 +77,10 @@ export class Picture {
     return this.#drawing.timeAt(clientX - this.#drawing.node.getBoundingClientRect().left);
   }
 
-  /** @param {Model} model @param {number} cursor @returns {import('./drawing.js').Names} */
-  #names(model, cursor) {
+  /** `narrow`: there is no room to repeat what the picture shows. @param {Model} model @param {number} cursor @param {boolean} narrow @returns {import('./drawing.js').Names} */
+  #names(model, cursor, narrow) {
     const moment = stateAt(model, cursor);
     const several = model.locks.length > 1;
-    // A phone has no room to repeat what the picture shows.
-    const narrow = this.host.clientWidth < MIN_WIDTH / 2;
     return {
       lanes: model.lanes.map((lane, i) => ({ name: lane.actor, detail: lane.token && !narrow ? `${lane.instance} #${lane.token}` : lane.instance, now: t('laneNow', moment.lanes[i]) })),
       locks: model.locks.map((lock, i) => ({
