@@ -74,7 +74,6 @@ pub struct Token(pub String);
 
 impl Token {
     /// A new random token.
-    #[must_use]
     pub fn fresh() -> Self {
         Self(uuid::Uuid::new_v4().simple().to_string())
     }
@@ -101,10 +100,8 @@ impl Addresses {
     }
 
     /// The addresses of the lab that wrote `file`, which must still run.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`]: there is no such file, it is something else or another user's, or its lab was killed and left it behind.
+    /// Errors: [`Failure::Unusable`] if there is no such file, it is something else or another user's, or its lab was
+    /// killed and left it behind.
     pub fn of_running_lab(file: &Path) -> Result<Self, Failure> {
         let path = file.display();
         let start = told!(

@@ -314,7 +314,6 @@ impl Config {
     }
 
     /// The instance's name, as header `x-instance` gives it.
-    #[must_use]
     pub fn instance(&self) -> String {
         match self.server.name.as_str() {
             "" => self.server.port.to_string(),
@@ -323,14 +322,12 @@ impl Config {
     }
 
     /// The admin token, where one is set.
-    #[must_use]
     pub fn admin_token(&self) -> Option<SecretString> {
         let token = &self.admin.token;
         (!token.expose_secret().is_empty()).then(|| token.clone())
     }
 
     /// The wait of a request that names none.
-    #[must_use]
     pub fn wait(&self) -> Duration {
         Duration::from_millis(self.lock.wait_ms)
     }

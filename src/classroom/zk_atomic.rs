@@ -41,14 +41,8 @@ pub async fn get(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 }
 
 /// Changes the atomic long. [`Change::ForceSet`] does not look: its `before` is what was read a moment earlier.
-///
-/// # Errors
-///
-/// [`Error::Unavailable`] if ZooKeeper is down; [`Error::Unknown`] if it did not answer the write.
-///
-/// # Cancel safety
-///
-/// Dropped, it may have been changed or not, once.
+/// Errors: [`Error::Unavailable`] if ZooKeeper is down; [`Error::Unknown`] if it did not answer the write.
+/// Cancel safety: dropped, it may have been changed or not, once.
 pub async fn change(ctx: &Ctx, job: &Job, change: Change) -> Result<Answer, Error> {
     let number = ctx.zk.atomic_long(&job.zk_path(ATOMIC));
     job.enter();

@@ -99,7 +99,6 @@ impl Answer {
     }
 
     /// The body as text.
-    #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -110,7 +109,6 @@ impl Answer {
     }
 
     /// The instance that answered.
-    #[must_use]
     pub fn instance(&self) -> Option<&str> {
         self.headers.get("x-instance")?.to_str().ok()
     }
@@ -120,10 +118,7 @@ impl Answer {
 pub type Events = BoxStream<'static, Result<Event, HttpError>>;
 
 /// The client of this process. Each request names its time limit.
-///
-/// # Panics
-///
-/// Never: without TLS there is nothing in a client that could fail.
+/// Never panics: without TLS there is nothing in a client that could fail.
 pub fn client() -> &'static Client {
     static CLIENT: LazyLock<Client> = LazyLock::new(|| {
         Client::builder()
@@ -139,26 +134,17 @@ pub fn client() -> &'static Client {
 /// How a request is sent, and how its answer is read.
 pub trait Ask: Sized {
     /// The same request with the token in `Authorization: Bearer …`, if there is one.
-    #[must_use]
     fn token(self, token: Option<&SecretString>) -> Self;
 
     /// Sends it, and reads the whole answer.
-    ///
-    /// # Errors
-    ///
-    /// [`HttpError`], but not for a status: see [`Answer::success`].
-    ///
-    /// # Cancel safety
-    ///
-    /// A request that is given up may have been carried out.
+    /// Errors: [`HttpError`], but not for a status: see [`Answer::success`].
+    /// Cancel safety: a request that is given up may have been carried out.
     fn answer(self) -> impl Future<Output = Result<Answer, HttpError>> + Send;
 
     /// Sends it, and reads server-sent events (`text/event-stream`) to their end. The limit holds for the beginning of the
     /// answer only.
-    ///
-    /// # Errors
-    ///
-    /// [`HttpError::Refused`] for a status that is not 2xx. In the stream: the connection broke, or what came are no events.
+    /// Errors: [`HttpError::Refused`] for a status that is not 2xx. In the stream: the connection broke, or what came are
+    /// no events.
     fn events(self, limit: Duration) -> impl Future<Output = Result<Events, HttpError>> + Send;
 }
 

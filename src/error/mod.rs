@@ -156,7 +156,6 @@ impl Error {
     }
 
     /// The server that failed.
-    #[must_use]
     pub fn server(&self) -> Option<&'static str> {
         match self {
             Self::Unavailable { server, .. }

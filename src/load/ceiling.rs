@@ -44,10 +44,7 @@ pub(super) struct Ceiling {
 
 impl Ceiling {
     /// Measures it at `base`.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where nothing is served there, [`Failure::Interrupted`] where it is cancelled.
+    /// Errors: [`Failure::Unusable`] where nothing is served there, [`Failure::Interrupted`] where it is cancelled.
     pub(super) async fn measure(
         target: &str,
         base: &str,

@@ -180,14 +180,8 @@ impl LoadProgress {
 impl Load {
     /// Sends the load to its end, or until it is cancelled; `watch` is handed what is seen once it has begun, and runs
     /// beside it.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where the connections cannot be opened.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it closes every connection.
+    /// Errors: [`Failure::Unusable`] where the connections cannot be opened.
+    /// Cancel safety: dropping it closes every connection.
     pub(super) async fn send<W: Future<Output = ()>>(
         self,
         cancel: &CancellationToken,

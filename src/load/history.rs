@@ -45,13 +45,11 @@ pub struct OutcomeCounts {
 
 impl OutcomeCounts {
     /// All requests.
-    #[must_use]
     pub fn samples(&self) -> u64 {
         self.sold + self.sold_out + self.failed()
     }
 
     /// Requests that got no valid answer. "Sold out" is a valid answer.
-    #[must_use]
     pub fn failed(&self) -> u64 {
         self.errors + self.unknown
     }
@@ -174,7 +172,6 @@ impl History {
     }
 
     /// Retries and waits; `None` if no answer reported them.
-    #[must_use]
     pub fn contention(&self) -> Option<Contention> {
         let waits = &self.waits;
         (!waits.is_empty()).then(|| Contention {

@@ -312,13 +312,11 @@ impl Row {
     }
 
     /// Pieces that left the shelf.
-    #[must_use]
     pub fn gone(&self) -> i64 {
         self.shelf.before - self.shelf.after
     }
 
     /// Pieces sold per second: as measured for a time, else in the one run of the verdict.
-    #[must_use]
     pub fn sales(&self) -> Spread {
         let one_run = || Spread::of([self.sold_per_sec]);
         self.rate
@@ -327,7 +325,6 @@ impl Row {
     }
 
     /// Why requests failed, the most frequent reason first; `None` where none did.
-    #[must_use]
     pub fn reasons_line(&self) -> Option<String> {
         let mut reasons: Vec<_> = self.reasons.iter().collect();
         reasons.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
@@ -347,7 +344,6 @@ impl Row {
     }
 
     /// Why the promise counts as broken, in one line; `None` where it was kept.
-    #[must_use]
     pub fn complaint(&self) -> Option<String> {
         if self.kept {
             let broken = self.rate.as_ref()?.broken.as_ref()?;

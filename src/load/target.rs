@@ -54,10 +54,6 @@ pub struct Cluster {
 
 impl Where {
     /// Finds the cluster: the lab that is given, the addresses on the command line, or the lab that runs.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where there is none.
     pub fn find(&self, lab: Option<Addresses>) -> Result<Cluster, Failure> {
         if self.http.is_some() || self.instance.is_some() {
             return Ok(Cluster {
@@ -81,10 +77,6 @@ impl Where {
 
 impl Cluster {
     /// Where a target is.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where the command line does not say.
     pub fn address(&self, target: &str) -> Result<&str, Failure> {
         let (address, option) = if target == ONE {
             (&self.instance, "--instance")
@@ -110,10 +102,6 @@ pub enum Registry {
 }
 
 /// Checks that somebody answers at `at`, and knows these.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`] where that is not so.
 pub async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Result<(), Failure> {
     let (path, what) = match registry {
         Registry::Strategies => ("strategies", "strategy"),

@@ -60,7 +60,6 @@ pub struct OrderReceipt {
 
 impl Order {
     /// An order that is asked for now; it stays inside for `hold` and waits for a lock or a row for `wait` at most.
-    #[must_use]
     pub fn new(voucher_id: i64, user_id: i64, hold: Duration, wait: Duration) -> Self {
         Self {
             voucher_id,
@@ -70,7 +69,6 @@ impl Order {
     }
 
     /// The same, with this lease instead of the step's own.
-    #[must_use]
     pub fn with_lease(self, lease: Option<Duration>) -> Self {
         Self {
             job: self.job.with_options(lease, None),
@@ -118,7 +116,6 @@ pub static ALL: LazyLock<Vec<SeckillStep>> = LazyLock::new(|| in_order(steps::FI
 pub const DEFAULT: &str = "redis-rlock";
 
 /// The step of this name.
-#[must_use]
 pub fn find(slug: &str) -> Option<&'static SeckillStep> {
     ALL.iter().find(|step| step.slug == slug)
 }

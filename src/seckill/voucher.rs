@@ -69,10 +69,7 @@ pub(super) fn users_key(ctx: &Ctx, id: i64) -> String {
 }
 
 /// Reads a voucher.
-///
-/// # Errors
-///
-/// [`SeckillError::NoVoucher`]; [`Error::Unavailable`] if MySQL is down.
+/// Errors: [`SeckillError::NoVoucher`]; [`Error::Unavailable`] if MySQL is down.
 pub async fn read(ctx: &Ctx, id: i64) -> Result<Voucher, Error> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let voucher = Session::of(&conn)
@@ -91,10 +88,7 @@ pub(super) async fn read_on(
 }
 
 /// Adds a voucher of `pieces` pieces and returns its number.
-///
-/// # Errors
-///
-/// [`Error::Unavailable`] if MySQL is down, [`Error::Unknown`] if it did not answer.
+/// Errors: [`Error::Unavailable`] if MySQL is down, [`Error::Unknown`] if it did not answer.
 pub async fn add(
     ctx: &Ctx,
     title: &str,
@@ -120,10 +114,7 @@ pub async fn add(
 }
 
 /// Removes a voucher with its orders.
-///
-/// # Errors
-///
-/// [`SeckillError::NoVoucher`]; otherwise as [`add`].
+/// Errors: [`SeckillError::NoVoucher`]; otherwise as [`add`].
 pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
     let mut forget = redis::pipe();
     forget.del(stock_key(ctx, id)).del(users_key(ctx, id));

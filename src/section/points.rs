@@ -38,7 +38,6 @@ macro_rules! points {
 
         impl Point {
             /// Its name in events, and between instances.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$point => $name,)*

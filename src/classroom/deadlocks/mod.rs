@@ -41,7 +41,6 @@ pub const ALL: &[DeadlockLesson] = &[
 ];
 
 /// The lesson of this name.
-#[must_use]
 pub fn find(slug: &str) -> Option<&'static DeadlockLesson> {
     ALL.iter().find(|lesson| lesson.slug == slug)
 }
