@@ -124,7 +124,6 @@ impl Visits {
         visit
     }
 
-    /// Reports a reset of the stock.
     pub fn report_reset(&self) {
         self.add(
             VisitEvent::of_instance(&self.0.instance, VisitEventKind::Reset),

@@ -133,7 +133,6 @@ impl Id {
 #[derive(Debug, Default)]
 struct Threads(Arc<Mutex<BTreeSet<u32>>>);
 
-/// A thread at work.
 struct Thread {
     id: u32,
     busy: Arc<Mutex<BTreeSet<u32>>>,

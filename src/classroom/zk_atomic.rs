@@ -25,7 +25,6 @@ pub(super) const NAMES: &[Name] = &[Name::ZooKeeper(ATOMIC)];
 pub enum Change {
     /// Adds this number; wraps around at the end of the range.
     Add(i64),
-    /// Subtracts this number.
     Subtract(i64),
     /// Sets it, and says what it replaced.
     TrySet(i64),
@@ -33,7 +32,6 @@ pub enum Change {
     ForceSet(i64),
 }
 
-/// Reads the atomic long.
 pub async fn get(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     job.enter();
     let value = ctx.zk.atomic_long(&job.zk_path(ATOMIC)).get().await?;

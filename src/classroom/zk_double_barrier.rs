@@ -42,7 +42,6 @@ impl Members {
         }
     }
 
-    /// The last one at this path.
     fn last(&self, path: &str) -> Option<String> {
         self.0
             .lock()

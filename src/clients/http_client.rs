@@ -26,13 +26,11 @@ pub enum HttpError {
     /// It could not be sent, nobody listens, or the connection broke.
     #[error("{0}")]
     Failed(String),
-    /// The time limit is over.
     #[error("no answer within the time limit")]
     TimedOut,
     /// The status is not 2xx.
     #[error("{status} {body}")]
     Refused { status: StatusCode, body: String },
-    /// The answer is not the JSON that was expected.
     #[error("not the JSON that was expected: {0}")]
     Json(#[from] serde_json::Error),
 }
@@ -98,12 +96,10 @@ impl Answer {
         }
     }
 
-    /// The body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as JSON.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, HttpError> {
         Ok(serde_json::from_slice(&self.body)?)
     }

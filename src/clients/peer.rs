@@ -143,13 +143,10 @@ pub struct PendingAnswer {
 /// Why a command has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The command failed, with this exception.
     #[error("{what}: {why}")]
     Failed { what: String, why: String },
-    /// The process has ended.
     #[error("{0}: the process has ended (see its log)")]
     Ended(String),
-    /// No answer within the time.
     #[error("{0} was not answered")]
     Unanswered(String),
 }
@@ -194,7 +191,6 @@ impl Peer {
         format!("thread-{}", self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The id of the process.
     pub const fn id(&self) -> Option<u32> {
         self.id
     }
@@ -227,7 +223,6 @@ impl PendingAnswer {
         }
     }
 
-    /// The answer.
     /// Errors: [`CallError`]: the command failed, the process has ended, or no answer within `limit`.
     pub async fn within(self, limit: Duration) -> Result<String, CallError> {
         match timeout(limit, self.answer).await {

@@ -193,7 +193,6 @@ impl Lab {
         self.clocks.iter().find(|clock| clock.node == node)
     }
 
-    /// Restores these links.
     pub fn mend(&self, link: &str) -> Result<(), Failure> {
         self.set_condition(link, Condition::Open)
     }

@@ -120,12 +120,10 @@ impl LoadProgress {
         MutexGuard::map(self.recorded.lock(), |recorded| &mut recorded.all)
     }
 
-    /// How long the load has been going on.
     pub(super) fn elapsed(&self) -> Duration {
         self.clock.elapsed()
     }
 
-    /// Requests that were begun so far.
     pub(super) fn begun(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
     }

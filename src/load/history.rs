@@ -104,7 +104,6 @@ pub struct History {
     waits: Histogram<u32>,
     /// Answers whose unlock found the lock lost.
     lock_lost: u64,
-    /// Answers by instance.
     pub instances: BTreeMap<String, u64>,
     /// Why requests failed, and how many for each reason.
     pub reasons: BTreeMap<String, u64>,

@@ -65,7 +65,6 @@ pub(super) enum ExchangeError {
 }
 
 impl Origin {
-    /// Reads an address.
     /// Errors: [`Failure::Unusable`] where it is not a plain `http://host:port`.
     pub(super) fn parse(base: &str) -> Result<Self, Failure> {
         let wrong = || unusable!("{base} is not an address such as http://127.0.0.1:8080");
@@ -111,7 +110,6 @@ impl Meter {
 }
 
 impl Link {
-    /// Opens a connection.
     pub(super) async fn open(origin: &Origin, meter: &Arc<Meter>) -> Result<Self, String> {
         let connecting = TcpStream::connect((origin.host.as_str(), origin.port));
         let stream = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {

@@ -55,7 +55,6 @@ pub(super) struct MeasureArgs {
     place: Where,
 }
 
-/// How rates were measured.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Timing {
     pub(super) warm_up_s: f64,
@@ -150,7 +149,6 @@ fn not_run(
     )
 }
 
-/// Names a plan.
 fn on(plan: &Plan) -> String {
     let (strategy, target) = (&plan.strategy, target_name(&plan.target));
     told!("{strategy}，{target}", "{strategy} on {target}")
@@ -280,7 +278,6 @@ impl MeasureArgs {
 }
 
 impl Measurement {
-    /// The result of the command.
     /// Errors: [`Failure::Promise`] where a promise was broken or an unsafe strategy did not show its fault,
     /// [`Failure::Unusable`] where a run could not be made or a signal stopped it.
     pub(super) fn verdict(&self, stop: &CancellationToken) -> Result<(), Failure> {

@@ -41,7 +41,6 @@ impl StockApi<'_> {
             .map(drop)
     }
 
-    /// Removes the product and what the strategy has left of it.
     pub(super) async fn remove(&self) -> Result<(), Failure> {
         let url = self.own_part();
         let request = client().delete(&url).token(self.token);

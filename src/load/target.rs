@@ -46,7 +46,6 @@ fn http_url(text: &str) -> Result<String, String> {
 pub struct Cluster {
     /// The load balancer.
     pub http: Option<String>,
-    /// One instance.
     pub instance: Option<String>,
     /// All of a lab's servers; nothing of another cluster's.
     pub lab: Option<Addresses>,
@@ -76,7 +75,6 @@ impl Where {
 }
 
 impl Cluster {
-    /// Where a target is.
     pub fn address(&self, target: &str) -> Result<&str, Failure> {
         let (address, option) = if target == ONE {
             (&self.instance, "--instance")
@@ -95,9 +93,7 @@ impl Cluster {
 /// A list that a cluster has at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registry {
-    /// The strategies.
     Strategies,
-    /// The steps of the seckill.
     Steps,
 }
 

@@ -61,9 +61,7 @@ impl Verdict {
 /// The stock before and after a run, in the store that the strategy counts in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct StockChange {
-    /// Pieces before.
     pub before: i64,
-    /// Pieces after.
     pub after: i64,
 }
 

@@ -37,7 +37,6 @@ use serde::Serialize;
 use std::{sync::LazyLock, time::Duration};
 use utoipa::ToSchema;
 
-/// The input of a step.
 #[derive(Debug)]
 pub struct Order {
     pub voucher_id: i64,
@@ -48,7 +47,6 @@ pub struct Order {
     pub job: Job,
 }
 
-/// An order was placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OrderReceipt {
     /// Its number, from the [id worker](id_worker): in time it exceeds 2^53, beyond which JSON numbers of a browser
@@ -115,7 +113,6 @@ pub static ALL: LazyLock<Vec<SeckillStep>> = LazyLock::new(|| in_order(steps::FI
 /// The step of an order that names none: what the text ends with.
 pub const DEFAULT: &str = "redis-rlock";
 
-/// The step of this name.
 pub fn find(slug: &str) -> Option<&'static SeckillStep> {
     ALL.iter().find(|step| step.slug == slug)
 }

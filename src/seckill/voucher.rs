@@ -68,7 +68,6 @@ pub(super) fn users_key(ctx: &Ctx, id: i64) -> String {
     ctx.redis_key(&format!("seckill:order:{id}"))
 }
 
-/// Reads a voucher.
 /// Errors: [`SeckillError::NoVoucher`]; [`Error::Unavailable`] if MySQL is down.
 pub async fn read(ctx: &Ctx, id: i64) -> Result<Voucher, Error> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
@@ -113,7 +112,6 @@ pub async fn add(
     Ok(added.last_insert_id().cast_signed())
 }
 
-/// Removes a voucher with its orders.
 /// Errors: [`SeckillError::NoVoucher`]; otherwise as [`add`].
 pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
     let mut forget = redis::pipe();

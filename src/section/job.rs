@@ -122,7 +122,6 @@ impl From<Request> for Job {
 }
 
 impl Job {
-    /// A job that starts now.
     pub fn new(stock_id: i64, hold: Duration, wait: Duration) -> Self {
         Request::new(stock_id, hold, wait).into()
     }
@@ -140,7 +139,6 @@ impl Job {
         self
     }
 
-    /// The same job, asked for by this visitor.
     pub fn with_visitor(mut self, visitor: &str) -> Self {
         self.visitor = visitor.into();
         self

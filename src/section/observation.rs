@@ -120,12 +120,10 @@ impl Observation {
             .collect()
     }
 
-    /// Whether it has entered.
     pub fn has_entered(&self) -> bool {
         self.entered.get().is_some()
     }
 
-    /// How long ago the job started.
     pub(super) fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
@@ -138,7 +136,6 @@ impl Observation {
         }
     }
 
-    /// How long it has been inside.
     pub fn since_entered(&self) -> Duration {
         self.entered.get().map_or(Duration::ZERO, Instant::elapsed)
     }

@@ -203,7 +203,6 @@ impl Points {
         }
     }
 
-    /// Whether somebody follows.
     pub(crate) fn is_followed(&self) -> bool {
         self.0.is_some()
     }

@@ -124,7 +124,6 @@ pub enum Store {
 /// Every strategy, in the course's order.
 pub static ALL: LazyLock<Vec<Strategy>> = LazyLock::new(|| in_order(strategies::FILES));
 
-/// The strategy of this name.
 pub fn find(slug: &str) -> Option<&'static Strategy> {
     ALL.iter().find(|s| s.slug == slug)
 }

@@ -40,7 +40,6 @@ pub const ALL: &[DeadlockLesson] = &[
     lock_wait::LESSON,
 ];
 
-/// The lesson of this name.
 pub fn find(slug: &str) -> Option<&'static DeadlockLesson> {
     ALL.iter().find(|lesson| lesson.slug == slug)
 }

@@ -124,7 +124,6 @@ impl Ceilings {
         open().await.map_err(failed)
     }
 
-    /// How often it is done in a second.
     pub(super) async fn per_second(self: &Arc<Self>, bare: BareWork) -> Result<f64, Failure> {
         let mut most = 0.0_f64;
         for workers in bare.workers() {
