@@ -18,7 +18,6 @@ pub const TOKEN: &str = "OVERSELL__ADMIN__TOKEN";
 pub struct Addresses {
     /// Where to send requests: nginx, or the only instance.
     pub http: String,
-    /// The instances behind it.
     pub instances: Vec<InstanceAddress>,
     /// The database; of a Galera cluster, its first node.
     pub mysql: Process,
@@ -27,7 +26,6 @@ pub struct Addresses {
     pub galera: Vec<Process>,
     /// Independent Redis nodes; the first is the main one.
     pub redis: Vec<Process>,
-    /// The ZooKeeper server or ensemble.
     pub zookeeper: ZooKeeper,
     pub nginx: Process,
     /// The replica of the main Redis, if it has one.
@@ -73,8 +71,6 @@ pub struct Control {
 pub struct Token(pub String);
 
 impl Token {
-    /// A new random token.
-    #[must_use]
     pub fn fresh() -> Self {
         Self(uuid::Uuid::new_v4().simple().to_string())
     }
@@ -101,10 +97,8 @@ impl Addresses {
     }
 
     /// The addresses of the lab that wrote `file`, which must still run.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`]: there is no such file, it is something else or another user's, or its lab was killed and left it behind.
+    /// Errors: [`Failure::Unusable`] if there is no such file, it is something else or another user's, or its lab was
+    /// killed and left it behind.
     pub fn of_running_lab(file: &Path) -> Result<Self, Failure> {
         let path = file.display();
         let start = told!(
@@ -138,7 +132,6 @@ impl Addresses {
     }
 }
 
-/// One instance of the service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstanceAddress {
     /// Its name, as header `x-instance` gives it.

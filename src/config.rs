@@ -39,7 +39,6 @@ pub struct Config {
     pub replays: Replays,
 }
 
-/// `[server]`
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -66,7 +65,6 @@ pub struct Server {
     pub write_timeout_ms: u64,
 }
 
-/// `[stock]`
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -74,7 +72,6 @@ pub struct Stock {
     pub strategy: String,
 }
 
-/// `[lock]`
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -85,7 +82,6 @@ pub struct Lock {
     pub lease_ms: u64,
 }
 
-/// `[mysql]`
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -100,7 +96,6 @@ pub struct MySql {
     pub causal_reads: bool,
 }
 
-/// `[redis]`
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -126,7 +121,6 @@ pub struct Redis {
     pub timeout_ms: u64,
 }
 
-/// `[zookeeper]`
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -138,7 +132,6 @@ pub struct ZooKeeper {
     pub session_ms: u64,
 }
 
-/// `[admin]`
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -146,7 +139,6 @@ pub struct Admin {
     pub token: SecretString,
 }
 
-/// `[replays]`
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -159,7 +151,6 @@ pub struct Replays {
     pub lab_kinds: Vec<String>,
 }
 
-/// `[cluster]`
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -314,7 +305,6 @@ impl Config {
     }
 
     /// The instance's name, as header `x-instance` gives it.
-    #[must_use]
     pub fn instance(&self) -> String {
         match self.server.name.as_str() {
             "" => self.server.port.to_string(),
@@ -322,15 +312,12 @@ impl Config {
         }
     }
 
-    /// The admin token, where one is set.
-    #[must_use]
     pub fn admin_token(&self) -> Option<SecretString> {
         let token = &self.admin.token;
         (!token.expose_secret().is_empty()).then(|| token.clone())
     }
 
     /// The wait of a request that names none.
-    #[must_use]
     pub fn wait(&self) -> Duration {
         Duration::from_millis(self.lock.wait_ms)
     }

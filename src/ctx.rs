@@ -140,10 +140,7 @@ fn redis_pool(config: &Config, redis: &RedisClient, size: usize) -> Result<Redis
 
 impl Ctx {
     /// Makes every client; connects to none. Must run inside a tokio runtime.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError::Unavailable`] for an invalid address.
+    /// Errors: [`LockError::Unavailable`] for an invalid address.
     pub fn new(config: Config) -> Result<Self, LockError> {
         let process = Process::labelled(&config.instance())?;
         let mysql = |connections| mysql_options(&config, connections, &process);
@@ -203,7 +200,6 @@ impl Ctx {
     }
 
     /// The same clients with connections that are not the course's, for whoever plays a replay.
-    #[must_use]
     pub(crate) fn for_replays(&self) -> Self {
         let (db, watch) = self.actor_pools.clone();
         Self {
@@ -218,7 +214,6 @@ impl Ctx {
 
     /// The same clients for the actors of one product: their connections are not the course's, and nothing that they
     /// hold in this process is seen by the actors of another product.
-    #[must_use]
     pub(crate) fn for_actors_of(&self, stock_id: i64) -> Self {
         let mut states = self.actor_states.lock();
         states.retain(|_, state| state.strong_count() > 0);
@@ -234,10 +229,7 @@ impl Ctx {
 
     /// The same clients, but whatever is sent to Redis goes over `tap`, which is given a connection and, of the nodes of Redlock,
     /// the node's number.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError::Invalid`] outside a tokio runtime.
+    /// Errors: [`LockError::Invalid`] outside a tokio runtime.
     pub(crate) fn with_redis_over<C>(
         &self,
         tap: impl Fn(redis::Connection, Option<usize>) -> C,
@@ -263,17 +255,13 @@ impl Ctx {
     }
 
     /// A name in Redis, with the configured prefix.
-    #[must_use]
     pub fn redis_key(&self, name: &str) -> String {
         format!("{}{name}", self.config.redis.prefix)
     }
 
     /// A connection to MySQL: waits at most `wait` for a free one, and a second more for a new one. With `mysql.causal_reads`
     /// it sees every commit of any node.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Timeout`] if all stay in use, [`Error::Unavailable`] if MySQL is down or does not answer.
+    /// Errors: [`Error::Timeout`] if all stay in use, [`Error::Unavailable`] if MySQL is down or does not answer.
     pub async fn mysql(&self, wait: Duration) -> Result<Conn, Error> {
         const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
         let conn = async {
@@ -288,10 +276,7 @@ impl Ctx {
     }
 
     /// A checked connection of the administrative pool, waiting at most `wait` for a free one: a dead connection is replaced.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError::Unavailable`] if all stay in use, or MySQL is down.
+    /// Errors: [`LockError::Unavailable`] if all stay in use, or MySQL is down.
     pub async fn admin_conn(&self, wait: Duration) -> Result<Conn, LockError> {
         let mut conn = self.admin_pool.conn(wait).await?;
         if let Ok(Ok(())) = timeout(wait, conn.ping()).await {

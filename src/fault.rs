@@ -32,7 +32,6 @@ pub enum Action {
 
 impl Action {
     /// The action that undoes it; none if it ends by itself.
-    #[must_use]
     pub const fn undone_by(self) -> Option<Self> {
         match self {
             Self::Pause => Some(Self::Resume),

@@ -17,20 +17,10 @@ pub mod command {
         given: Vec<String>,
     }
 
-    /// Refuses.
-    ///
-    /// # Errors
-    ///
-    /// Always [`Failure::Unusable`].
     pub async fn run(_args: Args, _stop: CancellationToken) -> Result<(), Failure> {
         Err(refusal())
     }
 
-    /// Refuses.
-    ///
-    /// # Errors
-    ///
-    /// Always [`Failure::Unusable`].
     pub async fn during<R>(
         _stop: CancellationToken,
         _starts: usize,
@@ -42,11 +32,6 @@ pub mod command {
         Err(refusal())
     }
 
-    /// Refuses.
-    ///
-    /// # Errors
-    ///
-    /// Always [`Failure::Unusable`].
     pub async fn during_with_faults<R>(
         _stop: CancellationToken,
         _run: impl FnOnce(Addresses, CancellationToken) -> R,
@@ -75,11 +60,6 @@ pub mod doctor {
     #[derive(Debug, clap::Args)]
     pub struct Args {}
 
-    /// Refuses.
-    ///
-    /// # Errors
-    ///
-    /// Always [`Failure::Unusable`].
     pub fn run(Args {}: Args) -> Result<(), Failure> {
         Err(super::command::refusal())
     }

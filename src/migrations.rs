@@ -17,11 +17,7 @@ const APPLIED_VERSIONS: &str = "SELECT version FROM _sqlx_migrations";
 struct Files;
 
 /// Every migration, by version.
-///
-/// # Panics
-///
-/// If a file is not named `VERSION_DESCRIPTION.sql`, as sqlx has it, or is not UTF-8.
-#[must_use]
+/// Panics: if a file is not named `VERSION_DESCRIPTION.sql`, as sqlx has it, or is not UTF-8.
 pub fn migrator() -> Migrator {
     let mut migrations: Vec<_> = Files::iter().map(|name| migration(&name)).collect();
     migrations.sort_by_key(|migration| migration.version);

@@ -78,7 +78,6 @@ fn on_path(program: &str) -> Option<PathBuf> {
 }
 
 /// The path of a program, or its bare name if it is missing: starting it then fails with a clear error.
-#[must_use]
 pub fn path(program: &str) -> PathBuf {
     find(program).unwrap_or_else(|| PathBuf::from(program))
 }

@@ -64,13 +64,11 @@ pub struct RegistryEntry<S> {
 
 impl Rank {
     /// Whether it is printed code with a flaw that the text does not know.
-    #[must_use]
     pub const fn is_as_printed(self) -> bool {
         matches!(self, Self::AsPrinted(_))
     }
 
     /// Whether it is a better way than the course's.
-    #[must_use]
     pub const fn is_beyond(self) -> bool {
         matches!(self, Self::Beyond(_))
     }
@@ -90,10 +88,7 @@ impl<S> std::fmt::Debug for RegistryEntry<S> {
 }
 
 /// The entries of these files in the course's order: by chapter, and what stands behind another directly behind it.
-///
-/// # Panics
-///
-/// If a text is incomplete, or a file stands behind a missing one: each test of the list sees it.
+/// Panics: if a text is incomplete, or a file stands behind a missing one: each test of the list sees it.
 pub(crate) fn in_order<S: Spec>(files: &[File<S>]) -> Vec<RegistryEntry<S>> {
     let mut files: Vec<_> = files.iter().collect();
     let all = files.clone();

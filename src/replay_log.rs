@@ -141,12 +141,10 @@ impl Log {
         self.length.send_modify(|length| *length += 1);
     }
 
-    #[must_use]
     pub fn end(&self) -> Option<ReplayEnd> {
         self.end.lock().clone()
     }
 
-    #[must_use]
     pub fn since(&self, from: usize) -> Vec<ReplayEvent> {
         self.events.lock().get(from..).unwrap_or_default().to_vec()
     }
@@ -157,7 +155,6 @@ impl Log {
     }
 
     /// Changes with each event, and at the end.
-    #[must_use]
     pub fn watch(&self) -> watch::Receiver<usize> {
         self.length.subscribe()
     }

@@ -13,7 +13,6 @@ pub enum Server {
 
 impl Server {
     /// Its name in answers, logs and figures.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::MySql => "mysql",

@@ -22,10 +22,7 @@ pub struct Shutdown {
 
 impl Shutdown {
     /// Begins to listen: from here on these signals no longer end the process by themselves.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] if the system allows no signal handlers.
+    /// Errors: [`Failure::Unusable`] if the system allows no signal handlers.
     pub fn listen() -> Result<Self, Failure> {
         let on = |kind| signal(kind).map_err(|e| unusable!("signals cannot be handled: {e}"));
         let mut signals = [

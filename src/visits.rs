@@ -100,7 +100,6 @@ struct Inner {
 }
 
 impl Visits {
-    #[must_use]
     pub fn new(instance: &str) -> Self {
         let (instance, told) = (instance.to_owned(), broadcast::Sender::new(WATCHER_BUFFER));
         Self(Arc::new(Inner {
@@ -125,7 +124,6 @@ impl Visits {
         visit
     }
 
-    /// Reports a reset of the stock.
     pub fn report_reset(&self) {
         self.add(
             VisitEvent::of_instance(&self.0.instance, VisitEventKind::Reset),
@@ -155,7 +153,6 @@ impl Visits {
     }
 
     /// The kept events, after one that the instance is up, and a receiver of all that follow.
-    #[must_use]
     pub fn watch(&self) -> (Vec<VisitEvent>, broadcast::Receiver<VisitEvent>) {
         let kept = self.0.kept.lock();
         let up = VisitEvent::of_instance(&self.0.instance, VisitEventKind::Up);
@@ -181,7 +178,6 @@ impl Visits {
 
 impl VisitEvent {
     /// An event of an instance, now.
-    #[must_use]
     pub fn of_instance(instance: &str, event: VisitEventKind) -> Self {
         let instance = instance.to_owned();
         Self {

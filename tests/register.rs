@@ -45,7 +45,6 @@ pub(crate) fn row<F: Future<Output = Result<()>> + 'static>(
     (name.to_string(), Box::new(|| Box::pin(run())))
 }
 
-/// `#[apply(test!)]`: see the head of this file.
 macro_rules! test {
     (#[doc = $doc:literal] $($rest:tt)*) => {
         $crate::register::test! { $($rest)* }
@@ -92,7 +91,6 @@ macro_rules! test {
 }
 pub(crate) use test;
 
-/// See the head of this file.
 macro_rules! soak_test {
     ($(#[doc = $doc:literal])* async fn $name:ident() -> Result<()> $body:block) => {
         async fn $name() -> Result<()> $body

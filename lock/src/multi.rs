@@ -180,7 +180,6 @@ impl<L: Lock> Lock for MultiLock<L> {
 
 inherent!(MultiLock<L>);
 
-/// The parts of one guard.
 struct Parts {
     name: String,
     guards: Vec<Guard>,

@@ -100,7 +100,6 @@ impl SureUntil {
         lasts
     }
 
-    /// Ends it now.
     pub(crate) fn end(&self) {
         self.0
             .send_modify(|end| end.at = Instant::now().min(end.at));
@@ -110,7 +109,6 @@ impl SureUntil {
         self.left().is_zero()
     }
 
-    /// The time left.
     pub(crate) fn left(&self) -> Duration {
         let end = self.0.borrow().by_now();
         end.saturating_duration_since(Instant::now())

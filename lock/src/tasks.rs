@@ -72,7 +72,6 @@ impl Tasks {
         }
     }
 
-    /// Whether [`close`](Self::close) was called.
     #[cfg(feature = "zookeeper")]
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.is_cancelled()

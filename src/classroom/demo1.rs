@@ -34,14 +34,8 @@ pub const LEASE: Duration = Duration::from_secs(10);
 pub const WORK_TIME: Duration = Duration::from_secs(5);
 
 /// Takes the lock, stays as long as the job says, and gives it back: what it found of it then.
-///
-/// # Errors
-///
-/// [`Error::Timeout`] if others had it for all of the job's wait, [`Error::Unavailable`] if Redis is down.
-///
-/// # Cancel safety
-///
-/// Dropping it gives the lock back in the background.
+/// Errors: [`Error::Timeout`] if others had it for all of the job's wait, [`Error::Unavailable`] if Redis is down.
+/// Cancel safety: dropping it gives the lock back in the background.
 pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Option<LockState>, Error> {
     let lock = Lock::new(ctx, job, KEY, LEASE, Demo1);
     let held = redis_polling::lock(ctx, job, lock).await?;

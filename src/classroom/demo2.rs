@@ -62,14 +62,8 @@ pub enum Id {
 
 /// Takes the lock, by force after its safety time, stays as long as the job says, and gives it back: what it found of it
 /// then.
-///
-/// # Errors
-///
-/// [`Error::Timeout`] if others had it for all of the job's wait, [`Error::Unavailable`] if Redis is down.
-///
-/// # Cancel safety
-///
-/// Dropping it gives the lock back in the background.
+/// Errors: [`Error::Timeout`] if others had it for all of the job's wait, [`Error::Unavailable`] if Redis is down.
+/// Cancel safety: dropping it gives the lock back in the background.
 pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Error> {
     let thread = ctx.local.of::<Threads>().start();
     let lease = job.request.lease.unwrap_or(LEASE);
@@ -139,7 +133,6 @@ impl Id {
 #[derive(Debug, Default)]
 struct Threads(Arc<Mutex<BTreeSet<u32>>>);
 
-/// A thread at work.
 struct Thread {
     id: u32,
     busy: Arc<Mutex<BTreeSet<u32>>>,

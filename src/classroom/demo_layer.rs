@@ -29,7 +29,6 @@ pub const BY_ROUTE: &str = "GET /demo3";
 pub(super) const NAMES: &[Name] = &[Name::Redis(BY_ROUTE)];
 
 /// The lock of this name, for this job's product and lease.
-#[must_use]
 pub fn lock(ctx: &Ctx, job: &Job, name: &str) -> RedisLock {
     ctx.redis
         .lock(&job.redis_name(name))

@@ -25,7 +25,6 @@ pub(super) const NAMES: &[Name] = &[Name::ZooKeeper(ATOMIC)];
 pub enum Change {
     /// Adds this number; wraps around at the end of the range.
     Add(i64),
-    /// Subtracts this number.
     Subtract(i64),
     /// Sets it, and says what it replaced.
     TrySet(i64),
@@ -33,7 +32,6 @@ pub enum Change {
     ForceSet(i64),
 }
 
-/// Reads the atomic long.
 pub async fn get(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     job.enter();
     let value = ctx.zk.atomic_long(&job.zk_path(ATOMIC)).get().await?;
@@ -41,14 +39,8 @@ pub async fn get(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 }
 
 /// Changes the atomic long. [`Change::ForceSet`] does not look: its `before` is what was read a moment earlier.
-///
-/// # Errors
-///
-/// [`Error::Unavailable`] if ZooKeeper is down; [`Error::Unknown`] if it did not answer the write.
-///
-/// # Cancel safety
-///
-/// Dropped, it may have been changed or not, once.
+/// Errors: [`Error::Unavailable`] if ZooKeeper is down; [`Error::Unknown`] if it did not answer the write.
+/// Cancel safety: dropped, it may have been changed or not, once.
 pub async fn change(ctx: &Ctx, job: &Job, change: Change) -> Result<Answer, Error> {
     let number = ctx.zk.atomic_long(&job.zk_path(ATOMIC));
     job.enter();

@@ -42,7 +42,6 @@ impl Members {
         }
     }
 
-    /// The last one at this path.
     fn last(&self, path: &str) -> Option<String> {
         self.0
             .lock()
@@ -58,15 +57,9 @@ impl Members {
 }
 
 /// Comes in once `members` have come, and says as which member.
-///
-/// # Errors
-///
-/// [`Error::Timeout`] if not enough came within the job's wait: it is out again. [`Error::Unavailable`] if ZooKeeper
-/// is down.
-///
-/// # Cancel safety
-///
-/// Dropping it takes the member away.
+/// Errors: [`Error::Timeout`] if not enough came within the job's wait: it is out again. [`Error::Unavailable`] if
+/// ZooKeeper is down.
+/// Cancel safety: dropping it takes the member away.
 pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<Answer, Error> {
     let path = job.zk_path(ROOM);
     job.say(format_args!("来了一位，等够 {members} 位"));
@@ -84,15 +77,9 @@ pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<Answer, 
 }
 
 /// Leaves, and waits until all have left; without `member`, the last one that this instance has let in.
-///
-/// # Errors
-///
-/// [`Error::BadInput`] if there is no such member, [`Error::Timeout`] if not all left within the job's wait (this one
-/// has), [`Error::Unavailable`] if ZooKeeper is down.
-///
-/// # Cancel safety
-///
-/// Dropping it leaves all the same.
+/// Errors: [`Error::BadInput`] if there is no such member, [`Error::Timeout`] if not all left within the job's wait (this
+/// one has), [`Error::Unavailable`] if ZooKeeper is down.
+/// Cancel safety: dropping it leaves all the same.
 pub async fn leave(
     ctx: &Ctx,
     job: &Job,

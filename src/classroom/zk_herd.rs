@@ -65,13 +65,11 @@ pub struct Drain(pub Vec<u64>);
 
 impl Drain {
     /// Of all releases together.
-    #[must_use]
     pub fn notifications(&self) -> u64 {
         self.0.iter().sum()
     }
 
     /// On average.
-    #[must_use]
     pub fn per_release(&self) -> f64 {
         self.notifications() as f64 / self.0.len().max(1) as f64
     }
@@ -87,15 +85,9 @@ pub enum Watch {
 }
 
 /// Drains a queue of `waiters` twice, once for each way to wait. Waits at most `wait` for another herd of this process.
-///
-/// # Errors
-///
-/// [`Error::Timeout`] if another herd takes longer, [`Error::Unavailable`] if ZooKeeper is down, or has no
+/// Errors: [`Error::Timeout`] if another herd takes longer, [`Error::Unavailable`] if ZooKeeper is down, or has no
 /// connection for one of them.
-///
-/// # Cancel safety
-///
-/// Safe: the sessions end, and the directory is deleted in the background.
+/// Cancel safety: the sessions end, and the directory is deleted in the background.
 pub async fn compare(ctx: &Ctx, waiters: u16, wait: Duration) -> Result<Herd, Error> {
     let _turn = turn(wait).await?;
     let sessions = sessions(ctx, waiters).await?;

@@ -26,13 +26,11 @@ pub enum HttpError {
     /// It could not be sent, nobody listens, or the connection broke.
     #[error("{0}")]
     Failed(String),
-    /// The time limit is over.
     #[error("no answer within the time limit")]
     TimedOut,
     /// The status is not 2xx.
     #[error("{status} {body}")]
     Refused { status: StatusCode, body: String },
-    /// The answer is not the JSON that was expected.
     #[error("not the JSON that was expected: {0}")]
     Json(#[from] serde_json::Error),
 }
@@ -98,19 +96,15 @@ impl Answer {
         }
     }
 
-    /// The body as text.
-    #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as JSON.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, HttpError> {
         Ok(serde_json::from_slice(&self.body)?)
     }
 
     /// The instance that answered.
-    #[must_use]
     pub fn instance(&self) -> Option<&str> {
         self.headers.get("x-instance")?.to_str().ok()
     }
@@ -120,10 +114,7 @@ impl Answer {
 pub type Events = BoxStream<'static, Result<Event, HttpError>>;
 
 /// The client of this process. Each request names its time limit.
-///
-/// # Panics
-///
-/// Never: without TLS there is nothing in a client that could fail.
+/// Never panics: without TLS there is nothing in a client that could fail.
 pub fn client() -> &'static Client {
     static CLIENT: LazyLock<Client> = LazyLock::new(|| {
         Client::builder()
@@ -139,26 +130,17 @@ pub fn client() -> &'static Client {
 /// How a request is sent, and how its answer is read.
 pub trait Ask: Sized {
     /// The same request with the token in `Authorization: Bearer …`, if there is one.
-    #[must_use]
     fn token(self, token: Option<&SecretString>) -> Self;
 
     /// Sends it, and reads the whole answer.
-    ///
-    /// # Errors
-    ///
-    /// [`HttpError`], but not for a status: see [`Answer::success`].
-    ///
-    /// # Cancel safety
-    ///
-    /// A request that is given up may have been carried out.
+    /// Errors: [`HttpError`], but not for a status: see [`Answer::success`].
+    /// Cancel safety: a request that is given up may have been carried out.
     fn answer(self) -> impl Future<Output = Result<Answer, HttpError>> + Send;
 
     /// Sends it, and reads server-sent events (`text/event-stream`) to their end. The limit holds for the beginning of the
     /// answer only.
-    ///
-    /// # Errors
-    ///
-    /// [`HttpError::Refused`] for a status that is not 2xx. In the stream: the connection broke, or what came are no events.
+    /// Errors: [`HttpError::Refused`] for a status that is not 2xx. In the stream: the connection broke, or what came are
+    /// no events.
     fn events(self, limit: Duration) -> impl Future<Output = Result<Events, HttpError>> + Send;
 }
 

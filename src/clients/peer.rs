@@ -46,13 +46,11 @@ impl Display for Java {
 
 impl Java {
     /// Where `make interop` builds it.
-    #[must_use]
     pub fn folder(self, interop: &Path) -> PathBuf {
         interop.join(self.library).join("target").join(self.version)
     }
 
     /// Whether the build is newer than its sources.
-    #[must_use]
     pub fn is_built(self, interop: &Path) -> bool {
         let written = |file: &Path| file.metadata().and_then(|file| file.modified()).ok();
         let Some(built) = written(&self.jar(interop)) else {
@@ -74,10 +72,6 @@ impl Java {
     }
 
     /// Checks that the project, Maven and a JDK are here.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] if the project, Maven or a JDK is not here.
     pub async fn check_build_tools(self, interop: &Path) -> Result<(), Failure> {
         let project = interop.join(self.library);
         if !project.join("pom.xml").is_file() {
@@ -91,10 +85,7 @@ impl Java {
     }
 
     /// Builds it, as the Makefile does.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] if Maven fails.
+    /// Errors: [`Failure::Unusable`] if Maven fails.
     pub async fn build(self, interop: &Path) -> Result<(), Failure> {
         let mut maven = Command::new("mvn");
         maven.args(["-q", "-B", "package", "-f"]);
@@ -116,7 +107,6 @@ impl Java {
     }
 
     /// The program; its arguments are the servers' addresses.
-    #[must_use]
     pub fn program(self, interop: &Path) -> Command {
         let folder = self.folder(interop);
         let folder = folder.display();
@@ -153,23 +143,17 @@ pub struct PendingAnswer {
 /// Why a command has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The command failed, with this exception.
     #[error("{what}: {why}")]
     Failed { what: String, why: String },
-    /// The process has ended.
     #[error("{0}: the process has ended (see its log)")]
     Ended(String),
-    /// No answer within the time.
     #[error("{0} was not answered")]
     Unanswered(String),
 }
 
 impl Peer {
     /// Starts this program with its stderr in `log`, and waits until it has connected.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] if it does not start, or does not answer in time.
+    /// Errors: [`Failure::Unusable`] if it does not start, or does not answer in time.
     pub async fn start(
         name: impl Display,
         mut program: Command,
@@ -207,8 +191,6 @@ impl Peer {
         format!("thread-{}", self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The id of the process.
-    #[must_use]
     pub const fn id(&self) -> Option<u32> {
         self.id
     }
@@ -241,11 +223,7 @@ impl PendingAnswer {
         }
     }
 
-    /// The answer.
-    ///
-    /// # Errors
-    ///
-    /// [`CallError`]: the command failed, the process has ended, or no answer within `limit`.
+    /// Errors: [`CallError`]: the command failed, the process has ended, or no answer within `limit`.
     pub async fn within(self, limit: Duration) -> Result<String, CallError> {
         match timeout(limit, self.answer).await {
             Ok(answer) => Self::answer_of(&self.what, answer.ok()),

@@ -8,10 +8,7 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A connection to the server at `url`, which waits a minute to be made, and a minute for each answer.
-///
-/// # Errors
-///
-/// Nobody listens there, or nothing was answered in time.
+/// Errors: nobody listens there, or nothing was answered in time.
 pub async fn redis_at(url: &str) -> RedisResult<MultiplexedConnection> {
     let patient = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(TIMEOUT))

@@ -15,10 +15,8 @@ use std::{borrow::Cow, time::Duration};
 /// Why a piece was not sold, or a lesson not carried out.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// There is no piece left.
     #[error("sold out")]
     SoldOut,
-    /// There is no product of this number.
     #[error("stock_id {0}: there is no such product; PUT /stock?stock_id={0} makes it")]
     NoProduct(i64),
     /// The product has a row in MySQL but no key in Redis. Nothing was changed.
@@ -83,14 +81,12 @@ pub enum Error {
         /// The client's words, for the log only.
         reason: String,
     },
-    /// Invalid input.
     #[error("{field}: {rule}")]
     BadInput {
         field: String,
         /// The rule that it breaks.
         rule: String,
     },
-    /// There is no strategy of this name.
     #[error("there is no strategy {0}")]
     NoStrategy(String),
     /// A rate limit refused the request. Nothing was changed.
@@ -155,8 +151,6 @@ impl Error {
         }
     }
 
-    /// The server that failed.
-    #[must_use]
     pub fn server(&self) -> Option<&'static str> {
         match self {
             Self::Unavailable { server, .. }

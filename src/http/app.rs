@@ -21,7 +21,6 @@ pub(super) struct Inner {
     pub(super) ctx: Ctx,
     pub(super) metrics: Metrics,
     pub(super) instance: Arc<Instance>,
-    /// The visits to the lessons.
     pub(super) visits: Visits,
     /// The requests that are under way, by product.
     pub(super) under_way: UnderWay<i64>,

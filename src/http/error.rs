@@ -20,7 +20,6 @@ pub(super) enum Error {
     /// An error of the stock, the seckill or the lessons.
     #[error(transparent)]
     Domain(#[from] Domain),
-    /// There is nothing at this address.
     #[error("there is nothing at this address; /docs lists what there is")]
     NoRoute,
     /// The address is right, the method is not.
@@ -41,19 +40,15 @@ pub(super) enum Error {
         /// The header that says so.
         header: &'static str,
     },
-    /// A body that is not declared as JSON.
     #[error("the body must be JSON, with header Content-Type: application/json")]
     NotJson,
-    /// The body is larger than the configuration allows.
     #[error("the body must be at most {0} bytes")]
     TooLarge(usize),
     /// As many requests as the configuration allows are under way.
     #[error("too many requests are in progress (server.concurrency); try again later")]
     Overloaded,
-    /// There is no step of this name.
     #[error("there is no strategy {0} of the voucher order")]
     NoOrderStrategy(String),
-    /// There is no lesson of this name.
     #[error("there is no lesson {0}; GET /course lists all, GET /test/deadlock those on deadlocks")]
     NoLesson(String),
     /// As many visits as may be are under way. Nothing was changed.
@@ -66,13 +61,10 @@ pub(super) enum Error {
         /// How many may be.
         most: usize,
     },
-    /// There is no run of this number.
     #[error("there is no run {0}")]
     NoRun(String),
-    /// There is no replay of this lesson.
     #[error("there is no replay of lesson {0}; GET /replays lists those that there are")]
     NoReplay(String),
-    /// Replays are not enabled here.
     #[error(
         "replays are not enabled here (setting replays.enabled): a lab and the compose file enable them"
     )]
@@ -83,7 +75,6 @@ pub(super) enum Error {
     /// The same replay of this visitor is going on, or one that breaks servers.
     #[error("the replay of lesson {0} is running: wait for its end, or cancel it")]
     ReplayInProgress(&'static str),
-    /// There is no actor of this id.
     #[error("there is no actor {0}")]
     NoActor(uuid::Uuid),
     /// A line of a lesson that starts a lab of its own.
@@ -117,7 +108,6 @@ impl IntoResponse for Error {
 }
 
 impl Error {
-    /// A field that is not as it should be.
     pub(super) fn bad_input(field: &str, rule: impl Into<String>) -> Self {
         Self::Domain(Domain::BadInput {
             field: field.to_owned(),
@@ -125,12 +115,10 @@ impl Error {
         })
     }
 
-    /// There is no strategy of this name.
     pub(super) fn no_strategy(slug: String) -> Self {
         Self::Domain(Domain::NoStrategy(slug))
     }
 
-    /// The server that did not do its part.
     pub(super) fn server(&self) -> Option<&'static str> {
         match self {
             Self::Domain(error) => error.server(),

@@ -46,7 +46,6 @@ impl Format {
         }
     }
 
-    /// The answer in this form.
     pub(super) fn answer(self, text: impl Into<String>, json: impl Serialize) -> Response {
         match self {
             Self::Text => text_answer(text.into()),

@@ -53,7 +53,6 @@ const ORDERS: [(&str, &str); 3] = [
 const STOCK: &str = "oversell_stock_pieces";
 const SOLD: &str = "oversell_sold_total";
 
-/// The metrics of an instance.
 pub(super) struct Metrics {
     recorder: PrometheusRecorder,
     strategies: HashMap<&'static str, OnceLock<StrategyMetrics>>,
@@ -65,7 +64,6 @@ pub(super) struct Metrics {
     handle: PrometheusHandle,
 }
 
-/// The metrics of one strategy.
 pub(super) struct StrategyMetrics {
     pub(super) waiters: Gauge,
     acquisitions: Counter,

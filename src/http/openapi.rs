@@ -269,10 +269,7 @@ fn describe(status: &str, response: &mut Response) {
 
 /// The document with a `default` or an `example` beside what its value must be. utoipa puts it into a schema of its own, that of an
 /// object, which no number fits.
-///
-/// # Panics
-///
-/// Never: what was a document is one still.
+/// Never panics: what was a document is one still.
 pub(super) fn with_defaults(api: &Document) -> Document {
     let mut api = serde_json::to_value(api).expect("a document is JSON");
     join_defaults(&mut api);

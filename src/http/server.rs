@@ -77,10 +77,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
 }
 
 /// Runs the command until `stopping` is cancelled, then ends within `server.shutdown_ms`.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`] if the configuration does not hold or the port is in use.
+/// Errors: [`Failure::Unusable`] if the configuration does not hold or the port is in use.
 pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure> {
     telemetry::init(args.log);
     let mut config = configuration(&args)?;
@@ -216,10 +213,7 @@ pub(super) fn is_open(config: &Config) -> bool {
 }
 
 /// Makes and prints a token if others than this machine reach the instance and there is none.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`] in a cluster, whose instances ask each other: each would make another one.
+/// Errors: [`Failure::Unusable`] in a cluster, whose instances ask each other: each would make another one.
 pub(super) fn close_to_others(config: &mut Config) -> Result<(), Failure> {
     if !is_open(config) {
         return Ok(());

@@ -116,7 +116,6 @@ struct Session {
 }
 
 impl Probes {
-    /// Probes every server, or returns the cached states.
     pub(super) async fn probe(&self, ctx: &Ctx) -> Arc<States> {
         let mut last = self.0.lock().await;
         if let Some((_, states)) = last

@@ -90,7 +90,6 @@ impl Folder {
         (self.path.parent()? == target).then_some(target)
     }
 
-    /// The path of an entry of this folder.
     pub(super) fn of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }

@@ -121,7 +121,6 @@ pub(super) fn cluster_members(at: &Addresses) -> impl Iterator<Item = String> {
     all.map(|(name, at)| cluster_member(&name, at))
 }
 
-/// An entry of `cluster.members`.
 pub(super) fn cluster_member(name: &str, at: &str) -> String {
     format!("{name}={at}")
 }

@@ -79,7 +79,6 @@ pub struct Lab {
 impl Lab {
     /// The addresses of all parts. A part that was left out has an address too; its pid is 0 until
     /// [`restart`](Self::restart) starts it.
-    #[must_use]
     pub fn addresses(&self) -> &Addresses {
         &self.addresses
     }
@@ -92,20 +91,17 @@ impl Lab {
     }
 
     /// A warning for the user: the servers run as root, and why.
-    #[must_use]
     pub fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
     }
 
     /// Lessons that this lab cannot serve, each with the reason.
-    #[must_use]
     pub fn unavailable(&self) -> &[String] {
         &self.unavailable
     }
 
     /// The pid of a running member. Members are named `mysql`, `mysql-2` …, `redis`, `redis-2` …, `zookeeper`,
     /// `zookeeper-2` …, `nginx`; instances by their ports.
-    #[must_use]
     pub fn pid(&self, name: &str) -> Option<u32> {
         self.members.iter().find(|m| m.name == name)?.pid()
     }
@@ -197,7 +193,6 @@ impl Lab {
         self.clocks.iter().find(|clock| clock.node == node)
     }
 
-    /// Restores these links.
     pub fn mend(&self, link: &str) -> Result<(), Failure> {
         self.set_condition(link, Condition::Open)
     }

@@ -181,7 +181,6 @@ impl Default for Options {
 
 impl Options {
     /// With what a class needs, if it is for one.
-    #[must_use]
     pub fn for_class(self) -> Self {
         let class = self.class;
         Self {

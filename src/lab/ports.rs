@@ -73,7 +73,6 @@ impl Port {
         })
     }
 
-    #[must_use]
     pub fn number(&self) -> u16 {
         self.number
     }

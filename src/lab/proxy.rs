@@ -100,12 +100,10 @@ impl Proxy {
         })
     }
 
-    #[must_use]
     pub fn address(&self) -> String {
         self.address.to_string()
     }
 
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.address.port()
     }
@@ -127,13 +125,11 @@ impl Proxy {
         });
     }
 
-    #[must_use]
     pub fn condition(&self) -> Condition {
         self.state.borrow().condition
     }
 
     /// `host:port` of the server.
-    #[must_use]
     pub fn target(&self) -> String {
         self.state.borrow().server.clone()
     }

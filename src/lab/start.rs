@@ -7,10 +7,7 @@ use indicatif::ProgressBar;
 
 impl Lab {
     /// Starts the servers together, then the instances, then nginx, and waits until each is healthy.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`]: a port is occupied, a program is missing, or a server does not become healthy; the
+    /// Errors: [`Failure::Unusable`] if a port is occupied, a program is missing, or a server does not become healthy; the
     /// message has the end of its log. Dropping the future, like an error, stops what had been started.
     pub async fn start(options: Options) -> Result<Self, Failure> {
         let progress = options.progress;

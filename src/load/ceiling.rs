@@ -27,12 +27,9 @@ const CEILING_TIME: Timed = Timed::closed(Duration::from_millis(300), Duration::
 /// Above this share of the ceiling it is the generator that is measured.
 const BOUNDED_SHARE: f64 = 0.7;
 
-/// The ceiling of one target.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Ceiling {
-    /// Which target.
     pub(super) target: String,
-    /// The path of the request.
     pub(super) path: &'static str,
     /// Size of the answer's body.
     pub(super) bytes: usize,
@@ -44,10 +41,7 @@ pub(super) struct Ceiling {
 
 impl Ceiling {
     /// Measures it at `base`.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where nothing is served there, [`Failure::Interrupted`] where it is cancelled.
+    /// Errors: [`Failure::Unusable`] where nothing is served there, [`Failure::Interrupted`] where it is cancelled.
     pub(super) async fn measure(
         target: &str,
         base: &str,
@@ -94,7 +88,6 @@ impl Ceiling {
         throughput > BOUNDED_SHARE * self.throughput
     }
 
-    /// Describes it for a reader.
     pub(super) fn what(&self) -> String {
         let of = if self.target == ONE {
             told!("直接请求一个实例", "one instance, directly")

@@ -32,7 +32,6 @@ pub struct Conditions {
     pub(crate) command: String,
     /// The day of the run, as in `2026-11-26`.
     pub(crate) date: String,
-    /// The version of this program.
     pub(crate) version: &'static str,
     /// The commit that it was built from; `unknown` outside a repository and in a debug build.
     pub(crate) commit: &'static str,

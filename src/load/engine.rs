@@ -120,12 +120,10 @@ impl LoadProgress {
         MutexGuard::map(self.recorded.lock(), |recorded| &mut recorded.all)
     }
 
-    /// How long the load has been going on.
     pub(super) fn elapsed(&self) -> Duration {
         self.clock.elapsed()
     }
 
-    /// Requests that were begun so far.
     pub(super) fn begun(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
     }
@@ -180,14 +178,8 @@ impl LoadProgress {
 impl Load {
     /// Sends the load to its end, or until it is cancelled; `watch` is handed what is seen once it has begun, and runs
     /// beside it.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where the connections cannot be opened.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it closes every connection.
+    /// Errors: [`Failure::Unusable`] where the connections cannot be opened.
+    /// Cancel safety: dropping it closes every connection.
     pub(super) async fn send<W: Future<Output = ()>>(
         self,
         cancel: &CancellationToken,

@@ -45,13 +45,11 @@ pub struct OutcomeCounts {
 
 impl OutcomeCounts {
     /// All requests.
-    #[must_use]
     pub fn samples(&self) -> u64 {
         self.sold + self.sold_out + self.failed()
     }
 
     /// Requests that got no valid answer. "Sold out" is a valid answer.
-    #[must_use]
     pub fn failed(&self) -> u64 {
         self.errors + self.unknown
     }
@@ -106,7 +104,6 @@ pub struct History {
     waits: Histogram<u32>,
     /// Answers whose unlock found the lock lost.
     lock_lost: u64,
-    /// Answers by instance.
     pub instances: BTreeMap<String, u64>,
     /// Why requests failed, and how many for each reason.
     pub reasons: BTreeMap<String, u64>,
@@ -174,7 +171,6 @@ impl History {
     }
 
     /// Retries and waits; `None` if no answer reported them.
-    #[must_use]
     pub fn contention(&self) -> Option<Contention> {
         let waits = &self.waits;
         (!waits.is_empty()).then(|| Contention {

@@ -65,11 +65,7 @@ pub(super) enum ExchangeError {
 }
 
 impl Origin {
-    /// Reads an address.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where it is not a plain `http://host:port`.
+    /// Errors: [`Failure::Unusable`] where it is not a plain `http://host:port`.
     pub(super) fn parse(base: &str) -> Result<Self, Failure> {
         let wrong = || unusable!("{base} is not an address such as http://127.0.0.1:8080");
         let uri: Uri = base.parse().map_err(|_| wrong())?;
@@ -85,10 +81,7 @@ impl Origin {
     }
 
     /// A request to this origin, without a body.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where `path` is not a path.
+    /// Errors: [`Failure::Unusable`] where `path` is not a path.
     pub(super) fn request(&self, method: Method, path: &str) -> Result<Request<Body>, Failure> {
         let path = PathAndQuery::try_from(path).map_err(|_| unusable!("{path} is not a path"))?;
         let mut request = Request::new(Full::default());
@@ -117,11 +110,6 @@ impl Meter {
 }
 
 impl Link {
-    /// Opens a connection.
-    ///
-    /// # Errors
-    ///
-    /// The operating system's reason.
     pub(super) async fn open(origin: &Origin, meter: &Arc<Meter>) -> Result<Self, String> {
         let connecting = TcpStream::connect((origin.host.as_str(), origin.port));
         let stream = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
@@ -150,14 +138,8 @@ impl Link {
     }
 
     /// Sends a request and reads its whole answer.
-    ///
-    /// # Errors
-    ///
-    /// [`ExchangeError`] where the connection ended first; it is of no further use then.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it may leave a request half done: drop the link too.
+    /// Errors: [`ExchangeError`] where the connection ended first; it is of no further use then.
+    /// Cancel safety: dropping it may leave a request half done: drop the link too.
     pub(super) async fn exchange(
         &mut self,
         request: Request<Body>,

@@ -55,7 +55,6 @@ pub(super) struct MeasureArgs {
     place: Where,
 }
 
-/// How rates were measured.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Timing {
     pub(super) warm_up_s: f64,
@@ -95,10 +94,6 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 /// Runs one plan, and shows on the bar how it stands.
-///
-/// # Errors
-///
-/// As [`run`].
 pub(super) async fn run_with_progress(
     bar: &Bar,
     plan: &Plan,
@@ -154,7 +149,6 @@ fn not_run(
     )
 }
 
-/// Names a plan.
 fn on(plan: &Plan) -> String {
     let (strategy, target) = (&plan.strategy, target_name(&plan.target));
     told!("{strategy}，{target}", "{strategy} on {target}")
@@ -169,10 +163,7 @@ pub(super) struct Prepared {
 
 impl MeasureArgs {
     /// Finds the targets, checks that each knows all of `slugs`, and prints what they run on.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where the address of one is not known, or it does not answer.
+    /// Errors: [`Failure::Unusable`] where the address of one is not known, or it does not answer.
     pub(super) async fn ready(
         &self,
         at: Option<Addresses>,
@@ -199,10 +190,7 @@ impl MeasureArgs {
 
     /// Measures each of `slugs` on each target, by the plan that `load` makes of the course's; `rate` is how many requests
     /// are due each second, where the loop is open.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where the plans ask for more than a run may, or a rate cannot be measured.
+    /// Errors: [`Failure::Unusable`] where the plans ask for more than a run may, or a rate cannot be measured.
     pub(super) async fn measure(
         &self,
         ready: Prepared,
@@ -290,11 +278,7 @@ impl MeasureArgs {
 }
 
 impl Measurement {
-    /// The result of the command.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Promise`] where a promise was broken or an unsafe strategy did not show its fault,
+    /// Errors: [`Failure::Promise`] where a promise was broken or an unsafe strategy did not show its fault,
     /// [`Failure::Unusable`] where a run could not be made or a signal stopped it.
     pub(super) fn verdict(&self, stop: &CancellationToken) -> Result<(), Failure> {
         let complaints: Vec<_> = self.rows.iter().filter_map(Row::complaint).collect();

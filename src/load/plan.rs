@@ -113,7 +113,6 @@ impl Timed {
 
 impl Plan {
     /// The course's load of 100 × 50 requests against a strategy at `base`, on a product that nobody else uses.
-    #[must_use]
     pub fn new(base: &str, target: &str, strategy: &str) -> Self {
         Self {
             base: base.into(),
@@ -162,7 +161,6 @@ impl Plan {
     }
 
     /// Requests that the run will send; of one that lasts a time, 0: that cannot be known.
-    #[must_use]
     pub fn planned(&self) -> u64 {
         if self.timed.is_some() {
             0
@@ -172,10 +170,7 @@ impl Plan {
     }
 
     /// Whether the run has an end within reach.
-    ///
-    /// # Errors
-    ///
-    /// The rule that it breaks.
+    /// Errors: the rule that it breaks.
     pub fn check(&self) -> Result<(), String> {
         let held = self.planned().saturating_mul(self.hold_ms);
         if self.threads == 0 || self.loops == 0 {

@@ -24,9 +24,7 @@ pub struct Row {
     pub strategy: &'static str,
     /// `one` instance or `three` behind nginx.
     pub target: String,
-    /// Connections.
     pub threads: usize,
-    /// Requests of each connection.
     pub loops: usize,
     /// How long the run took, ms.
     pub elapsed_ms: u64,
@@ -61,7 +59,6 @@ pub struct Row {
     pub behind: u64,
     /// The verdict on the stock, or on the orders.
     pub verdict: Verdict,
-    /// The promise of the strategy.
     pub promise: Promise,
     /// The verdict that the promise comes to on this target.
     pub expected: Verdict,
@@ -74,7 +71,6 @@ pub struct Row {
     pub rate: Option<Rate>,
     /// Whether it came so near to the ceiling of its target that the generator bounds it, not the strategy.
     pub bounded_by_generator: bool,
-    /// Answers by instance.
     pub instances: BTreeMap<String, u64>,
     /// Why requests failed, and how many for each reason.
     pub reasons: BTreeMap<String, u64>,
@@ -89,7 +85,6 @@ pub struct OrderFigures {
     /// The users, and how often each of them ordered.
     #[serde(flatten)]
     pub to: Orders,
-    /// Answers that said success.
     pub ordered: u64,
     /// The orders that were refused.
     #[serde(flatten)]
@@ -100,11 +95,8 @@ pub struct OrderFigures {
     pub expects_exact: bool,
     /// All that is wrong with the orders.
     pub faults: Vec<check::OrdersVerdict>,
-    /// The stock before the run.
     pub pieces: i64,
-    /// The stock after it.
     pub stock: i64,
-    /// How many orders there are.
     pub orders: i64,
     /// Orders beyond the first of each user.
     pub duplicate_orders: usize,
@@ -166,7 +158,6 @@ pub(super) struct OrderCheck {
 }
 
 impl SaleResult {
-    /// Pieces of a product.
     pub(super) fn product(strategy: &Strategy, shelf: StockChange, counts: OutcomeCounts) -> Self {
         Self {
             strategy: strategy.slug,
@@ -180,7 +171,6 @@ impl SaleResult {
         }
     }
 
-    /// A voucher.
     pub(super) fn voucher(step: &SeckillStep, orders: OrderCheck, counts: OutcomeCounts) -> Self {
         let report = &orders.report;
         Self {
@@ -312,13 +302,11 @@ impl Row {
     }
 
     /// Pieces that left the shelf.
-    #[must_use]
     pub fn gone(&self) -> i64 {
         self.shelf.before - self.shelf.after
     }
 
     /// Pieces sold per second: as measured for a time, else in the one run of the verdict.
-    #[must_use]
     pub fn sales(&self) -> Spread {
         let one_run = || Spread::of([self.sold_per_sec]);
         self.rate
@@ -327,7 +315,6 @@ impl Row {
     }
 
     /// Why requests failed, the most frequent reason first; `None` where none did.
-    #[must_use]
     pub fn reasons_line(&self) -> Option<String> {
         let mut reasons: Vec<_> = self.reasons.iter().collect();
         reasons.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
@@ -347,7 +334,6 @@ impl Row {
     }
 
     /// Why the promise counts as broken, in one line; `None` where it was kept.
-    #[must_use]
     pub fn complaint(&self) -> Option<String> {
         if self.kept {
             let broken = self.rate.as_ref()?.broken.as_ref()?;

@@ -64,15 +64,9 @@ pub struct Snapshot {
 ///
 /// Once cancelled, no further request is sent; those under way have one second to be answered and count as unknown
 /// otherwise. A request is never sent twice, whatever becomes of its connection. A run ends within 15 minutes.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`] where the target does not answer at all, the strategy is not one, or the plan asks for more
-/// than a run may.
-///
-/// # Cancel safety
-///
-/// Dropping the future closes every connection, and leaves what is sold. Cancel instead.
+/// Errors: [`Failure::Unusable`] where the target does not answer at all, the strategy is not one, or the plan asks for
+/// more than a run may.
+/// Cancel safety: dropping the future closes every connection, and leaves what is sold. Cancel instead.
 pub async fn run(
     plan: &Plan,
     progress: &watch::Sender<Snapshot>,

@@ -17,7 +17,6 @@ pub struct Spread {
 
 impl Spread {
     /// Of these measurements; zeros of none.
-    #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut sorted: Vec<_> = values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
@@ -32,7 +31,6 @@ impl Spread {
     }
 
     /// What the first measured by what the second did, round by round: what slows the machine down slows both.
-    #[must_use]
     pub fn of_ratios(ones: &[f64], others: &[f64]) -> Self {
         let pairs = ones.iter().zip(others);
         Self::of(pairs.map(|(one, other)| if *other > 0.0 { one / other } else { 0.0 }))

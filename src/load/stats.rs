@@ -49,7 +49,6 @@ pub struct Bytes {
 
 impl Stats {
     /// Sums a history up.
-    #[must_use]
     pub fn of(history: &History, bytes: Bytes, elapsed: Duration) -> Self {
         let counts = history.counts;
         let latencies = &history.latencies;

@@ -33,10 +33,6 @@ struct RegistryEntry {
 
 impl StockApi<'_> {
     /// Makes the product with `count` pieces, and clears the strategy's locks of it.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where the service does not do so.
     pub(super) async fn reset(&self, count: i64) -> Result<(), Failure> {
         let url = self.own_part();
         let request = client().put(&url).json(&json!({"count": count}));
@@ -45,11 +41,6 @@ impl StockApi<'_> {
             .map(drop)
     }
 
-    /// Removes the product and what the strategy has left of it.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where the service does not do so.
     pub(super) async fn remove(&self) -> Result<(), Failure> {
         let url = self.own_part();
         let request = client().delete(&url).token(self.token);
@@ -57,10 +48,6 @@ impl StockApi<'_> {
     }
 
     /// How many pieces the strategy's store has.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where the service does not say.
     pub(super) async fn count(&self) -> Result<i64, Failure> {
         let url = format!("{}/stock?stock_id={}", base(self.base), self.stock_id);
         let store = match self.strategy.spec.store {
@@ -84,10 +71,6 @@ impl StockApi<'_> {
 }
 
 /// The slugs of a registry at this address.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`] where it does not say.
 pub(super) async fn slugs(url: &str) -> Result<Vec<String>, Failure> {
     let known: Vec<RegistryEntry> = read(url).await?;
     Ok(known.into_iter().map(|k| k.slug).collect())

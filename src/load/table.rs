@@ -136,7 +136,6 @@ pub(super) fn contention(rows: &[Row], markdown: bool) -> String {
     table(&CONTENTION, &[0, 1, 10, 11], rows, markdown)
 }
 
-/// The orders of a voucher.
 pub(super) fn orders(rows: &[Row], markdown: bool) -> String {
     table(&ORDERS, &[0, 1, 2], rows, markdown)
 }

@@ -46,7 +46,6 @@ fn http_url(text: &str) -> Result<String, String> {
 pub struct Cluster {
     /// The load balancer.
     pub http: Option<String>,
-    /// One instance.
     pub instance: Option<String>,
     /// All of a lab's servers; nothing of another cluster's.
     pub lab: Option<Addresses>,
@@ -54,10 +53,6 @@ pub struct Cluster {
 
 impl Where {
     /// Finds the cluster: the lab that is given, the addresses on the command line, or the lab that runs.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where there is none.
     pub fn find(&self, lab: Option<Addresses>) -> Result<Cluster, Failure> {
         if self.http.is_some() || self.instance.is_some() {
             return Ok(Cluster {
@@ -80,11 +75,6 @@ impl Where {
 }
 
 impl Cluster {
-    /// Where a target is.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where the command line does not say.
     pub fn address(&self, target: &str) -> Result<&str, Failure> {
         let (address, option) = if target == ONE {
             (&self.instance, "--instance")
@@ -103,17 +93,11 @@ impl Cluster {
 /// A list that a cluster has at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registry {
-    /// The strategies.
     Strategies,
-    /// The steps of the seckill.
     Steps,
 }
 
 /// Checks that somebody answers at `at`, and knows these.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`] where that is not so.
 pub async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Result<(), Failure> {
     let (path, what) = match registry {
         Registry::Strategies => ("strategies", "strategy"),

@@ -53,7 +53,6 @@ impl Verdict {
     }
 
     /// Whether it is sure that something is wrong.
-    #[must_use]
     pub const fn is_refuted(self) -> bool {
         matches!(self, Self::Oversold | Self::Wrong(_))
     }
@@ -62,14 +61,11 @@ impl Verdict {
 /// The stock before and after a run, in the store that the strategy counts in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct StockChange {
-    /// Pieces before.
     pub before: i64,
-    /// Pieces after.
     pub after: i64,
 }
 
 /// The interval of the final stock of an honest shop. Empty if more was sold than there was.
-#[must_use]
 pub fn stock_within(before: i64, counts: OutcomeCounts) -> RangeInclusive<i64> {
     let most = before - signed(counts.sold);
     let least = (most - signed(counts.unknown)).max(0);
@@ -77,14 +73,12 @@ pub fn stock_within(before: i64, counts: OutcomeCounts) -> RangeInclusive<i64> {
 }
 
 /// Pieces sold that did not leave the shelf: `sold − (before − after)`. Negative where more left than was sold.
-#[must_use]
 pub fn oversold(shelf: StockChange, counts: OutcomeCounts) -> i64 {
     signed(counts.sold) - (shelf.before - shelf.after)
 }
 
 /// Judges a run that has sold pieces of a product. A final stock above its interval was sold and is still there; one
 /// below zero was sold without being there; one in between and outside has lost pieces of which nobody was told.
-#[must_use]
 pub fn judge(shelf: StockChange, counts: OutcomeCounts) -> Verdict {
     let within = stock_within(shelf.before, counts);
     let sent_away = counts.sold_out > 0 && shelf.after > 0;
@@ -98,7 +92,6 @@ pub fn judge(shelf: StockChange, counts: OutcomeCounts) -> Verdict {
 }
 
 /// Judges a run that has sold a voucher.
-#[must_use]
 pub fn judge_orders(report: &check::Report, counts: OutcomeCounts) -> Verdict {
     match report.verdict {
         check::OrdersVerdict::Exact if counts.failed() > 0 => Verdict::Errors,
@@ -109,7 +102,6 @@ pub fn judge_orders(report: &check::Report, counts: OutcomeCounts) -> Verdict {
 }
 
 /// The verdict that a strategy's promise implies on this target: one instance, or several.
-#[must_use]
 pub const fn expected(promise: Promise, one_instance: bool) -> Verdict {
     match (promise, one_instance) {
         (Promise::Safe | Promise::Lease, _) | (Promise::OneProcess, true) => Verdict::Exact,

@@ -115,10 +115,6 @@ impl Buyers {
 
 impl LoadVoucher {
     /// Adds a voucher on sale since an hour ago, so that clocks may differ.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where the service does not do so.
     pub(super) async fn add(
         at: &str,
         pieces: i64,
@@ -143,10 +139,6 @@ impl LoadVoucher {
     }
 
     /// The checker's report, once all orders that were answered are written, or no more of them come.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where the service does not list the orders.
     pub(super) async fn checked(&self, answers: &Answers) -> Result<Report, Failure> {
         let (mut most, mut since) = (0, Instant::now());
         loop {
@@ -163,10 +155,6 @@ impl LoadVoucher {
     }
 
     /// Removes it and its orders.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where the service does not do so.
     pub(super) async fn remove(&self, token: Option<&SecretString>) -> Result<(), Failure> {
         let request = client().delete(&self.url).token(token);
         let removed = succeeded(&format!("DELETE {}", self.url), request).await;

@@ -102,10 +102,7 @@ enum TrialError {
 }
 
 /// Grades the scripts. It takes about two seconds, and leaves nothing in Redis.
-///
-/// # Errors
-///
-/// [`Error::Unavailable`] if Redis is down.
+/// Errors: [`Error::Unavailable`] if Redis is down.
 pub async fn grade(ctx: &Ctx, scripts: &Scripts) -> Result<Vec<Grade>, Error> {
     let id = Uuid::new_v4();
     let one = |(name, attempt): (&'static str, TrialFn)| async move {

@@ -15,7 +15,6 @@ const PIECES: i64 = 5000;
 const LIFETIME_S: u64 = 86_400;
 
 /// The number of the visitor's product, the same in all instances.
-#[must_use]
 pub fn product_of(visitor: &str) -> i64 {
     let mut hasher = DefaultHasher::new();
     visitor.hash(&mut hasher);
@@ -24,10 +23,6 @@ pub fn product_of(visitor: &str) -> i64 {
 
 /// Has the job sell by the lock of this visitor; with `own_product`, from the visitor's product, whose pieces are put in stock
 /// unless it has some.
-///
-/// # Errors
-///
-/// As a command's to Redis.
 pub async fn prepare(ctx: &Ctx, job: Job, visitor: &str, own_product: bool) -> Result<Job, Error> {
     let mut job = job.with_visitor(visitor);
     if own_product {

@@ -49,7 +49,6 @@ pub(super) enum Goods {
 
 impl Act {
     /// A race's own act, which takes no piece.
-    #[must_use]
     pub const fn custom(name: &'static str, names: &'static [Name], run: Deduct) -> Self {
         Self::Custom(CustomAct {
             name,
@@ -60,7 +59,6 @@ impl Act {
     }
 
     /// A race's own act, which takes a piece from this store.
-    #[must_use]
     pub const fn custom_selling(
         store: Store,
         name: &'static str,
@@ -75,7 +73,6 @@ impl Act {
         })
     }
 
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Strategy(slug) | Self::Order(slug) => slug,

@@ -212,7 +212,6 @@ impl Actor {
         self.events.recv().await
     }
 
-    #[must_use]
     pub fn stops(&self) -> watch::Sender<Vec<Point>> {
         self.stops.clone()
     }

@@ -31,13 +31,11 @@ pub struct Control {
 }
 
 impl Control {
-    #[must_use]
     pub const fn new(url: String, token: SecretString) -> Self {
         Self { url, token }
     }
 
     /// The lab of the configuration: the one that has started this instance.
-    #[must_use]
     pub fn of(config: &Config) -> Option<Self> {
         let replays = &config.replays;
         (!replays.lab.is_empty()).then(|| Self::new(replays.lab.clone(), replays.lab_token.clone()))
@@ -125,7 +123,6 @@ pub struct Faults {
 }
 
 impl Faults {
-    #[must_use]
     pub fn new(lab: Control) -> Self {
         let undo = Mutex::default();
         Self { lab, undo }

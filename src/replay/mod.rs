@@ -55,7 +55,6 @@ pub fn lessons() -> impl Iterator<Item = (&'static str, &'static Race)> {
     races().flat_map(|race| race.lessons.iter().map(move |lesson| (*lesson, race)))
 }
 
-#[must_use]
 pub fn find(lesson: &str) -> Option<(&'static str, &'static Race)> {
     lessons().find(|(shown, _)| *shown == lesson)
 }
@@ -69,10 +68,7 @@ fn find_act(name: &str) -> Option<Act> {
 }
 
 /// Starts an actor in this process.
-///
-/// # Errors
-///
-/// [`Error::NoStrategy`] if there is no such act.
+/// Errors: [`Error::NoStrategy`] if there is no such act.
 pub fn start_by_name(ctx: &Ctx, spec: ActorSpec) -> Result<Actor, Error> {
     let act = find_act(&spec.act).ok_or_else(|| Error::NoStrategy(spec.act.clone()))?;
     actor::start(ctx, spec, act)

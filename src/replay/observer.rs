@@ -463,7 +463,6 @@ fn count_changes(before: &[(String, i64)], now: &[(String, i64)]) -> Vec<ReplayE
     gone.chain(changed).collect()
 }
 
-/// Another number of pieces.
 fn stock_change(before: Option<i64>, now: Option<i64>) -> Option<ReplayEvent> {
     let count = now.filter(|_| now != before)?;
     Some(ReplayEvent {

@@ -53,7 +53,6 @@ impl Pace {
     }
 
     /// Whether it waits for a person.
-    #[must_use]
     pub fn waits_for_people(self) -> bool {
         matches!(self, Self::Step | Self::Scheduler)
     }

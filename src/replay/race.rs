@@ -111,7 +111,6 @@ pub struct Schedule {
 impl Race {
     /// `None` if no schedule goes wrong, which may take a client that hangs up; if its actors do different things; or if it
     /// breaks anything but the main Redis.
-    #[must_use]
     pub fn schedule(&self, cured: bool) -> Option<Schedule> {
         let one_act = !self.steps().any(|step| step.act().is_some());
         let hangs_up = (self.steps()).any(|step| matches!(step, Step::Role(_, RoleStep::Cancel)));
@@ -130,7 +129,6 @@ impl Race {
     }
 
     /// Whether the pace [`Timed`](super::Pace::Timed) plays it: the end of a lease makes it oversell.
-    #[must_use]
     pub fn is_timed(&self) -> bool {
         (self.schedule(false)).is_some_and(|of| of.goal == Anomaly::Oversold && of.clock)
     }
@@ -144,13 +142,11 @@ impl Race {
         }
     }
 
-    #[must_use]
     pub fn variant(&self, cured: bool) -> &Variant {
         if cured { &self.cured } else { &self.flaw }
     }
 
     /// The race as it is played, with its cure or without.
-    #[must_use]
     pub fn script(&self, cured: bool) -> Script {
         let Variant {
             act,
@@ -191,14 +187,12 @@ impl Race {
     }
 
     /// Whether it injects faults, which only a lab does.
-    #[must_use]
     pub fn needs_lab(&self) -> bool {
         self.needs().next().is_some()
     }
 
     /// Whether this replay breaks servers or stops processes. Such a replay needs the admin token and cannot run beside
     /// another.
-    #[must_use]
     pub fn is_exclusive(&self, pace: Pace, config: &Config) -> bool {
         let in_a_lab = Need::Lab.missing(config).is_none();
         let stops = |step: &Step| match step {
@@ -214,13 +208,11 @@ impl Race {
     }
 
     /// The servers that it needs.
-    #[must_use]
     pub fn servers(&self, cured: bool) -> Vec<Server> {
         self.variant(cured).act.servers()
     }
 
     /// `None` if it can be played here.
-    #[must_use]
     pub fn why_not_playable(&self, config: &Config) -> Option<Bilingual> {
         if !config.replays.enabled {
             return Some(NOT_ENABLED);
@@ -231,7 +223,6 @@ impl Race {
 }
 
 impl Script {
-    #[must_use]
     pub const fn of(act: Act, steps: &'static [Step], expected: ExpectedResult) -> Self {
         Self {
             act,
@@ -259,7 +250,6 @@ impl Script {
     }
 
     /// The two transactions of a deadlock are A and B, though its steps do not name them.
-    #[must_use]
     pub fn actors(&self) -> Vec<char> {
         match self.act {
             Act::Deadlock(_) => vec!['A', 'B'],
@@ -268,7 +258,6 @@ impl Script {
     }
 
     /// About how long it takes at the pace [`Slow`](super::Pace::Slow): the page reserves the width of its picture.
-    #[must_use]
     pub fn lasts_ms(&self) -> u64 {
         let of_step = |step: &Step| match step {
             Step::Say(_) => 700,
@@ -340,7 +329,6 @@ impl ExpectedResult {
         anomaly: None,
     };
 
-    #[must_use]
     pub const fn sold(sold: i64, gone: i64) -> Self {
         Self {
             sold,
@@ -349,19 +337,16 @@ impl ExpectedResult {
         }
     }
 
-    #[must_use]
     pub const fn inside(self, inside: usize) -> Self {
         Self { inside, ..self }
     }
 
-    #[must_use]
     pub const fn with_anomaly(self, anomaly: Anomaly) -> Self {
         let anomaly = Some(anomaly);
         Self { anomaly, ..self }
     }
 
     /// The race must note `saw`; `zh` and `en` say it to people.
-    #[must_use]
     pub const fn noting(self, saw: &'static str, zh: &'static str, en: &'static str) -> Self {
         let said = Bilingual::of(zh, en);
         Self { saw, said, ..self }

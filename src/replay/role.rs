@@ -41,41 +41,35 @@ impl Role {
         }
     }
 
-    #[must_use]
     pub const fn on_instance_of(self, other: Self) -> Self {
         let on = other.on;
         Self { on, ..self }
     }
 
-    #[must_use]
     pub const fn acting(self, act: Act) -> Self {
         let act = Some(act);
         Self { act, ..self }
     }
 
     /// In milliseconds. If the pace forces leases, it lasts until the step `LeaseEnds`.
-    #[must_use]
     pub const fn lease(self, millis: u64) -> Self {
         let lease = Lease::EndedByStep(millis);
         Self { lease, ..self }
     }
 
     /// In milliseconds. No step ends it.
-    #[must_use]
     pub const fn self_ending_lease(self, by_clock: u64, forced: u64) -> Self {
         let lease = Lease::EndsByItself([by_clock, forced]);
         Self { lease, ..self }
     }
 
     /// The strategy's own lease.
-    #[must_use]
     pub const fn default_lease(self) -> Self {
         let lease = Lease::Default;
         Self { lease, ..self }
     }
 
     /// It waits 4 s by the clock and 1 s forced; other roles wait for longer than any race takes.
-    #[must_use]
     pub const fn impatient(self) -> Self {
         Self {
             is_impatient: true,

@@ -45,7 +45,6 @@ pub(super) struct LockEntry {
     pub(super) queue: Vec<String>,
 }
 
-/// The reads of one instance.
 #[derive(Debug)]
 pub(super) struct SharedReads {
     /// Of the main Redis.
@@ -291,12 +290,10 @@ fn next<T: FromRedisValue>(answers: &mut impl Iterator<Item = RedisResult<Value>
     T::from_redis_value(answers.next()?.ok()?).ok()
 }
 
-/// A row of MySQL.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Row {
     Stock(i64),
     Voucher(i64),
-    /// The row of `tb_lock` of this name.
     Lock(String),
 }
 

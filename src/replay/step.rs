@@ -53,7 +53,6 @@ pub enum Step {
     Custom(for<'a> fn(&'a mut Play) -> BoxFuture<'a, Result<(), Error>>),
 }
 
-#[must_use]
 pub const fn say(zh: &'static str, en: &'static str) -> Step {
     Step::Say(Bilingual::of(zh, en))
 }
@@ -117,7 +116,6 @@ pub enum ExpectedEnd {
 macro_rules! steps {
     ($($(#[doc = $doc:literal])* $name:ident($($of:ident: $kind:ty),*) = $step:expr;)*) => {$(
         $(#[doc = $doc])*
-        #[must_use]
         pub const fn $name(self $(, $of: $kind)*) -> Step {
             Step::Role(self, $step)
         }

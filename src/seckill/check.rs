@@ -122,7 +122,6 @@ pub struct Report {
 }
 
 /// Judges a run: `answers` is what was answered, if that is known.
-#[must_use]
 pub fn check(books: &Books, answers: Option<&Answers>) -> Report {
     let answered = answers.map_or(&[][..], |answers| &answers.orders);
     let there: HashSet<_> = books.orders.iter().collect();

@@ -62,7 +62,6 @@ pub struct Consumer {
 
 impl Consumer {
     /// The consumer of this instance, under its name.
-    #[must_use]
     pub fn new(ctx: Ctx) -> Self {
         Self {
             name: ctx.instance.clone(),
@@ -73,7 +72,6 @@ impl Consumer {
     }
 
     /// With another name and another claim time, for a replay.
-    #[must_use]
     pub fn named(self, name: &str, idle: Duration) -> Self {
         Self {
             name: name.to_owned(),

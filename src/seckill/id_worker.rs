@@ -65,10 +65,7 @@ pub struct Id {
 struct LastSecond(AtomicI64);
 
 /// The next number of this prefix.
-///
-/// # Errors
-///
-/// [`Error::NoId`] if there is none to give: the day's count is used up, or the clock is out of range.
+/// Errors: [`Error::NoId`] if there is none to give: the day's count is used up, or the clock is out of range.
 /// [`Error::Unavailable`] if Redis is down.
 pub async fn next(ctx: &Ctx, prefix: &str) -> Result<i64, Error> {
     batch(ctx, prefix, 1).await.map(|ids| *ids.end())

@@ -37,7 +37,6 @@ use serde::Serialize;
 use std::{sync::LazyLock, time::Duration};
 use utoipa::ToSchema;
 
-/// The input of a step.
 #[derive(Debug)]
 pub struct Order {
     pub voucher_id: i64,
@@ -48,7 +47,6 @@ pub struct Order {
     pub job: Job,
 }
 
-/// An order was placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OrderReceipt {
     /// Its number, from the [id worker](id_worker): in time it exceeds 2^53, beyond which JSON numbers of a browser
@@ -60,7 +58,6 @@ pub struct OrderReceipt {
 
 impl Order {
     /// An order that is asked for now; it stays inside for `hold` and waits for a lock or a row for `wait` at most.
-    #[must_use]
     pub fn new(voucher_id: i64, user_id: i64, hold: Duration, wait: Duration) -> Self {
         Self {
             voucher_id,
@@ -70,7 +67,6 @@ impl Order {
     }
 
     /// The same, with this lease instead of the step's own.
-    #[must_use]
     pub fn with_lease(self, lease: Option<Duration>) -> Self {
         Self {
             job: self.job.with_options(lease, None),
@@ -117,8 +113,6 @@ pub static ALL: LazyLock<Vec<SeckillStep>> = LazyLock::new(|| in_order(steps::FI
 /// The step of an order that names none: what the text ends with.
 pub const DEFAULT: &str = "redis-rlock";
 
-/// The step of this name.
-#[must_use]
 pub fn find(slug: &str) -> Option<&'static SeckillStep> {
     ALL.iter().find(|step| step.slug == slug)
 }

@@ -101,11 +101,7 @@ impl From<StreamId> for Entry {
     }
 }
 
-/// The state of an order.
-///
-/// # Errors
-///
-/// [`SeckillError::NoOrder`]; [`Error::Unavailable`] if a server is down.
+/// Errors: [`SeckillError::NoOrder`]; [`Error::Unavailable`] if a server is down.
 pub async fn state(ctx: &Ctx, order_id: i64) -> Result<State, Error> {
     // Redis first: what is not queued any more was written before.
     let mut ask = redis::pipe();

@@ -68,11 +68,7 @@ pub(super) fn users_key(ctx: &Ctx, id: i64) -> String {
     ctx.redis_key(&format!("seckill:order:{id}"))
 }
 
-/// Reads a voucher.
-///
-/// # Errors
-///
-/// [`SeckillError::NoVoucher`]; [`Error::Unavailable`] if MySQL is down.
+/// Errors: [`SeckillError::NoVoucher`]; [`Error::Unavailable`] if MySQL is down.
 pub async fn read(ctx: &Ctx, id: i64) -> Result<Voucher, Error> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let voucher = Session::of(&conn)
@@ -91,10 +87,7 @@ pub(super) async fn read_on(
 }
 
 /// Adds a voucher of `pieces` pieces and returns its number.
-///
-/// # Errors
-///
-/// [`Error::Unavailable`] if MySQL is down, [`Error::Unknown`] if it did not answer.
+/// Errors: [`Error::Unavailable`] if MySQL is down, [`Error::Unknown`] if it did not answer.
 pub async fn add(
     ctx: &Ctx,
     title: &str,
@@ -119,11 +112,7 @@ pub async fn add(
     Ok(added.last_insert_id().cast_signed())
 }
 
-/// Removes a voucher with its orders.
-///
-/// # Errors
-///
-/// [`SeckillError::NoVoucher`]; otherwise as [`add`].
+/// Errors: [`SeckillError::NoVoucher`]; otherwise as [`add`].
 pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
     let mut forget = redis::pipe();
     forget.del(stock_key(ctx, id)).del(users_key(ctx, id));

@@ -79,7 +79,6 @@ pub enum LockState {
 
 impl Deduction {
     /// A deduction at the first try.
-    #[must_use]
     pub fn left(count: i64) -> Self {
         Self {
             remaining: Some(count),
@@ -100,7 +99,6 @@ impl Deduction {
 
 impl Request {
     /// A request without a name, with the strategy's own lease.
-    #[must_use]
     pub fn new(stock_id: i64, hold: Duration, wait: Duration) -> Self {
         Self {
             stock_id,
@@ -124,14 +122,11 @@ impl From<Request> for Job {
 }
 
 impl Job {
-    /// A job that starts now.
-    #[must_use]
     pub fn new(stock_id: i64, hold: Duration, wait: Duration) -> Self {
         Request::new(stock_id, hold, wait).into()
     }
 
     /// The same job, counted in `waiters` until it enters or is dropped.
-    #[must_use]
     pub fn with_waiters(mut self, waiters: Gauge) -> Self {
         waiters.increment(1.0);
         self.observation.waiters = waiters;
@@ -139,14 +134,11 @@ impl Job {
     }
 
     /// The same job with this lease instead of the strategy's own, and this person's name.
-    #[must_use]
     pub fn with_options(mut self, lease: Option<Duration>, who: Option<String>) -> Self {
         (self.request.lease, self.request.who) = (lease, who);
         self
     }
 
-    /// The same job, asked for by this visitor.
-    #[must_use]
     pub fn with_visitor(mut self, visitor: &str) -> Self {
         self.visitor = visitor.into();
         self
@@ -158,14 +150,12 @@ impl Job {
     }
 
     /// The same job, shown on the class page.
-    #[must_use]
     pub fn with_visit(mut self, visit: VisitGuard) -> Self {
         self.observation.visit = Some(Arc::new(visit));
         self
     }
 
     /// The same job, followed by a replay.
-    #[must_use]
     pub(crate) fn with_follower(mut self, by: Follower) -> Self {
         self.observation.points = by.into();
         self
@@ -196,7 +186,6 @@ impl Job {
     }
 
     /// The lease of a library lock, renewed every third of it: the requested one, else the configured one.
-    #[must_use]
     pub fn watchdog(&self, ctx: &Ctx) -> Lease {
         Lease::Watchdog(self.lease(ctx))
     }
@@ -209,7 +198,6 @@ impl Job {
     }
 
     /// The remaining wait. The requested stay does not count.
-    #[must_use]
     pub fn wait_left(&self) -> Duration {
         let stay = if self.observation.has_entered() {
             self.request.hold
@@ -283,13 +271,11 @@ impl Job {
     }
 
     /// A Redis name of `docs/names.md`, for this stock: `lock`, or `lock:7` for stock 7.
-    #[must_use]
     pub fn redis_name(&self, name: &str) -> String {
         names::in_redis(name, self.request.stock_id)
     }
 
     /// A ZooKeeper path of `docs/names.md`, for this stock: `/curator/lock`, or `/curator/lock-7`.
-    #[must_use]
     pub fn zk_path(&self, path: &str) -> String {
         names::in_zookeeper(path, self.request.stock_id)
     }

@@ -103,7 +103,6 @@ impl Observation {
 
     /// When it entered and left, in microseconds of Unix time by this machine's clock: comparable between
     /// processes of one machine. `None` for a strategy without a critical section.
-    #[must_use]
     pub fn inside_us(&self) -> Option<(u64, u64)> {
         let unix = unix_us();
         Some((unix(*self.entered.get()?), unix((*self.left.lock())?)))
@@ -112,7 +111,6 @@ impl Observation {
     /// When each of its last 20 attempts began and ended, in the unit of [`inside_us`](Self::inside_us): from the read (or
     /// from sending a statement that reads and writes at once) to the answer to the write. All but the last one failed.
     /// Empty for a strategy with a critical section.
-    #[must_use]
     pub fn tries_us(&self) -> Vec<(u64, u64)> {
         let unix = unix_us();
         let tries = self.tries.lock();
@@ -122,19 +120,15 @@ impl Observation {
             .collect()
     }
 
-    /// Whether it has entered.
-    #[must_use]
     pub fn has_entered(&self) -> bool {
         self.entered.get().is_some()
     }
 
-    /// How long ago the job started.
     pub(super) fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
     /// How long it took to enter; the time since its start if it has not.
-    #[must_use]
     pub fn waited(&self) -> Duration {
         match self.entered.get() {
             Some(entered) => *entered - self.started,
@@ -142,8 +136,6 @@ impl Observation {
         }
     }
 
-    /// How long it has been inside.
-    #[must_use]
     pub fn since_entered(&self) -> Duration {
         self.entered.get().map_or(Duration::ZERO, Instant::elapsed)
     }

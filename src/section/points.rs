@@ -38,7 +38,6 @@ macro_rules! points {
 
         impl Point {
             /// Its name in events, and between instances.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$point => $name,)*
@@ -204,7 +203,6 @@ impl Points {
         }
     }
 
-    /// Whether somebody follows.
     pub(crate) fn is_followed(&self) -> bool {
         self.0.is_some()
     }

@@ -124,21 +124,17 @@ pub enum Store {
 /// Every strategy, in the course's order.
 pub static ALL: LazyLock<Vec<Strategy>> = LazyLock::new(|| in_order(strategies::FILES));
 
-/// The strategy of this name.
-#[must_use]
 pub fn find(slug: &str) -> Option<&'static Strategy> {
     ALL.iter().find(|s| s.slug == slug)
 }
 
 impl Strategy {
     /// Whether it is the lock of a student (`/mine`), with an unknown promise.
-    #[must_use]
     pub fn is_own_lock(&self) -> bool {
         self.slug == "mine"
     }
 
     /// The lease that is not renewed: after it a holder is not alone. `None` if it is renewed, or there is none.
-    #[must_use]
     pub fn fixed_lease(&self, config: &Config) -> Option<Duration> {
         self.spec.names.iter().find_map(|name| match name {
             Name::RedisFor(_, FixedLease::Course) => Some(redis_polling::LEASE),
@@ -150,14 +146,8 @@ impl Strategy {
     }
 
     /// Takes one piece. The console shows a request with a name arrive, enter and leave.
-    ///
-    /// # Errors
-    ///
-    /// As the strategy's own: [`Error::SoldOut`], [`Error::Timeout`] and the others.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it leaves no lock behind; the piece may be sold or not.
+    /// Errors: as the strategy's own: [`Error::SoldOut`], [`Error::Timeout`] and the others.
+    /// Cancel safety: dropping it leaves no lock behind; the piece may be sold or not.
     pub async fn take(&self, ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         let printed = job.print();
         if printed {

@@ -91,7 +91,6 @@ impl Names {
         })
     }
 
-    /// The nodes of ZooKeeper.
     pub(super) fn paths(&self) -> Vec<String> {
         self.each(|name| match name {
             Name::ZooKeeper(path) => Some(names::in_zookeeper(path, self.stock_id)),
@@ -225,7 +224,6 @@ pub(crate) fn no_zookeeper(error: Zk) -> Error {
     }
 }
 
-/// Deletes these nodes with their children.
 pub(super) async fn delete_nodes(client: &Client, paths: Vec<String>) -> Result<(), Error> {
     try_join_all(paths.into_iter().map(|path| delete(client, path)))
         .await

@@ -106,10 +106,7 @@ pub struct RedisStock {
 }
 
 /// Reads the stock of a product from both stores.
-///
-/// # Errors
-///
-/// [`Error::NoProduct`] if neither has it, [`Error::Unavailable`] if neither answers.
+/// Errors: [`Error::NoProduct`] if neither has it, [`Error::Unavailable`] if neither answers.
 pub async fn read(ctx: &Ctx, stock_id: i64) -> Result<StockLevels, Error> {
     let (mysql, redis) = tokio::join!(
         read_mysql_stock(ctx, stock_id),
@@ -135,9 +132,7 @@ pub async fn read(ctx: &Ctx, stock_id: i64) -> Result<StockLevels, Error> {
     })
 }
 
-/// # Errors
-///
-/// [`Error::NoProduct`], or [`Error::Unavailable`] if the store does not answer.
+/// Errors: [`Error::NoProduct`], or [`Error::Unavailable`] if the store does not answer.
 pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error> {
     let count = match store {
         Store::Redis => read_redis_stock(ctx, stock_id).await?.count,
@@ -153,11 +148,9 @@ pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error>
 /// Sets both stores to `count` (0 to 1,000,000,000), makes a new product if needed, and clears its locks, held or not. With a
 /// scope only that part. Returns the servers in which nothing was cleared, since they are down: without a scope it needs only
 /// the stores, and Redlock never needs all of its nodes.
-///
-/// # Errors
-///
-/// [`Error::Unavailable`] if a server that is needed is down, [`Error::Refuses`] if it refuses: nothing was changed.
-/// [`Error::Timeout`] if somebody holds the row. [`Error::Unknown`] if a server fell silent or refused in the middle.
+/// Errors: [`Error::Unavailable`] if a server that is needed is down, [`Error::Refuses`] if it refuses: nothing was
+/// changed. [`Error::Timeout`] if somebody holds the row. [`Error::Unknown`] if a server fell silent or refused in the
+/// middle.
 pub async fn reset(
     ctx: &Ctx,
     stock_id: i64,
@@ -355,10 +348,7 @@ fn unknown(error: Error) -> Error {
 
 /// Puts the 5000 pieces of the course into Redis, once per database: a mark in MySQL records it. A Redis that loses them
 /// later stays without until somebody sets the stock. (The migrations put them into MySQL.)
-///
-/// # Errors
-///
-/// [`Error::Unavailable`] if MySQL or Redis is down: it is to be called again.
+/// Errors: [`Error::Unavailable`] if MySQL or Redis is down: it is to be called again.
 pub async fn seed(ctx: &Ctx) -> Result<(), Error> {
     let mut conn = ctx.admin_conn(STEP_TIMEOUT).await?;
     in_time(Server::MySql, conn.execute("START TRANSACTION")).await??;

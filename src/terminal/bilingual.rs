@@ -11,8 +11,6 @@ pub struct Bilingual {
 }
 
 impl Bilingual {
-    /// In Chinese, and in English.
-    #[must_use]
     pub const fn of(zh: &'static str, en: &'static str) -> Self {
         Self { zh, en }
     }

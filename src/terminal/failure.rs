@@ -39,7 +39,6 @@ pub use unusable;
 
 impl Failure {
     /// The exit status, as the readme lists them.
-    #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Promise(_) | Self::Output(_) => ExitCode::from(1),

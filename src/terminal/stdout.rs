@@ -168,10 +168,7 @@ impl Output {
     }
 
     /// Opens it, before anything is measured. Its content stays until it is written.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] if it cannot be written.
+    /// Errors: [`Failure::Unusable`] if it cannot be written.
     pub fn open(&self) -> Result<(), Failure> {
         if self.is_stdout() {
             IS_A_FILE.store(true, Ordering::Relaxed);
@@ -196,10 +193,7 @@ impl Output {
     }
 
     /// Writes its text.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Output`] if it takes no more, [`Failure::Unusable`] if it cannot be opened.
+    /// Errors: [`Failure::Output`] if it takes no more, [`Failure::Unusable`] if it cannot be opened.
     pub fn write(&self, text: &str) -> Result<(), Failure> {
         if self.is_stdout() {
             let printed = print(format_args!("{text}"));

@@ -9,7 +9,6 @@ use std::sync::LazyLock;
 /// In milliseconds.
 pub(crate) const MINUTE: u64 = 60_000;
 
-/// URL of a purchase.
 pub(crate) fn check_url(base: &str, slug: &str, hold_ms: u64, wait_ms: u64) -> String {
     format!("{base}/check/lock/{slug}?hold_ms={hold_ms}&wait_ms={wait_ms}")
 }
@@ -34,7 +33,6 @@ pub(crate) fn client() -> &'static Client {
     &CLIENT
 }
 
-/// Status and body.
 pub(crate) async fn answer(request: RequestBuilder) -> Result<(StatusCode, String)> {
     let answer = request.send().await?;
     Ok((answer.status(), answer.text().await?))

@@ -63,7 +63,6 @@ impl Client {
         })
     }
 
-    /// A round trip.
     pub(crate) async fn ping(&self) -> Result<()> {
         self.take(Kind::Lock, "warm-up").await?.release().await
     }

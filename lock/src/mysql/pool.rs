@@ -667,7 +667,6 @@ impl Conn {
         ask_for_writes(self).await
     }
 
-    /// Its identity on the server.
     pub(super) fn connection_id(&self) -> ConnectionId {
         let link = self.link();
         ConnectionId::new(self.server(), link.id, Arc::clone(&link.host))
@@ -720,7 +719,6 @@ impl From<Failure> for LockError {
     }
 }
 
-/// Maps a failed statement to a lock's error.
 fn failed(error: sqlx::Error) -> LockError {
     let refused = match &error {
         sqlx::Error::Database(answer) => [&RETRYABLE[..], &READ_ONLY, &CONNECTION_KILLED]
@@ -736,7 +734,6 @@ fn failed(error: sqlx::Error) -> LockError {
     }
 }
 
-/// Whether all connections were in use.
 fn is_exhausted(error: &LockError) -> bool {
     matches!(error, LockError::Unavailable { reason, .. } if reason.is::<PoolExhausted>())
 }

@@ -68,7 +68,6 @@ fn crc16(bytes: &[u8]) -> u16 {
     })
 }
 
-/// The nodes of one cluster.
 pub(super) struct Cluster {
     /// How to connect; a node's host and port replace its own.
     template: Client,

@@ -57,7 +57,6 @@ pub(super) struct AcquireRequest {
 }
 
 impl AcquireRequest {
-    /// A request that begins now.
     pub(super) fn new(
         name: &str,
         owner: Option<Owner>,

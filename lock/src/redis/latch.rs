@@ -96,7 +96,6 @@ struct Poller {
 
 type Observation = (u64, Result<LatchState, LockError>);
 
-/// The latch at one moment.
 #[derive(Debug, Clone, Copy)]
 struct LatchState {
     closed: bool,

@@ -436,7 +436,6 @@ impl NodesClaim {
     }
 }
 
-/// Too few of `nodes` answered.
 fn too_few(answered: usize, nodes: usize) -> Failure {
     let reason = format!(
         "{answered} of {nodes} nodes answered, {} needed",
@@ -494,7 +493,6 @@ fn on_nodes(lease: Lease) -> Lease {
     }
 }
 
-/// How long a node may take to answer.
 fn node_timeout(lease: Lease) -> Duration {
     (lease.duration() / NODE_TIMEOUT_DIVISOR).min(MAX_NODE_TIMEOUT)
 }

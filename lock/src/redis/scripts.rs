@@ -105,9 +105,8 @@ pub fn script_text(digest: &str) -> Option<&'static str> {
 }
 
 macro_rules! telling_scripts {
-    ($($(#[$doc:meta])* $name:ident = $($file:literal),+;)+) => {
-        $($(#[$doc])*
-        pub(super) static $name: Scripts = Scripts {
+    ($($name:ident = $($file:literal),+;)+) => {
+        $(pub(super) static $name: Scripts = Scripts {
             alone: LazyLock::new(|| Script::new(concat!(include_str!("lua/tell.lua"), $(include_str!(concat!("lua/", $file))),+))),
             in_cluster: LazyLock::new(|| Script::new(concat!(include_str!("lua/tell_in_cluster.lua"), $(include_str!(concat!("lua/", $file))),+))),
         };)+
@@ -120,9 +119,8 @@ macro_rules! telling_scripts {
 }
 
 macro_rules! scripts {
-    ($($(#[$doc:meta])* $name:ident = $($file:literal),+;)+) => {
-        $($(#[$doc])*
-        pub(super) static $name: LazyLock<Script> =
+    ($($name:ident = $($file:literal),+;)+) => {
+        $(pub(super) static $name: LazyLock<Script> =
             LazyLock::new(|| Script::new(concat!($(include_str!(concat!("lua/", $file))),+)));)+
 
         const TEXTS: &[&str] = &[$(concat!($(include_str!(concat!("lua/", $file))),+),)+];
@@ -130,58 +128,33 @@ macro_rules! scripts {
 }
 
 scripts! {
-    /// Takes the lock, or returns the rest of its lease.
     ACQUIRE = "acquire.lua";
-    /// Renews the lease of a hold, of a fair lock's too.
     RENEW = "renew.lua";
-    /// Returns the holders: plain, fair, read or write.
     HOLDERS = "holders.lua";
-    /// Hands the lock off to another hold of this process.
     HAND_OFF = "hand_off.lua";
-    /// Lifts the counter of tokens.
     LIFT_TOKEN = "lift_token.lua";
-    /// Takes a read hold.
     RW_READ = "rw_read.lua";
-    /// Takes the write hold.
     RW_WRITE = "rw_write.lua";
-    /// Renews a read or write hold.
     RW_RENEW = "rw_renew.lua";
-    /// Renews permits that expire.
     PERMITS_RENEW = "permits_renew.lua";
-    /// Counts the free permits, with those that have expired.
     PERMITS_FREE = "permits_free.lua";
-    /// Sets a rate.
     RATE_SET = "rate_set.lua";
-    /// Asks for admissions.
     RATE_TAKE = "rate_take.lua";
 }
 
 telling_scripts! {
-    /// Releases a hold.
     RELEASE = "release.lua";
-    /// Frees a lock, whoever has it.
     FORCE_UNLOCK = "force_unlock.lua";
-    /// The same for a fair lock.
     FAIR_FORCE_UNLOCK = "fair_queue.lua", "fair_force_unlock.lua";
-    /// Takes the fair lock, or queues.
     FAIR_ACQUIRE = "fair_queue.lua", "fair_acquire.lua";
-    /// Leaves the queue of a fair lock, or releases the hold.
     FAIR_RELEASE = "fair_queue.lua", "fair_release.lua";
-    /// Releases a read or write hold.
     RW_RELEASE = "rw_release.lua";
-    /// Sets the permits of a semaphore.
     SEMAPHORE_SET = "semaphore_set.lua";
-    /// Takes permits.
     SEMAPHORE_ACQUIRE = "semaphore_acquire.lua";
-    /// Releases permits.
     SEMAPHORE_RELEASE = "semaphore_release.lua";
-    /// Takes permits that expire.
     PERMITS_TAKE = "permits_take.lua";
-    /// Releases permits that expire.
     PERMITS_RELEASE = "permits_release.lua";
-    /// Closes a latch.
     LATCH_SET = "latch_set.lua";
-    /// Counts a latch down.
     LATCH_COUNT_DOWN = "latch_count_down.lua";
 }
 

@@ -78,7 +78,6 @@ struct Listeners {
     has_pattern: bool,
 }
 
-/// The state of one channel.
 #[derive(Debug, Default)]
 struct ChannelState {
     notify: Notify,

@@ -249,12 +249,10 @@ impl ZkClient {
         }
     }
 
-    /// The time limit of an answer.
     pub(super) fn timeout(&self) -> Duration {
         self.0.timeout
     }
 
-    /// Completes when the client is closed.
     pub(super) async fn ended(&self) {
         self.0.end.cancelled().await;
     }

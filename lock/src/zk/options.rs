@@ -225,7 +225,6 @@ impl ZkOptions {
     }
 }
 
-/// Whether it is `host:port`.
 fn is_address(address: &str) -> bool {
     address.rsplit_once(':').is_some_and(|(host, port)| {
         let port = port.parse::<NonZeroU16>();

@@ -40,14 +40,12 @@ impl LockObserver for Log {
 }
 
 impl Log {
-    /// What this lock's events were.
     fn of(&self, name: &str) -> Vec<&'static str> {
         let events = self.events.lock();
         let of_it = events.iter().filter(|(_, of)| of == name);
         of_it.map(|(what, _)| *what).collect()
     }
 
-    /// Waits until the events are these.
     async fn is(&self, name: &str, wanted: &[&str]) -> Result {
         let came = until(&format!("{wanted:?}"), async || self.of(name) == wanted).await;
         came.with_context(|| format!("{name}: {:?}", self.of(name)))

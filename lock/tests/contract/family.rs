@@ -5,7 +5,6 @@ use futures::future::{BoxFuture, join_all};
 use oversell_lock::{DynLock, Holder, Lease, LockError, Owner, Process};
 use std::time::Duration;
 
-/// What a kind of lock can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Capability {
     /// The clauses for every lock.
@@ -14,7 +13,6 @@ pub(crate) enum Capability {
     OneServer,
     /// It has a lease or a session, so it can be lost.
     Losable,
-    /// It takes a lease.
     Leased,
     /// It takes an owner, and is re-entrant for it.
     Reentrant,
@@ -36,7 +34,6 @@ pub(crate) struct Ask {
 /// One contender's handle.
 pub(crate) type AnyLock = Box<dyn DynLock>;
 
-/// An operator's handle.
 pub(crate) struct Operator {
     pub(crate) holder: OperatorCall<Option<Holder>>,
     pub(crate) force_unlock: OperatorCall<bool>,
@@ -44,7 +41,6 @@ pub(crate) struct Operator {
 
 type OperatorCall<T> = Box<dyn Fn() -> BoxFuture<'static, Result<T, LockError>> + Send + Sync>;
 
-/// An operator's handle on this lock.
 macro_rules! operator {
     ($lock:expr) => {{
         let lock = std::sync::Arc::new($lock);
@@ -89,21 +85,17 @@ pub(crate) trait Server: Sized + Send + Sync + 'static {
     /// How many servers have a held lock.
     const COPIES: usize = 1;
 
-    /// The kinds of locks on it.
     fn kinds() -> &'static [Kind<Self>];
 
     /// `host:port`.
     fn address(&self) -> String;
 
-    /// A new process with a client at `address`.
     fn client_at(&self, address: &str) -> impl Future<Output = Self::Client> + Send;
 
-    /// A new process with a direct connection.
     fn client(&self) -> impl Future<Output = Self::Client> + Send {
         async { self.client_at(&self.address()).await }
     }
 
-    /// `n` new processes.
     fn clients(&self, n: usize) -> impl Future<Output = Vec<Self::Client>> + Send {
         async move { join_all((0..n).map(|_| self.client())).await }
     }
@@ -113,7 +105,6 @@ pub(crate) trait Server: Sized + Send + Sync + 'static {
         self.client()
     }
 
-    /// A new owner in this process.
     fn owner(_: &Self::Client) -> Owner {
         Process::new().owner()
     }
@@ -139,14 +130,12 @@ pub(crate) trait Server: Sized + Send + Sync + 'static {
         async { None }
     }
 
-    /// Every kind of lock on it.
     fn families(&'static self) -> impl Iterator<Item = Family<Self>> {
         Self::kinds()
             .iter()
             .map(|kind| Family { server: self, kind })
     }
 
-    /// The kind with this name.
     fn family(&'static self, name: &str) -> Family<Self> {
         self.families()
             .find(|family| family.kind.name == name)
@@ -154,7 +143,6 @@ pub(crate) trait Server: Sized + Send + Sync + 'static {
     }
 }
 
-/// A kind of lock.
 pub(crate) struct Kind<S: Server> {
     /// The prefix of its tests' names.
     pub(crate) name: &'static str,
@@ -169,14 +157,11 @@ pub(crate) struct Kind<S: Server> {
     pub(crate) make: Make<S>,
     /// Its half for reading.
     pub(crate) read: Option<Make<S>>,
-    /// Its operator's handle.
     pub(crate) shown: Option<MakeOperator<S>>,
 }
 
-/// How a contender's handle is made.
 pub(crate) type Make<S> = fn(&<S as Server>::Client, &str, Ask) -> AnyLock;
 
-/// How an operator's handle is made.
 type MakeOperator<S> = fn(&<S as Server>::Client, &str) -> Operator;
 
 impl<S: Server> Kind<S> {
@@ -225,7 +210,6 @@ impl<S: Server> Kind<S> {
     }
 }
 
-/// One kind of lock on its server.
 pub(crate) struct Family<S: Server> {
     pub(crate) server: &'static S,
     pub(crate) kind: &'static Kind<S>,
@@ -240,17 +224,14 @@ impl<S: Server> Clone for Family<S> {
 impl<S: Server> Copy for Family<S> {}
 
 impl<S: Server> Family<S> {
-    /// A new process with a direct connection.
     pub(crate) async fn process(&self) -> Contender<S> {
         self.of(self.server.client().await)
     }
 
-    /// A new process with a client at `address`.
     pub(crate) async fn process_at(&self, address: &str) -> Contender<S> {
         self.of(self.server.client_at(address).await)
     }
 
-    /// The process with this client.
     pub(crate) fn of(&self, client: S::Client) -> Contender<S> {
         Contender {
             kind: self.kind,
@@ -320,24 +301,20 @@ pub(crate) struct Contender<S: Server> {
 }
 
 impl<S: Server> Contender<S> {
-    /// A new contender.
     pub(crate) fn lock(&self, name: &str) -> AnyLock {
         self.asked(name, Ask::default())
     }
 
-    /// A contender with an owner.
     pub(crate) fn owned(&self, name: &str, owner: Owner) -> AnyLock {
         let owner = Some(owner);
         self.asked(name, Ask { owner, lease: None })
     }
 
-    /// A contender with a lease.
     pub(crate) fn leased(&self, name: &str, lease: Lease) -> AnyLock {
         let lease = Some(lease);
         self.asked(name, Ask { owner: None, lease })
     }
 
-    /// A contender with an owner and a lease.
     pub(crate) fn held(&self, name: &str, owner: Owner, lease: Lease) -> AnyLock {
         let (owner, lease) = (Some(owner), Some(lease));
         self.asked(name, Ask { owner, lease })
@@ -354,13 +331,11 @@ impl<S: Server> Contender<S> {
         makes.map(|make| make(&self.client, name, ask)).collect()
     }
 
-    /// An operator's handle.
     pub(crate) fn operator(&self, name: &str) -> Operator {
         let operator = self.kind.shown.expect("it shows its holder");
         operator(&self.client, name)
     }
 
-    /// A new owner of its own.
     pub(crate) fn owner(&self) -> Owner {
         S::owner(&self.client)
     }

@@ -31,7 +31,6 @@ struct Party<C> {
     wires: Vec<Wire>,
 }
 
-/// A running program.
 struct Run<C> {
     name: String,
     parties: [Party<C>; 2],
@@ -114,7 +113,6 @@ fn later<T: 'static>(
     })
 }
 
-/// Whether this call did it.
 fn done(done: bool) -> Answer {
     if done { Answer::Yes(None) } else { Answer::No }
 }
@@ -421,7 +419,6 @@ async fn shared_count(zookeeper: &ZooKeeper, seed: u64) -> Result<History> {
     counter(zookeeper, seed, add, get).await
 }
 
-/// The programs that run at the same time.
 const PROGRAMS: u64 = 5;
 
 macro_rules! gates {

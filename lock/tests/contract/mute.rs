@@ -19,11 +19,9 @@ pub(crate) struct Mute {
 
 #[derive(Default)]
 struct State {
-    /// The connections so far.
     connections: AtomicU64,
     /// Connections with a lower number are muted.
     muted_below: AtomicU64,
-    /// The requests so far.
     requests: AtomicU64,
     /// The answers from a request with these words on are dropped.
     last: Mutex<Option<&'static str>>,
@@ -38,7 +36,6 @@ impl Mute {
         Ok(Self { front, state })
     }
 
-    /// Its own `host:port`.
     pub(crate) fn address(&self) -> String {
         self.front.address()
     }
@@ -76,12 +73,10 @@ impl Mute {
         self.state.muted_below.store(so_far, SeqCst);
     }
 
-    /// Delays each answer from now on.
     pub(crate) fn delay(&self, by: Duration) {
         self.front.set_condition(Condition::Slow(by));
     }
 
-    /// The requests sent to the server so far.
     pub(crate) fn requests(&self) -> u64 {
         self.state.requests.load(SeqCst)
     }

@@ -88,7 +88,6 @@ impl Wire {
         Ok(Self { mute, refuser })
     }
 
-    /// Where a client finds the server.
     pub(crate) fn address(&self) -> String {
         self.mute.address()
     }
@@ -105,7 +104,6 @@ impl Wire {
         self.mute.mend();
     }
 
-    /// Delays requests.
     fn delay(&self, late: Duration) {
         if let Some(refuser) = &self.refuser {
             refuser.delay(late);
@@ -119,7 +117,6 @@ impl Wire {
     }
 }
 
-/// A process of a program.
 struct Party<S: ProgramServer> {
     client: S::Client,
     wires: Vec<Wire>,

@@ -44,7 +44,6 @@ impl Grant {
     }
 }
 
-/// The record of one object.
 pub(crate) struct Recorder {
     start: Instant,
     promise: Promise,
@@ -80,7 +79,6 @@ impl State {
     }
 }
 
-/// The result of a call.
 pub(crate) fn answer(error: &LockError) -> Answer {
     match error {
         LockError::Taken { .. } | LockError::Timeout { .. } => Answer::No,
@@ -124,7 +122,6 @@ impl Recorder {
         self.state.lock().calls[call].lease = lease;
     }
 
-    /// Ends a call.
     pub(crate) fn answered(&self, call: usize, answer: Answer) {
         self.state.lock().calls[call].answer = Some((self.now(), answer));
     }
@@ -155,7 +152,6 @@ impl Recorder {
         self.state.lock().look(|| self.now());
     }
 
-    /// Drops a pending acquire.
     pub(crate) async fn goes_away(&self, call: usize, task: JoinHandle<()>) {
         task.abort();
         if task.await.is_err_and(|stopped| stopped.is_cancelled()) {
@@ -171,7 +167,6 @@ impl Recorder {
         Some(state.held.swap_remove(n))
     }
 
-    /// Releases a hold.
     pub(crate) fn release(self: &Arc<Self>, (of, held): (usize, Grant)) -> JoinHandle<()> {
         let by = self.state.lock().calls[of].by;
         let (recorder, call) = (
@@ -194,7 +189,6 @@ impl Recorder {
         state.calls.iter().all(is_over)
     }
 
-    /// Whether every hold is lost.
     pub(crate) fn has_lost_all(&self) -> bool {
         self.state
             .lock()
@@ -203,7 +197,6 @@ impl Recorder {
             .all(|(_, held)| held.is_lost())
     }
 
-    /// Records what was left at the end.
     pub(crate) fn left(&self, left: String) {
         self.state.lock().left.push(left);
     }

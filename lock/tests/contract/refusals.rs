@@ -77,13 +77,10 @@ pub(crate) const MYSQL: [Refusal; 2] = [
     },
 ];
 
-/// A parsed request.
 struct Request {
     /// The kind of refusal that applies to it.
     is: RequestKind,
-    /// Its length.
     length: usize,
-    /// Whether its answer comes in turn.
     is_answered: bool,
 }
 
@@ -108,7 +105,6 @@ pub(crate) struct Refuser {
 #[derive(Default)]
 struct Injection {
     refusal: Option<Refusal>,
-    /// The delay of each request.
     late: Duration,
 }
 

@@ -18,7 +18,6 @@ use tokio::{runtime::Handle, sync::Semaphore};
 /// A test that runs longer hangs. On a shared core two sound tests took more than 120 s.
 pub(crate) const HANGS: Duration = Duration::from_secs(300);
 
-/// A test of one engine.
 pub(crate) struct Test {
     pub(crate) module: &'static str,
     pub(crate) name: &'static str,
@@ -42,7 +41,6 @@ pub(crate) struct Clause {
 }
 inventory::collect!(Clause);
 
-/// All engines.
 pub(crate) struct Engines {
     pub(crate) redis: Redis,
     pub(crate) five: Five,

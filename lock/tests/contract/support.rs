@@ -69,7 +69,6 @@ pub(crate) async fn lab(part: Part, servers: u16, sentinels: u16) -> Result<Lab>
     Ok(Lab::start(options).await?)
 }
 
-/// Waits until `condition` holds.
 pub(crate) async fn until<F: Future<Output = bool>>(
     what: &str,
     condition: impl Fn() -> F,
@@ -98,13 +97,11 @@ pub(crate) async fn drop_after(times: u32, dropped: impl Future) {
     .await;
 }
 
-/// Checks that both are equal.
 pub(crate) fn is<T: PartialEq<U> + Debug, U: Debug>(what: &str, seen: T, wanted: U) -> Result {
     ensure!(seen == wanted, "{what}: {seen:?} instead of {wanted:?}");
     Ok(())
 }
 
-/// Checks that nothing is left.
 pub(crate) fn none_of<T: Debug>(left: Vec<T>) -> Result {
     ensure!(left.is_empty(), "left: {left:?}");
     Ok(())
@@ -158,8 +155,7 @@ pub(crate) fn passing(lock: impl Lock + 'static) -> JoinHandle<Answer> {
 }
 
 macro_rules! comes_to {
-    ($($(#[$doc:meta])* $name:ident: $kind:ident),*) => {$(
-        $(#[$doc])*
+    ($($name:ident: $kind:ident),*) => {$(
         pub(crate) fn $name<T: Debug>(what: &str, result: Answer<T>) -> Result {
             ensure!(matches!(result, Err(LockError::$kind { .. })), "{what}: {result:?}");
             Ok(())
@@ -168,17 +164,11 @@ macro_rules! comes_to {
 }
 
 comes_to! {
-    /// [`LockError::Taken`].
     taken: Taken,
-    /// [`LockError::Timeout`].
     timed_out: Timeout,
-    /// [`LockError::Lost`].
     lost: Lost,
-    /// [`LockError::Unavailable`].
     unavailable: Unavailable,
-    /// [`LockError::Refused`].
     refused: Refused,
-    /// [`LockError::Invalid`].
     invalid: Invalid
 }
 

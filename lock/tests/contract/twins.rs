@@ -121,7 +121,6 @@ async fn frees_with_the_first(honest: Honest, wait: Duration) -> Answer<Guard> {
     }))
 }
 
-/// Ignores the owner.
 pub(crate) fn no_owner(ask: &mut Ask) {
     ask.owner = None;
 }
@@ -131,7 +130,6 @@ fn any_lease(ask: &mut Ask) {
     ask.lease = None;
 }
 
-/// Does not renew.
 fn not_renewed(ask: &mut Ask) {
     ask.lease = ask.lease.map(|lease| Lease::Fixed(lease.duration()));
 }

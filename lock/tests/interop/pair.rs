@@ -72,7 +72,6 @@ impl Pair {
         Contender::new(self.object.clone(), who)
     }
 
-    /// One of our contenders.
     pub(crate) fn ours(&self) -> Contender {
         self.side(true, 0)
     }
@@ -82,17 +81,14 @@ impl Pair {
         self.side(true, process)
     }
 
-    /// One of the peer's contenders.
     pub(crate) fn theirs(&self) -> Contender {
         self.side(false, 0)
     }
 
-    /// A contender of the first side.
     pub(crate) fn first(&self) -> Contender {
         self.side(self.ours_first, 0)
     }
 
-    /// A contender of the second side.
     pub(crate) fn second(&self) -> Contender {
         self.side(!self.ours_first, 0)
     }

@@ -72,7 +72,6 @@ impl Deref for Peer {
     }
 }
 
-/// A pending answer.
 pub(crate) struct Pending(Answer);
 
 impl Peer {

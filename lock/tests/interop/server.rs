@@ -15,7 +15,6 @@ impl Server {
         format!("/interop/{:06}", NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// A new process of ours.
     pub(crate) async fn process(&self) -> Result<Process> {
         match self {
             Self::Redis(redis) => redis.process().await,
@@ -23,7 +22,6 @@ impl Server {
         }
     }
 
-    /// Its address for clients.
     pub(crate) fn address(&self) -> &str {
         match self {
             Self::Redis(redis) => &redis.url,

@@ -27,7 +27,6 @@ pub(crate) const SEEN: Duration = Duration::from_secs(5);
 /// A wait that should end without the lock.
 pub(crate) const SHORT: Duration = Duration::from_millis(200);
 
-/// Waits until `condition` holds.
 pub(crate) async fn until<F: Future<Output = Result<bool>>>(
     what: &str,
     condition: impl Fn() -> F,

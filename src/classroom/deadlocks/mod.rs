@@ -40,8 +40,6 @@ pub const ALL: &[DeadlockLesson] = &[
     lock_wait::LESSON,
 ];
 
-/// The lesson of this name.
-#[must_use]
 pub fn find(slug: &str) -> Option<&'static DeadlockLesson> {
     ALL.iter().find(|lesson| lesson.slug == slug)
 }

@@ -105,7 +105,6 @@ impl Status {
     }
 }
 
-/// The plan of a statement.
 pub(super) async fn plan(
     conn: &mut MySqlConnection,
     when: &'static str,

@@ -74,10 +74,7 @@ async fn make(conn: &mut MySqlConnection, name: &str) -> Result<(), Error> {
 }
 
 /// Drops tables older than `age` that killed instances have left.
-///
-/// # Cancel safety
-///
-/// Safe: the next one drops the rest.
+/// Cancel safety: the next one drops the rest.
 pub async fn sweep(conn: &mut MySqlConnection, age: Duration) -> Result<(), Error> {
     let left_over = sqlx::query_scalar(LEFT_OVER)
         .bind(TABLE_COMMENT)

@@ -30,12 +30,10 @@ const MAX_ATTEMPTS: usize = 4;
 /// The first pause before a transaction is begun again; each is drawn at random, and the next is twice as long.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// The result of a statement.
 pub(super) type Answer = Result<(), sqlx::Error>;
 
 /// A connection with its transaction.
 pub(super) struct Transaction {
-    /// The id of the connection on the server.
     pub(super) id: u64,
     pub(super) state: State,
     /// The server has ended it.

@@ -55,10 +55,8 @@ pub(crate) struct TwoTransactions {
 impl TwoTransactions {
     /// Opens them, with the cure in force or without it, once no other play goes on in this instance. Where people follow,
     /// only the end of a wait that the lesson is about comes.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Timeout`] if other plays or users of the pool take too long, [`Error::Unavailable`] if MySQL is down.
+    /// Errors: [`Error::Timeout`] if other plays or users of the pool take too long, [`Error::Unavailable`] if MySQL is
+    /// down.
     pub(crate) async fn open(
         ctx: &Ctx,
         lesson: &'static DeadlockLesson,
@@ -247,14 +245,8 @@ impl TwoTransactions {
 }
 
 /// Plays a lesson at once, from its first statement to its last, with or without its cure; with `retry`, a transaction that failed is begun again.
-///
-/// # Errors
-///
-/// [`Error::Timeout`] if other plays or users of the pool take too long, [`Error::Unavailable`] if MySQL is down.
-///
-/// # Cancel safety
-///
-/// A play that was begun goes on in the background, and leaves nothing.
+/// Errors: [`Error::Timeout`] if other plays or users of the pool take too long, [`Error::Unavailable`] if MySQL is down.
+/// Cancel safety: a play that was begun goes on in the background, and leaves nothing.
 pub async fn replay(
     ctx: &Ctx,
     lesson: &'static DeadlockLesson,

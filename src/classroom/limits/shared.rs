@@ -20,14 +20,8 @@ use std::{num::NonZeroU32, time::Duration};
 const LIMITER: &str = "seckillLimited";
 
 /// Is let through by the limiter of all instances.
-///
-/// # Errors
-///
-/// [`Error::Limited`] if ten were within the last second, [`Error::Unavailable`] if Redis is down.
-///
-/// # Cancel safety
-///
-/// If dropped, a permit may be spent without a request.
+/// Errors: [`Error::Limited`] if ten were within the last second, [`Error::Unavailable`] if Redis is down.
+/// Cancel safety: if dropped, a permit may be spent without a request.
 pub async fn pass(ctx: &Ctx) -> Result<(), Error> {
     pass_limiter(ctx, LIMITER, Duration::from_secs(1)).await
 }

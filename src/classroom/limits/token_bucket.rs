@@ -34,10 +34,7 @@ impl Bucket {
 }
 
 /// Takes a token of this instance.
-///
-/// # Errors
-///
-/// [`Error::Limited`] if there is none.
+/// Errors: [`Error::Limited`] if there is none.
 pub fn pass(ctx: &Ctx) -> Result<(), Error> {
     ctx.local.of::<Bucket>().pass()
 }

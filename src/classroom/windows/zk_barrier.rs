@@ -85,7 +85,6 @@ async fn wait(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     Ok(Answer::text("通过栅栏"))
 }
 
-/// Whether the barrier is closed.
 pub async fn is_barrier_closed(ctx: &Ctx) -> Result<bool, Error> {
     match ctx.zk.barrier(BARRIER).wait(Duration::ZERO).await {
         Ok(()) => Ok(false),

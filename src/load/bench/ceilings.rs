@@ -97,10 +97,7 @@ type CeilingResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 impl Ceilings {
     /// Clients of a lab's servers, for work on this product.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where an address is not one, or ZooKeeper does not answer.
+    /// Errors: [`Failure::Unusable`] where an address is not one, or ZooKeeper does not answer.
     pub(super) async fn open(at: &Addresses, product: i64) -> Result<Arc<Self>, Failure> {
         let open = async || -> CeilingResult<_> {
             let config = Config::load(&[
@@ -127,11 +124,6 @@ impl Ceilings {
         open().await.map_err(failed)
     }
 
-    /// How often it is done in a second.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where a server does not do it.
     pub(super) async fn per_second(self: &Arc<Self>, bare: BareWork) -> Result<f64, Failure> {
         let mut most = 0.0_f64;
         for workers in bare.workers() {

@@ -23,7 +23,6 @@ pub(super) enum Wanted {
     Nothing,
 }
 
-/// The unit of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) enum Unit {
     #[serde(rename = "per s")]
@@ -36,7 +35,6 @@ pub(super) enum Unit {
     Times,
 }
 
-/// One line of the bench.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Figure {
     pub(super) figure: String,
@@ -150,7 +148,6 @@ const COLUMNS: [Column<Figure>; 8] = [
     }),
 ];
 
-/// The figures as a table.
 pub(super) fn shown(figures: &[Figure], markdown: bool) -> String {
     table(&COLUMNS, &[0, 3, 5, 6, 7], figures, markdown)
 }

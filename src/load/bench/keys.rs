@@ -33,10 +33,7 @@ const WARM_UP_KEYS: usize = 1000;
 const MAX_TIME: Duration = Duration::from_secs(600);
 
 /// Holds the keys, and says what they took.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`] where Redis does not answer.
+/// Errors: [`Failure::Unusable`] where Redis does not answer.
 pub(super) async fn figures(redis: &str) -> Result<Vec<Figure>, Failure> {
     let options = RedisOptions::new(redis)
         .prefix(PREFIX)

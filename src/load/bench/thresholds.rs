@@ -40,7 +40,6 @@ pub(super) enum Work {
 
 /// A figure that is the ratio of two measurements, and what is wanted of it.
 pub(super) struct Threshold {
-    /// The measurement.
     pub(super) measured: Work,
     /// The measurement that is its ceiling.
     pub(super) ceiling: Work,
@@ -173,7 +172,6 @@ pub(super) fn measurements() -> Vec<Work> {
 }
 
 impl Work {
-    /// The strategy that sells.
     pub(super) const fn strategy(self) -> Option<&'static str> {
         match self {
             Self::Sell(slug) | Self::Wait(slug, _) => Some(slug),
@@ -181,7 +179,6 @@ impl Work {
         }
     }
 
-    /// The name of its figure.
     pub(super) fn figure(self) -> String {
         self.strategy()
             .map_or_else(|| self.to_string(), str::to_owned)

@@ -75,7 +75,6 @@ struct View {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Waits,
-    /// Its turn has come.
     In,
     /// Its node has gone. `seen`: the waiter of this process behind it whose node was there at that moment.
     Gone {
@@ -102,7 +101,6 @@ pub(super) struct LineMember {
 }
 
 impl LineMember {
-    /// Its turn has come.
     pub(super) fn enter(&self) {
         self.stage.send_replace(Stage::In);
     }
@@ -237,7 +235,6 @@ impl Directory {
     }
 }
 
-/// The names in a directory; none if it is missing.
 pub(super) async fn list(session: &Session, directory: &str) -> Result<Vec<String>, Error> {
     Ok(unless(&[Error::NoNode], session.list_children(directory).await)?.unwrap_or_default())
 }

@@ -29,7 +29,6 @@ pub(super) fn unavailable(reason: impl Into<Cause>) -> LockError {
     LockError::unavailable(SERVER, reason)
 }
 
-/// Maps a failed request to a lock's error.
 pub(super) fn failed(error: Error) -> LockError {
     match error {
         Error::NoAuth
@@ -60,7 +59,6 @@ pub(super) fn unanswered(error: &Error) -> bool {
     )
 }
 
-/// Whether the session is over, with its nodes.
 pub(super) fn over(error: &Error) -> bool {
     matches!(
         error,
@@ -121,7 +119,6 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// A wait that begins now.
     pub(super) fn new(asked: Duration) -> Self {
         Self {
             asked,

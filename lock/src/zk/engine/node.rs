@@ -176,7 +176,6 @@ impl Node {
         self.address.name.take().unwrap_or_default()
     }
 
-    /// Notes that it is gone.
     pub(in crate::zk) fn gone(&mut self) {
         self.there = false;
     }

@@ -53,7 +53,6 @@ pub(in crate::zk) struct Session {
     acls: Acls<'static>,
     /// The data of the queue's nodes.
     pub(super) data: String,
-    /// The time limit of an answer.
     pub(in crate::zk) timeout: Duration,
     sure_until: Mutex<SureUntil>,
     /// What this process knows of the directories in which it queues.
@@ -179,7 +178,6 @@ impl Session {
     }
 }
 
-/// The session's state.
 #[derive(Debug)]
 pub(in crate::zk) struct Connection {
     /// The session, while it is connected.

@@ -89,7 +89,6 @@ impl Fair {
         self.redis.run(&[&join, &until]).await
     }
 
-    /// Sets a score and returns it.
     async fn rescore(&self, owner: &str, ahead: f64) -> Result<f64> {
         let score = self.now().await? + ahead;
         let mut outsider = self.redis.outsider().await;

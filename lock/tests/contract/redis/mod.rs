@@ -156,7 +156,6 @@ impl Redis {
         }
     }
 
-    /// The address for programs.
     pub(crate) fn front(&self) -> String {
         self.front.clone().unwrap_or_else(|| self.host())
     }
@@ -167,7 +166,6 @@ impl Redis {
         self.outsider.get_or_init(connect).await.clone()
     }
 
-    /// What the server answers.
     pub(crate) async fn ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> Result<T> {
         let (word, arguments) = words.split_first().context("a command")?;
         let mut command = redis::cmd(word);
@@ -221,7 +219,6 @@ impl Redis {
         keys
     }
 
-    /// Waits until no key is left.
     pub(crate) async fn no_key_left(&self, name: &str) -> Result {
         let none = async || self.keys(name).await.is_empty();
         until("no key is left", none).await

@@ -50,7 +50,6 @@ impl OwnRedis {
         })
     }
 
-    /// Changes a setting.
     pub(crate) async fn set(&self, switch: &str, value: &str) -> Result {
         self.ask(&["CONFIG", "SET", switch, value]).await
     }
@@ -63,7 +62,6 @@ impl OwnRedis {
         self.ask::<i64>(&kill).await.map(drop)
     }
 
-    /// How many connections it has accepted.
     pub(crate) async fn connections(&self) -> Result<u64> {
         let stats: String = self.ask(&["INFO", "stats"]).await?;
         let count = stats

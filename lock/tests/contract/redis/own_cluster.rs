@@ -154,7 +154,6 @@ impl OwnCluster {
         owner.with_context(|| format!("nobody has {key}: {told:?}"))
     }
 
-    /// What the node that has the key answers.
     pub(crate) async fn ask<T: FromRedisValue>(&self, key: &str, words: &[&str]) -> Result<T> {
         self.nodes[self.owner(key).await?].ask(words).await
     }
@@ -194,7 +193,6 @@ impl OwnCluster {
         Ok(from)
     }
 
-    /// Moves the keys.
     pub(crate) async fn move_keys(&self, key: &str, from: usize, to: usize) -> Result<()> {
         let slot = self.slot(key).await?;
         let port = self.nodes[to].ports[0].number().to_string();
@@ -219,7 +217,6 @@ impl OwnCluster {
         }
     }
 
-    /// Ends the move.
     pub(crate) async fn end_move(&self, key: &str, from: usize, to: usize) -> Result<()> {
         let (slot, id) = (self.slot(key).await?, &self.nodes[to].id);
         for node in [to, from].into_iter().chain(0..self.nodes.len()) {
@@ -269,7 +266,6 @@ impl ClusterNode {
         [0, 1].map(|n: usize| self.ports[n].number().to_string())
     }
 
-    /// What this node answers.
     pub(crate) async fn ask<T: FromRedisValue>(&self, words: &[&str]) -> Result<T> {
         let connect = || redis_at(&self.url);
         let mut outsider = self.outsider.get_or_try_init(connect).await?.clone();
@@ -278,7 +274,6 @@ impl ClusterNode {
     }
 }
 
-/// Waits until `condition` holds.
 async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) -> Result<()> {
     let holds = async {
         while !condition().await {

@@ -21,14 +21,12 @@ static KINDS: &[Kind<Five>] = &[Kind::new(
 )
 .shows(|clients: &Vec<RedisClient>, name| operator!(redlock(clients, name)))];
 
-/// A handle on the lock of these nodes.
 pub(crate) fn redlock(nodes: &[RedisClient], name: &str) -> Redlock {
     RedlockClient::new(nodes)
         .expect("there are nodes")
         .lock(name)
 }
 
-/// Five independent nodes.
 pub(crate) struct Five(pub(crate) Vec<Redis>);
 
 /// A process at these addresses, with the lock's own node timeout.
@@ -106,7 +104,6 @@ pub(crate) async fn occupy(nodes: &[Redis], name: &str) {
     }
 }
 
-/// Waits until `n` nodes have a key with this name.
 pub(crate) async fn until_on(five: &Five, name: &str, nodes: usize) -> Result {
     let are = async || five.left(name).await.len() == nodes;
     until(&format!("it is on {nodes} nodes"), are).await

@@ -29,7 +29,6 @@ fn process(lab: &Lab, replicas: Replicas) -> RedisClient {
     RedisClient::new(options(lab, replicas)).expect("valid options")
 }
 
-/// The present primary's address.
 async fn leader(lab: &Lab) -> Option<String> {
     let at = lab.addresses();
     Some(match lab.main_redis().await?.as_str() {

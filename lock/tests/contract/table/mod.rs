@@ -33,7 +33,6 @@ static KINDS: &[Kind<Table>] = &[
     .shows(|pool: &MySqlPool, name| operator!(pool.table_lease_lock(name))),
 ];
 
-/// The server.
 pub(crate) struct Table {
     pub(crate) url: String,
 }
@@ -61,7 +60,6 @@ impl Table {
         deleted.expect("deleted");
     }
 
-    /// Runs these statements.
     pub(crate) async fn run(&self, statements: &[&str]) -> Result {
         let mut outsider = self.outsider().await;
         for statement in statements {

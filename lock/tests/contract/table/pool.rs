@@ -43,7 +43,6 @@ async fn until_it_is(table: &Table, id: i64, doing: Option<&str>) -> Result {
     came.with_context(|| format!("never came: connection {id} with {doing:?}"))?
 }
 
-/// Waits until the connection is gone.
 pub(crate) async fn gone(table: &Table, id: i64) -> Result {
     until_it_is(table, id, None).await
 }

@@ -21,7 +21,6 @@ const ENTER: Enter = |barrier, _, wait| async move { barrier.enter(wait).await }
 pub(crate) const LEAVE: Leave =
     |barrier, _, member| async move { barrier.leave(&member, SOON).await }.boxed();
 
-/// `n` members enter at the same time.
 pub(crate) async fn enter_together<const N: usize>(
     barrier: &ZkDoubleBarrier,
 ) -> Result<[String; N]> {
@@ -29,7 +28,6 @@ pub(crate) async fn enter_together<const N: usize>(
     inside.try_into().ok().context("all enter")
 }
 
-/// All members leave at the same time.
 pub(crate) async fn leave_together<const N: usize>(
     barrier: &ZkDoubleBarrier,
     members: [String; N],

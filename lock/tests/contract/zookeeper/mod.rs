@@ -82,7 +82,6 @@ static KINDS: &[Kind<ZooKeeper>] = &[
     .parts(semaphore_parts),
 ];
 
-/// The directories of a semaphore.
 pub(crate) fn semaphore_parts(name: &str) -> Vec<String> {
     let parts = ["leases", "locks"].map(|part| format!("{name}/{part}"));
     parts.into()
@@ -140,7 +139,6 @@ impl ZooKeeper {
         self.process_with(&self.connect, SESSION).await
     }
 
-    /// Waits until `n` nodes are below `name`.
     pub(crate) async fn until_nodes(&self, name: &str, nodes: usize) -> Result {
         let there = format!("{nodes} nodes are there");
         until(&there, || async { self.left(name).await.len() == nodes }).await
@@ -158,7 +156,6 @@ impl ZooKeeper {
         Ok(waiting)
     }
 
-    /// Waits until no node is below `name`.
     pub(crate) async fn gone(&self, name: &str) -> Result {
         self.until_nodes(name, 0).await
     }
@@ -215,7 +212,6 @@ pub(crate) async fn directory(client: &Client, path: &str) -> Result<(), Error> 
     client.mkdir(path, &container).await
 }
 
-/// A node.
 pub(crate) async fn make(client: &Client, path: &str, mode: CreateMode) -> Result<(), Error> {
     let options = mode.with_acls(Acls::anyone_all());
     client.create(path, &[], &options).await.map(drop)

@@ -70,12 +70,10 @@ impl Wire {
         wire
     }
 
-    /// Its own `host:port`.
     pub(crate) fn address(&self) -> String {
         self.address.to_string()
     }
 
-    /// The requests of this kind so far.
     pub(crate) fn asked(&self, kind: i32) -> u64 {
         let requests = self.seen.requests.lock();
         requests.get(&kind).copied().unwrap_or_default()
@@ -90,7 +88,6 @@ impl Wire {
         asked.map(|(_, n)| n).sum()
     }
 
-    /// The notifications so far.
     pub(crate) fn notifications(&self) -> u64 {
         self.seen.notifications.load(SeqCst)
     }
@@ -101,7 +98,6 @@ impl Wire {
         self.seen.closed_to.send_replace(Some(kind));
     }
 
-    /// Waits until a request is held back.
     pub(crate) async fn holds(&self) -> crate::support::Result {
         let mut held = self.seen.held.subscribe();
         let held = timeout(SOON, held.wait_for(|held| *held > 0)).await;
@@ -114,7 +110,6 @@ impl Wire {
         self.seen.numbers_below_0.store(true, SeqCst);
     }
 
-    /// Lets everything through again.
     pub(crate) fn open(&self) {
         self.seen.closed_to.send_replace(None);
     }

@@ -22,7 +22,6 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// Each poll asks every instance.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A run of load.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) about: About,

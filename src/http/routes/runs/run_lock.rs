@@ -44,10 +44,7 @@ pub(super) struct RunInProgress {
 }
 
 /// Takes the lock for a run, started by `by`; without a lock if MySQL does not answer.
-///
-/// # Errors
-///
-/// The run that has it.
+/// Errors: the run that has it.
 pub(super) async fn acquire_run_lock(
     ctx: &Ctx,
     id: &str,
