@@ -23,6 +23,9 @@ describe("the class's page at the semaphore", () => {
     await tab.screenshot('class-semaphore-30');
     assert.equal(await mostInside(tab), 3);
     assert.equal(await tab.count(RED), 0);
+    // As many permits as the claim has.
+    await tab.waitForText('#claim', /^3 个许可/);
+    await tab.waitForText('#state', /^3 个许可：里面 0 人，空着 3 个，等着 0 人$/);
     assert.equal(new Set(await tab.page.$$eval('#lanes .lane', (lanes) => lanes.map((lane) => lane.getAttribute('data-who')))).size, 30);
     // A broken answer is none: the page asks again and goes on with the events.
     await tab.evaluate(`

@@ -239,8 +239,24 @@ describe('the race of a lesson', () => {
   it('oversells only if the handles let A outlive its lease', async () => {
     const tab = await suite.openTab('#/2.3');
     await tab.waitForLesson('2.3');
+    await tab.evaluate(() => {
+      const captions = (/** @type {any} */ (window).captions = []);
+      const say = document.getElementById('race-flaw-say');
+      new MutationObserver(() => captions.push(say.textContent)).observe(say, { childList: true });
+    });
     await tab.press('#race-timing');
     await tab.waitForElement('#race-why:not(.later) [data-anomaly=lost-update]');
+    // Captions are the events in words.
+    const captions = await tab.evaluate('window.captions.filter(Boolean)');
+    const events = await tab.page.$$eval('#race-told li', (all) => all.map((li) => li.textContent.replace(/^[\d.]+ s /, '')));
+    assert.ok(captions.length > 3, JSON.stringify(captions));
+    assert.deepEqual(captions.filter((caption) => !events.includes(caption)), []);
+    // B reads and writes at once: both are seen.
+    const [read, written] = await tab.evaluate(() => ['read', 'written'].map((event) => {
+      const { left, right } = document.querySelector(`#race-flaw circle[data-actor=B][data-event=${event}]`).getBoundingClientRect();
+      return { left, right };
+    }));
+    assert.ok(read.right <= written.left, JSON.stringify({ read, written }));
     await tab.screenshot('timing-2.3');
     await tab.assertAccessible();
     const drag = (/** @type {Record<string, number>} */ times) => tab.evaluate((to) => {
