@@ -127,7 +127,7 @@ describe('the race of a lesson', () => {
       const guess = await tab.count('#race-guess:not([hidden]) button');
       if (guess) await tab.click('#race-guess button');
       await playRace(tab);
-      if (guess) await tab.waitForText('#race-guess b', /猜对了|其实是/);
+      if (guess) await tab.waitForText('#race-guess b', /猜对了|答案/);
       await assertDrawnAsExpected(tab, race);
       if (['1.1', '2.2', '002.cluster'].includes(race.lesson)) await assertAllInSight(tab);
     }
