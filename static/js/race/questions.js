@@ -1,5 +1,5 @@
 /**
- * The questions of the twelve lessons before their race is played: the claim does not answer them, the race does, and the wrong answers are
+ * The questions of the ninety minutes, each before its race is played: the claim does not answer them, the race does, and the wrong answers are
  * what one may well believe.
  */
 
@@ -47,10 +47,20 @@ export const QUESTIONS = {
     zh: ['租约 3 秒，定时器多久续一次？', '3 秒：到期时', '1 秒：租约的三分之一', '每次读写时', '只续一次，直到做完'],
     en: ['A lease of 3 s: how often does the timer renew it?', 'every 3 s: at its end', 'every 1 s: a third of it', 'at each read and write', 'once, until the job is done'],
   },
+  '2.10.6': {
+    is: 0,
+    zh: ['修正后，许可用完了。C 什么时候进来？', '有一个走了，还了许可', '里面的都走了', '马上：每个实例各有许可', '不进来：被拒绝'],
+    en: ['With the cure no permit is left. When does C come in?', 'once one leaves and gives its permit back', 'once all have left', 'at once: each instance has permits of its own', 'never: it is refused'],
+  },
   '3.4.2.herd': {
     is: 2,
     zh: ['50 个在等，都监听父节点。锁一次次释放，一共唤醒几个？', '50', '100', '1,275', '2,500'],
     en: ['50 wait, and all watch the directory. They release in turn: how many are woken in all?', '50', '100', '1,275', '2,500'],
+  },
+  '4.3.2': {
+    is: 1,
+    zh: ['修正后，谁清掉死者 A 的那一行？', 'MySQL：A 的连接断了', 'B：看到租约过了', 'A 的实例重启以后', '谁也不清：B 换一行'],
+    en: ['With the cure, who sweeps the row of A, which is dead?', 'MySQL: A’s connection is broken', 'B: it sees that the lease is over', 'A’s instance, once it runs again', 'nobody: B inserts another row'],
   },
   '003.pause': {
     is: 2,
