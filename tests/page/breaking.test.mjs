@@ -84,6 +84,15 @@ describe('the fault panel', () => {
     await tab.press('#race-run');
     // The page knows that an instance does not answer.
     await tab.waitFor(() => [...document.querySelectorAll('#lights .down [data-key]')].some((light) => /^\d/.test(light.getAttribute('data-key'))));
+    // The flaw stands with its verdict while the cure is played after it.
+    await tab.waitForElement('#race-cure circle:not(.later)');
+    const flaw = await tab.evaluate(() => {
+      const end = document.getElementById('race-flaw-end');
+      const written = [...document.querySelectorAll('#race-flaw circle[data-event=written]')].filter((dot) => !dot.classList.contains('later'));
+      return { verdict: end.textContent, isSeen: getComputedStyle(end).visibility === 'visible', isRed: end.classList.contains('red'), written: written.length };
+    });
+    assert.match(flaw.verdict, /超卖 1/);
+    assert.deepEqual({ ...flaw, verdict: '' }, { verdict: '', isSeen: true, isRed: true, written: 2 });
     await tab.waitForElement('#race.ended');
     const heard = await tab.evaluate('window.heard');
     assert.deepEqual(heard.filter((text) => !/^zookeeper 停了/.test(text) || /没有回应|连不上/.test(text)), []);

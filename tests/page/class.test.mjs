@@ -23,6 +23,9 @@ describe("the class's page at the semaphore", () => {
     await tab.screenshot('class-semaphore-30');
     assert.equal(await mostInside(tab), 3);
     assert.equal(await tab.count(RED), 0);
+    // As many permits as the claim has.
+    await tab.waitForText('#claim', /^3 个许可/);
+    await tab.waitForText('#state', /^3 个许可：里面 0 人，空着 3 个，等着 0 人$/);
     assert.equal(new Set(await tab.page.$$eval('#lanes .lane', (lanes) => lanes.map((lane) => lane.getAttribute('data-who')))).size, 30);
     // A broken answer is none: the page asks again and goes on with the events.
     await tab.evaluate(`
@@ -145,27 +148,27 @@ describe("the class's page", () => {
     const projector = await suite.openTab('#/1.1');
     await projector.waitForLesson('1.1');
     await projector.press('#race-class');
-    await phone.waitForText('#guess-ask', /还剩多少/);
-    await phone.press('[data-guess="4999"]');
+    await phone.waitForText('#guess-ask', /谁的写没了/);
+    await phone.press('[data-guess="1"]');
     await phone.waitForText('#notice', /名字/);
     await phone.fill('#who', '小明');
-    await phone.press('[data-guess="4998"]');
-    await projector.waitForText('#race-guess [data-key="4998"]', /1 人/);
+    await phone.press('[data-guess="0"]');
+    await projector.waitForText('#race-guess [data-key="0"]', /1 人/);
     // A person's last guess counts.
-    await phone.press('[data-guess="4999"]');
-    await projector.waitForText('#race-guess [data-key="4999"]', /1 人/);
-    await projector.waitForText('#race-guess [data-key="4998"]', /0 人/);
-    assert.equal((await sendJson(`${suite.at.http}/classroom/guesses`, { lesson: '1.1', who: '小红', guess: 4999 })).status, 204);
+    await phone.press('[data-guess="1"]');
+    await projector.waitForText('#race-guess [data-key="1"]', /1 人/);
+    await projector.waitForText('#race-guess [data-key="0"]', /0 人/);
+    assert.equal((await sendJson(`${suite.at.http}/classroom/guesses`, { lesson: '1.1', who: '小红', guess: 1 })).status, 204);
     await projector.waitForText('#race-class', /2 人/);
     await phone.screenshot('class-guess-phone');
     await phone.assertAccessible();
     await projector.press('#race-run');
-    await projector.waitForText('#race-guess b', /其实是 4,999/);
+    await projector.waitForText('#race-guess b', /答案：A 的：被 B 盖掉/);
     // Phones are told, and the wall shows shares as bars.
-    await phone.waitForText('#guess-ask', /猜对了：4,999/);
+    await phone.waitForText('#guess-ask', /猜对了：A 的：被 B 盖掉/);
     await phone.waitForCount('#guess-choices button', 0);
-    await projector.waitForElement('#race-guess [data-key="4999"] .share.answer rect[width="100%"]');
-    await projector.waitForText('#race-guess [data-key="4999"]', /2 人/);
+    await projector.waitForElement('#race-guess [data-key="1"] .share.answer rect[width="100%"]');
+    await projector.waitForText('#race-guess [data-key="1"]', /2 人/);
     await projector.screenshot('class-guess');
     for (const tab of [phone, desk, projector]) tab.assertNoErrors();
   });

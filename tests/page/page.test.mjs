@@ -99,14 +99,15 @@ describe('the page', () => {
     }
   });
 
-  it('sells nothing before an instance has answered', async () => {
+  it('sells nothing before an answer, and says what has failed', async () => {
     const tab = await suite.openTab('favicon.svg');
     /** @type {import('puppeteer-core').HTTPRequest[]} */
     const held = [];
-    let holds = true;
+    let [holds, hasStock] = [true, false];
     await tab.page.setRequestInterception(true);
     tab.page.on('request', (request) => {
       if (holds && request.url().includes('/health/ready')) held.push(request);
+      else if (!hasStock && request.url().includes('/stock?')) void request.respond({ status: 502, contentType: 'text/html', body: '<h1>502 Bad Gateway</h1>' });
       else void request.continue();
     });
     await tab.page.goto(`${suite.at.http}/#/1.5?target=one`, { waitUntil: [] });
@@ -116,6 +117,12 @@ describe('the page', () => {
     holds = false;
     await Promise.all(held.map((request) => request.continue()));
     await tab.waitForElement('#buy-two[aria-disabled=false]');
+    // What failed, and what to do; it goes with the next answer.
+    await tab.waitForText('#shelf-note', /^库存没有读到：.*502.*停了。.*再试一次.*启动/);
+    assert.equal(await tab.text('#mysql output'), '–');
+    hasStock = true;
+    await tab.click('#buy');
+    await tab.waitForText('#shelf-note', /^都在一个实例上买/);
     tab.assertNoErrors();
   });
 

@@ -127,7 +127,7 @@ describe('the race of a lesson', () => {
       const guess = await tab.count('#race-guess:not([hidden]) button');
       if (guess) await tab.click('#race-guess button');
       await playRace(tab);
-      if (guess) await tab.waitForText('#race-guess b', /猜对了|其实是/);
+      if (guess) await tab.waitForText('#race-guess b', /猜对了|答案/);
       await assertDrawnAsExpected(tab, race);
       if (['1.1', '2.2', '002.cluster'].includes(race.lesson)) await assertAllInSight(tab);
     }
@@ -239,8 +239,24 @@ describe('the race of a lesson', () => {
   it('oversells only if the handles let A outlive its lease', async () => {
     const tab = await suite.openTab('#/2.3');
     await tab.waitForLesson('2.3');
+    await tab.evaluate(() => {
+      const captions = (/** @type {any} */ (window).captions = []);
+      const say = document.getElementById('race-flaw-say');
+      new MutationObserver(() => captions.push(say.textContent)).observe(say, { childList: true });
+    });
     await tab.press('#race-timing');
     await tab.waitForElement('#race-why:not(.later) [data-anomaly=lost-update]');
+    // Captions are the events in words.
+    const captions = await tab.evaluate('window.captions.filter(Boolean)');
+    const events = await tab.page.$$eval('#race-told li', (all) => all.map((li) => li.textContent.replace(/^[\d.]+ s /, '')));
+    assert.ok(captions.length > 3, JSON.stringify(captions));
+    assert.deepEqual(captions.filter((caption) => !events.includes(caption)), []);
+    // B reads and writes at once: both are seen.
+    const [read, written] = await tab.evaluate(() => ['read', 'written'].map((event) => {
+      const { left, right } = document.querySelector(`#race-flaw circle[data-actor=B][data-event=${event}]`).getBoundingClientRect();
+      return { left, right };
+    }));
+    assert.ok(read.right <= written.left, JSON.stringify({ read, written }));
     await tab.screenshot('timing-2.3');
     await tab.assertAccessible();
     const drag = (/** @type {Record<string, number>} */ times) => tab.evaluate((to) => {
@@ -307,6 +323,7 @@ async function assertDrawnAsExpected(tab, { lesson, flaw, cure = NOTHING_RED, na
   const red = await tab.evaluate(() => ['flaw', 'cure'].map((half) => document.getElementById(`race-${half}-end`).classList.contains('red')));
   assert.deepEqual(red, [lesson !== '3.7.7', lesson === '2.3'], lesson);
   assert.deepEqual(await tab.page.$$eval('#race-why [data-anomaly]', (all) => all.map((one) => one.getAttribute('data-anomaly'))), named, lesson);
+  if (named.includes('stuck')) assert.doesNotMatch(await tab.text('#race-flaw-end'), /只有一个/, `${lesson}: stuck does not look fine`);
   // Read in one turn, since both may be drawn again.
   const [a, b] = await tab.evaluate(() => ['flaw', 'cure'].map((half) => [...document.querySelectorAll(`#race-${half} .axis text`)].map((text) => text.getAttribute('x') + text.textContent)));
   assert.deepEqual(a, b, 'both at one scale');

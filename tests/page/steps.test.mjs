@@ -23,12 +23,19 @@ describe('the steps of a lesson', () => {
     await tab.waitForLesson('002.oversold');
     const all = (await lessons()).flatMap(({ id, by_hand: lines }) => lines.map((line) => ({ id, ...line })));
     assert.ok(all.length > 800, `only ${all.length} lines`);
+    const { replays } = await getJson(`${suite.at.http}/replays`);
+    const raced = new Set(replays.map(({ lesson }) => lesson));
+    const alone = new Set((await lessons()).filter(({ id, loads, try: tries, deadlocks }) => !raced.has(id) && !loads && !tries?.length && !deadlocks?.length).map(({ id }) => id));
+    assert.ok(alone.size > 55, `only ${alone.size} lessons have typed lines alone`);
     for (const language of ['zh', 'en']) {
       await tab.click(`#${language}`);
       const found = await tab.evaluate(wordlessLines, all, language);
       assert.deepEqual(found, [], language);
       // The twin: a line that no rule knows.
-      assert.deepEqual(await tab.evaluate(wordlessLines, [{ id: 'x', run: 'true', expect: '', terminal: 1, again: false }], language), ['x: true']);
+      const unknown = { id: 'x', run: 'true', expect: '', terminal: 1, again: false };
+      assert.deepEqual(await tab.evaluate(wordlessLines, [unknown], language), ['x: true']);
+      // No lesson is a transcript: something that comes back is said to mean something.
+      assert.deepEqual(await tab.evaluate(transcripts, [...all.filter(({ id }) => alone.has(id)), unknown]), ['x'], language);
     }
     tab.assertNoErrors();
   });
@@ -107,6 +114,13 @@ async function wordlessLines(lines, language) {
     const { does } = rowOf(line);
     return !does.length || does.some(({ text }) => /undefined|\[object/.test(text));
   }).map(({ id, run }) => `${id}: ${run}`);
+}
+
+/** The lessons of which no answer has a meaning. @param {any[]} lines @returns {Promise<string[]>} */
+async function transcripts(lines) {
+  const { meaningOf } = await import(`${location.origin}/js/lesson/line-meaning.js`);
+  const told = new Set(lines.filter((line) => meaningOf(line, line.expect).text).map(({ id }) => id));
+  return [...new Set(lines.map(({ id }) => id))].filter((id) => !told.has(id));
 }
 
 /** What the lesson on show offers first. @returns {string[]} */

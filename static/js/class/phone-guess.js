@@ -2,8 +2,8 @@
 
 import * as api from '../shared/api.js';
 import { $, el, setText } from '../shared/dom.js';
-import { questionOf } from '../race/outcome-guess.js';
-import { formatNumber, errorText, t } from '../shared/language.js';
+import { answerOf, questionOf } from '../race/outcome-guess.js';
+import { errorText, t } from '../shared/language.js';
 
 /** @type {{id: string, race: import('../race/race.js').Race | null}} */
 let shown = { id: '', race: null };
@@ -27,10 +27,10 @@ export async function draw(id, who, say) {
     shown = { id, race };
   }
   const question = shown.race && questionOf(shown.race);
-  const answer = question && isEnded ? formatNumber(question.is) : '';
-  setText($('guess-ask'), question ? `${question.ask} ${answer && (guessed == null ? t('guessAnswer', answer) : t(guessed === question.is ? 'guessRight' : 'guessWrong', answer))}` : t('classNoGuess'));
-  $('guess-choices').replaceChildren(...(isEnded ? [] : question?.choices ?? []).map((n) => {
-    const button = el('button', { class: 'big', 'data-guess': String(n), 'aria-pressed': String(n === guessed) }, formatNumber(n));
+  const answer = question && isEnded ? answerOf(question) : '';
+  setText($('guess-ask'), question ? `${question.ask} ${answer && t(guessed === question.is ? 'guessRight' : 'guessAnswer', answer)}` : t('classNoGuess'));
+  $('guess-choices').replaceChildren(...(isEnded ? [] : question?.choices ?? []).map(({ key, text }) => {
+    const button = el('button', { class: 'big', 'data-guess': String(key), 'aria-pressed': String(key === guessed) }, text);
     button.addEventListener('click', async () => {
       if (!who()) {
         $('who').focus();
@@ -38,8 +38,8 @@ export async function draw(id, who, say) {
         return;
       }
       try {
-        await api.sendGuess({ lesson: id, who: who(), guess: n });
-        guessed = n;
+        await api.sendGuess({ lesson: id, who: who(), guess: key });
+        guessed = key;
         say(t('classGuessed'));
       } catch (error) {
         say(errorText(/** @type {any} */ (error)));

@@ -1,5 +1,5 @@
 /**
- * The sidebar: twelve lessons of ninety minutes, then all lessons by chapter, and a search. Entries are links, so that a lesson opens in
+ * The sidebar: the lessons of ninety minutes, then all lessons by chapter, and a search. Entries are links, so that a lesson opens in
  * another tab.
  */
 

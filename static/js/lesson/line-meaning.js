@@ -148,7 +148,7 @@ export function meaningOf({ run }, printed) {
     [/count\(\*\) from tb_voucher_order/.test(run) && /^\d+$/.test(answer), () => ({ text: t('meansOrders', Number(answer)), wrong: false })],
     [/select stock from tb_seckill_voucher/.test(run) && /^-?\d+$/.test(answer), () => ({ text: t('meansVouchersLeft', Number(answer)), wrong: Number(answer) < 0 })],
     [/select count from db_stock/.test(run) && /^\d+$/.test(answer), () => says('meansLeft', Number(answer))],
-    [/show processlist/.test(run) && answer === '1', () => says('meansExecutes')], [/trx_rows_modified/.test(run) && answer === '1', () => says('meansUncommitted')],
+    [/show processlist|information_schema\.processlist/.test(run) && answer === '1', () => says('meansExecutes')], [/trx_rows_modified/.test(run) && answer === '1', () => says('meansUncommitted')],
     [/^\{"id":/.test(answer), () => says('meansOnSale')],
     [/^echo dump.*grep -c/.test(run) && /^\d+$/.test(answer), () => says('meansNodes', Number(answer))],
     [redisCommand === 'exists' && /^[01]$/.test(answer), () => says(`${answer === '1' ? 'meansThere' : 'meansGone'}${/exists \S*lock/i.test(run) ? 'Lock' : ''}`)],
@@ -156,6 +156,18 @@ export function meaningOf({ run }, printed) {
     [redisCommand === 'set' && / nx\b/.test(run) && /^(OK|)$/.test(answer), () => says(answer === 'OK' ? 'meansLocked' : 'meansTaken')],
     [redisCommand === 'del' && /^[01]$/.test(answer), () => says(answer === '1' ? 'meansDeleted' : 'meansNothingDeleted')],
     [redisCommand === 'ttl' && answer === '-1', () => says('meansNoLease')],
+    [/^QUEUED/m.test(answer) && /^ERR/m.test(answer), () => says('meansOneFails')],
+    [/MOVED/.test(answer), () => says('meansMoved')], [/non local key/.test(answer), () => says('meansNonLocal')], [/cluster_state:ok/.test(run) && answer === '1', () => says('meansClusterUp')],
+    [redisCommand === 'eval' && /^ERR/.test(answer), () => says('meansScriptError')], [redisCommand === 'eval', () => says('meansReturned', answer.replaceAll('\n', t('stepComma')))],
+    [/get demo2LockKey/.test(run) && /http-exec|^\d$/.test(answer), () => says(/wc -l/.test(run) ? 'meansValues' : 'meansThreadName', answer)],
+    [/-lease-/.test(answer), () => says('meansLeaseNodes')],
+    [/grep -ci x-instance/.test(run), () => says(answer === '0' ? 'meansByNginx' : 'meansByInstance')], [/x-instance.*wc -l/.test(run), () => says('meansInstances', answer)],
+    [/grep -c 200$/.test(run), () => says('meansLetThrough', answer)], [/^\d+ and \d+ refused/.test(answer), () => says('meansRefused', ...(answer.match(/\d+/g) ?? []))],
+    [/^\d+ 200$/.test(answer), () => says('meansLetThrough', answer.split(' ')[0])], [/200…503/.test(answer), () => says('meansSomeRefused')],
+    [/main one now/.test(answer), () => says('meansPromoted')], [/free on the new one/.test(answer), () => says('meansLocksGone')], [/replicas had are there/.test(answer), () => says('meansLocksThere')],
+    [/^count \d+/.test(answer), () => says('meansLeft', Number(answer.split(' ')[1]))], [/atomic\/get/.test(run), () => says('meansCounted', /\d+$/.exec(answer)?.[0])],
+    [/TIMEFORMAT/.test(run), () => says('meansTook')], [/not exceeded by/.test(answer), () => says('meansPercentile')],
+    [/row_count\(\)/.test(run) && /^0\b/.test(answer), () => says('meansNoRow')], [/start transaction; select/.test(run) && /^(\S+)\n\1$/.test(answer), () => says('meansSameRead')],
   ]);
   return kinds.find(([is]) => is)?.[1]() ?? { text: '', wrong: false };
 }

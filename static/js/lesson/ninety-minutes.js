@@ -1,11 +1,11 @@
-/** The twelve lessons of ninety minutes, in order, and which of them were finished. */
+/** The lessons of ninety minutes, in order, each with a race; and which of them were finished. */
 
 import { localStore } from '../shared/storage.js';
 
 /** A lesson, and about how many minutes it takes in class. @type {readonly (readonly [string, number])[]} */
 export const NINETY_MINUTES = [
-  ['1.1', 8], ['1.5', 6], ['1.6', 8], ['1.7.2', 8], ['1.7.3', 8], ['2.2', 8],
-  ['2.3', 10], ['2.3.gap', 6], ['2.7', 8], ['3.4.2.herd', 6], ['003.pause', 8], ['002.new-mutex', 6],
+  ['1.1', 8], ['1.6', 8], ['1.7.2', 7], ['1.7.3', 7], ['2.2', 7], ['2.3', 9], ['2.3.gap', 6],
+  ['2.7', 7], ['2.10.6', 6], ['3.4.2.herd', 6], ['4.3.2', 6], ['003.pause', 8], ['002.new-mutex', 5],
 ];
 
 /** @returns {string[]} */

@@ -14,7 +14,7 @@ let isPressed = false;
 /** @param {import('../race/race.js').Race} race @param {boolean} enabled */
 function showRaceButton(race, enabled) {
   $('race').hidden = false;
-  const draw = () => outcomeGuess.draw(race, null);
+  const draw = () => outcomeGuess.draw(race, false);
   outcomeGuess.listen(draw);
   draw();
   setText($('race-run'), lang.t('race'));

@@ -94,11 +94,7 @@ let pollIntervalMs = null;
 
 const { t } = lang;
 
-const runs = new Runs(draw, () => {
-  // A lesson without a race is finished with its run.
-  if (view === 'lesson' && !race.isShown()) ninetyMinutes.markFinished(lesson.id);
-  changeStock(() => purchaseByHand.refresh());
-});
+const runs = new Runs(draw, () => changeStock(() => purchaseByHand.refresh()));
 
 // ---- what is on show -------------------------------------------------------------------------------------------
 
@@ -215,7 +211,7 @@ function drawFrame() {
 /** Whether a run shows what this lesson claims. @param {Lesson} of */
 const showsClaim = (of) => of.loads || address.hasOwnSettings(of.id);
 
-/** The next of the twelve lessons, or the next lesson. */
+/** The next lesson of the ninety minutes, or the next one. */
 const nextLesson = () => allLessons().find((l) => l.id === ninetyMinutes.nextAfter(lesson.id)) ?? allLessons()[allLessons().indexOf(lesson) + 1] ?? null;
 
 // ---- the address -----------------------------------------------------------------------------------------------

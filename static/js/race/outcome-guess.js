@@ -1,7 +1,8 @@
-/** A guess at the end of a race before it is played, shown beside the real end. */
+/** A guess before a race is played, shown beside the answer: a question of the lesson's own, or how its flaw ends. */
 
 import { $, el, svg } from '../shared/dom.js';
-import { formatNumber, t } from '../shared/language.js';
+import { currentLanguage, formatNumber, t } from '../shared/language.js';
+import { QUESTIONS } from './questions.js';
 
 /** @typedef {import('./race.js').Race} Race */
 
@@ -18,40 +19,51 @@ export function clearGuess() {
   guessed = null;
 }
 
-/** The question, its choices and the right one; null if the race has no number to guess. @param {Race} race */
-export function questionOf({ ends, cured_ends }) {
-  const { sold = 0, gone = 0, inside = 0 } = ends;
-  if (sold > 0 && (sold !== gone || gone !== (cured_ends.gone ?? 0))) {
-    const least = Math.min(INITIAL_STOCK - sold, INITIAL_STOCK - gone);
-    return { ask: t('guessLeft', sold), choices: [least, least + 1, least + 2], is: INITIAL_STOCK - gone };
+/** Races of [002] about two orders of one user for one voucher. @param {Race} race */
+export const isVoucherRace = ({ lesson }) => ['002.new-mutex', '002.cluster', '002.late-unlock'].includes(lesson);
+
+/** A choice: what is sent as the guess, and its words. @typedef {{key: number, text: string}} Choice */
+
+/** The question, its choices and the key of the right one; null if the race has nothing to guess. @param {Race} race @returns {{ask: string, choices: Choice[], is: number} | null} */
+export function questionOf(race) {
+  const own = QUESTIONS[race.lesson];
+  if (own) {
+    const [ask, ...answers] = own[currentLanguage()];
+    return { ask, choices: answers.map((text, key) => ({ key, text })), is: own.is };
   }
-  if (inside > 0 && inside !== (cured_ends.inside ?? 0)) return { ask: t('guessInside'), choices: [1, 2, 3], is: inside };
+  const numbers = (/** @type {string} */ ask, /** @type {number} */ least, /** @type {number} */ is) => ({ ask, choices: [0, 1, 2].map((n) => ({ key: least + n, text: formatNumber(least + n) })), is });
+  const { ends: { sold = 0, gone = 0, inside = 0 }, cured_ends: cured } = race;
+  if (isVoucherRace(race)) return numbers(t('guessOrders'), 0, sold);
+  if (sold > 0 && (sold !== gone || gone !== (cured.gone ?? 0))) return numbers(t('guessLeft', sold), INITIAL_STOCK - Math.max(sold, gone), INITIAL_STOCK - gone);
+  if (inside > 0 && inside !== (cured.inside ?? 0)) return numbers(t('guessInside'), 1, inside);
   return null;
 }
 
 /**
  *
- * @param {Race} race @param {import('../timeline/events.js').Ending | null} ending of the flaw
- * @param {((n: number) => number) | null} [votes] how many of the class chose a number
+ * @param {Race} race @param {boolean} isAnswered both halves have ended as they were meant to
+ * @param {((key: number) => number) | null} [votes] how many of the class chose it
  */
-export function draw(race, ending, votes = null) {
+export function draw(race, isAnswered, votes = null) {
   const question = questionOf(race);
-  const answer = question && ending?.as_meant ? question.is : null;
-  // Afterwards only the guess and the real number are shown.
-  $('race-guess').hidden = !question || (answer != null && guessed == null && !votes);
+  // Afterwards only the guess and the answer are shown.
+  $('race-guess').hidden = !question || (isAnswered && guessed == null && !votes);
   if (!question) return;
-  const { ask, choices } = question;
+  const { ask, choices, is } = question;
   $('race-guess').setAttribute('aria-label', ask);
-  $('race-guess').replaceChildren(answer == null ? el('span', {}, ask) : el('span', { class: 'dim' }, ask), ...choices.filter((n) => answer == null || n === guessed || votes).map((n) => {
-    const button = el('button', { type: 'button', 'data-key': String(n), 'aria-pressed': String(n === guessed), class: answer != null && n !== answer ? 'wrong' : '' }, formatNumber(n), ...(votes ? [el('span', { class: 'votes' }, t('votes', votes(n))), share(votes(n), choices.reduce((sum, one) => sum + votes(one), 0), n === answer)] : []));
+  $('race-guess').replaceChildren(el('span', { class: isAnswered && 'dim' }, ask), ...choices.filter(({ key }) => !isAnswered || key === guessed || votes).map(({ key, text }) => {
+    const button = el('button', { type: 'button', 'data-key': String(key), 'aria-pressed': String(key === guessed), class: isAnswered && key !== is && 'wrong' }, text, ...(votes ? [el('span', { class: 'votes' }, t('votes', votes(key))), share(votes(key), choices.reduce((sum, one) => sum + votes(one.key), 0), isAnswered && key === is)] : []));
     button.addEventListener('click', () => {
-      guessed = n;
+      guessed = key;
       onGuess();
       $('race-guess').querySelector('[aria-pressed="true"]')?.focus();
     });
     return button;
-  }), answer == null ? '' : guessed != null ? el('b', {}, t(answer === guessed ? 'guessRight' : 'guessWrong', formatNumber(answer))) : el('b', {}, t('guessWrong', formatNumber(answer))));
+  }), isAnswered ? el('b', {}, t(guessed === is ? 'guessRight' : 'guessAnswer', answerOf(question))) : '');
 }
+
+/** The words of the right answer. @param {{choices: Choice[], is: number}} question */
+export const answerOf = ({ choices, is }) => choices.find(({ key }) => key === is)?.text ?? '';
 
 /** A bar as long as the share of the class; that of the answer is full ink. @param {number} n @param {number} all @param {boolean} isAnswer */
 const share = (n, all, isAnswer) => svg('svg', { class: isAnswer ? 'share answer' : 'share', 'aria-hidden': 'true' }, svg('rect', { height: '100%', width: `${all ? (100 * n) / all : 0}%` }));

@@ -511,7 +511,7 @@ function frame(its) {
     $(`race-${name}-end`).classList.toggle('red', isWrong(recording?.ending, its, cured));
   });
   $('race-why').replaceChildren(...explanation(its, both[0]));
-  outcomeGuess.draw(its, both[0]?.ending ?? null, classGuesses.isAsked(its.lesson) ? classGuesses.countOf : null);
+  outcomeGuess.draw(its, both.every((one) => one?.ending?.as_meant), classGuesses.isAsked(its.lesson) ? classGuesses.countOf : null);
   $('race-class').hidden = Boolean(disabledReason) || !outcomeGuess.questionOf(its) || both.some(Boolean);
   setText($('race-class'), classGuesses.isAsked(its.lesson) ? t('votesAsked', classGuesses.total()) : t('votesAsk'));
   const events = both.flatMap((one) => (one && !one.live ? [one.events] : []));
@@ -546,7 +546,7 @@ function idleNote(its, both) {
 }
 
 /** More was sold than left the shelf, or one user has two orders. @param {import('../timeline/events.js').Ending | null | undefined} ending @param {Race} its */
-const isOversold = (ending, its) => (isVoucherRace(its) ? (ending?.sold ?? 0) > 1 : (ending?.sold ?? 0) > (ending?.gone ?? 0) && sellsStock(its));
+const isOversold = (ending, its) => (outcomeGuess.isVoucherRace(its) ? (ending?.sold ?? 0) > 1 : (ending?.sold ?? 0) > (ending?.gone ?? 0) && sellsStock(its));
 /** @param {Race} its */
 const sellsStock = ({ ends }) => (ends.sold ?? 0) > 0 || (ends.gone ?? 0) > 0;
 
@@ -568,13 +568,10 @@ function endingText(ending, its, cured) {
   const saw = meant ? meant.said[currentLanguage()] : ending.saw;
   // A commit after the unlock lets another in before it: then "one inside" explains nothing.
   const alone = inside === 1 && sold === gone && (cured || !otherFlaw(its));
-  const parts = [sellsStock(its) ? t(isVoucherRace(its) ? 'raceOrdered' : 'replaySold', ending) : '', inside > 1 || alone ? t('replayInside', inside) : '',
+  const parts = [sellsStock(its) ? t(outcomeGuess.isVoucherRace(its) ? 'raceOrdered' : 'replaySold', ending) : '', inside > 1 || alone ? t('replayInside', inside) : '',
     saw ? `${saw}${t('stop')}` : '', ending.as_meant === false ? t('replayApart') : ''];
   return parts.join('').trim();
 }
-
-/** Races of [002] about two orders of one user for one voucher. @param {Race} its */
-const isVoucherRace = ({ lesson }) => lesson.startsWith('002.') && ['002.new-mutex', '002.cluster', '002.late-unlock'].includes(lesson);
 
 /** One sentence with the name of the anomaly. @param {Race} its @param {Recording | undefined} flaw */
 function explanation(its, flaw) {
@@ -590,7 +587,7 @@ function anomalies(its, model) {
   const names = [];
   if (model.arrows.some((arrow) => arrow.to === 'lock')) names.push('late-release');
   if (model.lanes.some((lane) => lane.carries.length)) names.push('lost-update');
-  if (isVoucherRace(its)) names.push('check-then-act');
+  if (outcomeGuess.isVoucherRace(its)) names.push('check-then-act');
   const other = otherFlaw(its);
   if (other) names.push(other);
   if (!names.length && !sellsStock(its) && (its.ends.inside ?? 0) > 1 && its.cured_ends.inside === 1) names.push('two-holders');

@@ -17,6 +17,8 @@ const TICK_MS = 200;
 
 /** @type {any} */
 let stock = null;
+/** Why the stock could not be read; null: it was. @type {any} */
+let failure = null;
 /** @type {Purchase[]} */
 let purchases = [];
 const lanes = el('div', { class: 'lanes', tabindex: '0', role: 'group' });
@@ -25,7 +27,11 @@ const picture = new Picture(lanes);
 
 /** @param {string} [at] the path of the instance that shall answer; nothing: any */
 export async function refresh(at) {
-  stock = await api.stock(at);
+  try {
+    [stock, failure] = [await api.stock(at), null];
+  } catch (error) {
+    [stock, failure] = [null, error];
+  }
 }
 
 /**
@@ -45,7 +51,7 @@ export function draw(strategy, count, busy, reached, where) {
   setText($('reset'), t('reset', formatNumber(count)));
   // A run has a product of its own: this stock does not change meanwhile.
   for (const name of ['reset', 'buy', 'buy-two']) $(name).setAttribute('aria-disabled', String(busy || !reached));
-  setText($('shelf-note'), busy ? t('shelfBusy') : where);
+  setText($('shelf-note'), failure ? t('shelfUnread', errorText(failure)) : busy ? t('shelfBusy') : where);
   // A screen reader must not read out the running seconds.
   $('answers').setAttribute('aria-busy', String(purchases.some(({ answers }) => answers.some((a) => Boolean(a.under_way)))));
   $('answers').replaceChildren(...purchases.map(purchaseItem));
@@ -76,7 +82,7 @@ function eventsOf(answer, i) {
 /** Sets the stock of both stores. @param {number} count @param {() => void} again called again with the token */
 export async function reset(count, again) {
   try {
-    stock = await api.resetStock(count);
+    [stock, failure] = [await api.resetStock(count), null];
     purchases = [];
   } catch (error) {
     addNote(admin.askForToken(error, $('admin'), again) ? t('tokenWanted') : errorText(error));

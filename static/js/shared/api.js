@@ -107,7 +107,8 @@ export const playDeadlock = async (slug, cured) => (await request(`test/deadlock
 export async function requestText(path) {
   const answer = await fetch(path.replace(/^\//, ''), { cache: 'no-store' });
   const text = await answer.text();
-  if (!answer.ok) throw new ApiError(answer.status, { title: text.trim().split('\n').slice(0, 2).join(' ') });
+  const isOwn = !/html/.test(answer.headers.get('content-type') ?? '');
+  if (!answer.ok) throw new ApiError(answer.status, isOwn ? { title: text.trim().split('\n').slice(0, 2).join(' ') } : null);
   return { text: text.trim(), instance: answer.headers.get('x-instance') ?? '' };
 }
 

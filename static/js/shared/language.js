@@ -32,9 +32,10 @@ export function t(name, ...about) {
 }
 
 /** The reason of a refusal: its title is Chinese and its detail English (RFC 9457). @param {any} error */
-export function errorText({ name, message, problem }) {
-  // The browser words a failed connection in its own language.
-  if (name === 'TypeError' && !problem) return t('unreached');
+export function errorText({ name, message, status, problem }) {
+  // The browser words a failed connection in its own language, and nginx has an HTML page for an instance that does not answer.
+  if (['TypeError', 'TimeoutError'].includes(name) && !problem) return t('unreached');
+  if ([502, 504].includes(status) && !problem?.title) return t('noInstance', status);
   if (lang === 'en' || !problem?.title) return message;
   return problem.field ? `${problem.title}（${t('reason', problem.detail) ?? problem.detail}）` : problem.title;
 }

@@ -5,6 +5,7 @@
  */
 
 import { svg } from '../shared/dom.js';
+import { OPEN_DOTS } from './layout.js';
 
 /** @typedef {import('./layout.js').Scene} Scene */
 /** @typedef {import('./labels.js').Placed} Placed */
@@ -149,7 +150,7 @@ export class Drawing {
     const inside = lane.bars.filter((bar) => bar.text)
       .map((bar) => this.#mark(bar.at, svg('text', { class: 'label', x: bar.x + 12 * u, y: middle + 6 * u }, bar.text)));
     const dots = lane.dots.map((dot) => this.#mark(dot.at, svg('circle', {
-      class: `dot-${dot.event === 'read' || dot.event === 'checked' ? 'open' : 'full'}${dot.red ? ' red' : ''}`, cx: dot.x, cy: middle, r: 6 * u, 'data-event': dot.event, 'data-actor': lane.actor,
+      class: `dot-${OPEN_DOTS.includes(dot.event) ? 'open' : 'full'}${dot.red ? ' red' : ''}`, cx: dot.x, cy: middle, r: 6 * u, 'data-event': dot.event, 'data-actor': lane.actor,
     })));
     // A thread leads from a higher label to its mark.
     const threads = lane.labels.filter((label) => label.row > 0)

@@ -49,9 +49,13 @@ import { leftAt } from './lock-lanes.js';
 
 /** Heights in units: a line of words, a place in the queue, the arc of a stale value. */
 const [LINE, PLACE, ARC] = [22, 22, 20];
+/** The width of a dot with its rim, in units. */
+const DOT = 16;
 /** Heights in units of a bar, a wedge, and the gap between lanes: usually, and on a projector, where the words get the room. */
 const [ROOMY, DENSE] = [{ BAR: 20, WEDGE: 36, GAP: 9 }, { BAR: 14, WEDGE: 26, GAP: 4 }];
 const [GUTTER, NARROW] = [172, 76];
+/** The events of an open dot. */
+export const OPEN_DOTS = ['read', 'checked'];
 /** The events that are messages to the store, and those to the lock's server. */
 const [TO_SHELF, TO_LOCK] = [['read', 'written'], ['checked', 'deleted', 'lost', 'released']];
 /** A narrower screen has less room for names. */
@@ -87,7 +91,7 @@ export function sceneOf({ width, shown, unit, begin, span, dense, measure, model
       carries: lane.carries.map((carry) => ({ from: x(carry.read), at: carry.to, to: x(carry.to), text: carry.value })),
       bars: lane.bars.map((b) => ({ ...flat(b), kind: b.kind, at: b.from, text: b.kind === 'stopped' && measure(words.stopped, false) + u(24) < flat(b).width ? words.stopped : '', within: b.kind === 'waits' && solid.some((s) => s.from <= b.from && b.to <= s.to) })),
       overlaps: [...lane.overlaps, ...lane.carries].map(flat),
-      dots: lane.ticks.map((tick) => ({ x: x(tick.at), at: tick.at, event: tick.event.event, red: tick.red })),
+      dots: uncovered(lane.ticks.map((tick) => ({ x: x(tick.at), at: tick.at, event: tick.event.event, red: tick.red })), u(DOT)),
     };
   });
 
@@ -132,12 +136,22 @@ export function sceneOf({ width, shown, unit, begin, span, dense, measure, model
     return lane && end ? [{ x: x(arrow.at), from: lane.bar + u(BAR) / 2, to: end, at: arrow.at, red: arrow.to === 'lock' }] : [];
   });
   // With several locks it is unknown which one a message went to.
-  const messages = model.lanes.flatMap((lane, i) => lane.ticks.flatMap(({ at, event }) => {
-    const to = TO_SHELF.includes(event.event) ? shelf && shelf.base - u(LINE) : TO_LOCK.includes(event.event) && locks.length === 1 ? locks[0].base - locks[0].height : null;
-    return to ? [{ x: x(at), from: lanes[i].bar + u(BAR), to, at, actor: lane.actor, event: event.event }] : [];
+  const messages = lanes.flatMap((lane) => lane.dots.flatMap(({ x: place, at, event }) => {
+    const to = TO_SHELF.includes(event) ? shelf && shelf.base - u(LINE) : TO_LOCK.includes(event) && locks.length === 1 ? locks[0].base - locks[0].height : null;
+    return to ? [{ x: place, from: lane.bar + u(BAR), to, at, actor: lane.actor, event }] : [];
   }));
   const axis = seconds(begin, span).map((s) => ({ x: x(s * 1e6), text: words.seconds(s) }));
   return { width, height: y + u(LINE), gutter, x, timeAt, barHeight: u(BAR), lanes, locks, shelf, row, arrows, messages, axis };
+}
+
+/** A read that a later dot would cover stands before it: both moments are seen. @param {LaneShape['dots']} dots by time @param {number} width of a dot @returns {LaneShape['dots']} */
+function uncovered(dots, width) {
+  let next = Infinity;
+  return dots.reduceRight((/** @type {LaneShape['dots']} */ placed, dot) => {
+    const x = OPEN_DOTS.includes(dot.event) ? Math.min(dot.x, next - width) : dot.x;
+    next = Math.min(next, x);
+    return [{ ...dot, x }, ...placed];
+  }, []);
 }
 
 /** Owners that share a lock begin at one place: their names stand beside each other. @param {import('./model.js').Wedge[]} wedges @param {Parameters<typeof wedgeShape>[1]} room */

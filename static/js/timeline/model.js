@@ -115,10 +115,12 @@ function arrowsOf(e) {
 const INCIDENTAL = ['start', 'refused', 'waits', 'renew', 'renewed', 'retries', 'queue', 'woken'];
 /** A caption that names the end of a lease waits for it, however long the lease is. */
 const LEASE_ENDS = ['expired', 'free'];
+/** Words of a caption that name no event of its own: what has not happened, is awaited, is wanted, or was before; who comes to read, or to write. */
+const NO_EVENT = /(没|不|等(?!得)|要|只拿)[^，：；。、]*|[^，：；。]*以后|(在里面|在|来|独自)[读写]|读完/g;
 /** The events that the words of a caption name, and its first one of each is waited for. @type {[RegExp, string[]][]} */
 const NAMED_EVENTS = [
-  [/拿到|进来|进去|进了|抢到/, ['locked', 'taken', 'entered']], [/读|看/, ['read', 'checked']], [/写/, ['written', 'refused-by-row', 'conflict']],
-  [/提交/, ['committed']], [/删|释放|解锁/, ['deleted', 'released', 'lost']], [/到期/, LEASE_ENDS], [/续/, ['renewed']], [/停/, ['stopped']], [/醒|接着/, ['continued']],
+  [/拿到|进来|进去|进了|抢到/, ['locked', 'taken', 'entered']], [/读|看/, ['read', 'checked']], [/写/, ['written', 'refused-by-row', 'conflict', 'failed']],
+  [/提交/, ['committed']], [/删|释放|解锁/, ['deleted', 'released', 'lost', ...LEASE_ENDS]], [/到期/, LEASE_ENDS], [/续/, ['renewed']], [/(?<!唤)醒/, ['continued']],
 ];
 /** What happens later after the first event of a step is told by the picture. */
 const CAPTION_STEP_US = 1_500_000;
@@ -132,7 +134,8 @@ function captionsOf(all, now) {
     const events = all.slice(i + 1, next);
     const told = events.filter((e) => !INCIDENTAL.includes(e.event) && e.actor !== 'stock' && e.event !== 'held');
     const first = (told[0] ?? events[0])?.t_us;
-    const kinds = NAMED_EVENTS.filter(([words]) => words.test(caption.zh)).map(([, names]) => names);
+    const own = caption.zh.replace(NO_EVENT, '');
+    const kinds = NAMED_EVENTS.filter(([words]) => words.test(own)).map(([, names]) => names);
     const named = kinds.map((names) => events.find((e) => names.includes(e.event) && (names === LEASE_ENDS || e.t_us - first <= CAPTION_STEP_US))?.t_us);
     const found = named.filter((at) => at != null);
     const awaitsLease = named.some((at, k) => at == null && kinds[k] === LEASE_ENDS);

@@ -71,6 +71,7 @@ const zh = {
   sameAnswer: (n) => `两人都写回 ${n}：卖出两件，只少一件`,
 
   disconnected: '连不上这里的服务，每 3 秒再试一次。', unreached: '服务没有回答',
+  noInstance: (status) => `nginx 没有等到实例的回答（${status}）：有实例停了。过几秒再试一次；点首页上它的灯，可以启动它。`, shelfUnread: (why) => `库存没有读到：${why}`,
 
   marks: '记号',
   mark: (p) => choose({ unsafe: '一个实例就超卖', 'one-process': '一个实例不超卖，三个超卖', lease: '租约到期前不超卖', safe: '几个实例都不超卖' }, p),
@@ -183,6 +184,7 @@ const en = {
   sameAnswer: (n) => `Both wrote ${n}: two sold, one gone`,
 
   disconnected: 'The service here does not answer; trying again every 3 s.', unreached: 'the service did not answer',
+  noInstance: (status) => `nginx had no answer from an instance (${status}): one is down. Try again in a few seconds; its light on the main page starts it.`, shelfUnread: (why) => `The stock was not read: ${why}`,
 
   marks: 'Marks',
   mark: (p) => choose({

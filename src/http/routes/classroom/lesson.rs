@@ -22,7 +22,7 @@ pub(in crate::http) struct LessonOnShow {
     ended: bool,
 }
 
-/// A guess about the end of a race.
+/// A guess about a race.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct Guess {
@@ -34,7 +34,7 @@ pub(in crate::http) struct Guess {
     #[garde(dive)]
     #[schema(inline)]
     who: Who,
-    /// How many will be left, or inside at once.
+    /// The answer that was chosen: its place from 0 in a question of the lesson's own; else how many are left, inside, or ordered.
     #[garde(dive)]
     #[schema(inline)]
     guess: Whole<0, 1_000_000>,
