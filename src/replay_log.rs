@@ -57,13 +57,20 @@ impl ReplayEvent {
         }
     }
 
+    pub(super) fn with_key(self, key: &str) -> Self {
+        let key = Some(key.to_owned());
+        Self { key, ..self }
+    }
+
+    pub(super) fn with_value(self, value: impl Into<Value>) -> Self {
+        let value = Some(value.into());
+        Self { value, ..self }
+    }
+
     /// Words for those who watch.
     pub(crate) fn caption(zh: impl Display, en: impl Display) -> Self {
         let words = serde_json::json!({ "zh": zh.to_string(), "en": en.to_string() });
-        Self {
-            value: Some(words),
-            ..Self::of("step", "step")
-        }
+        Self::of("step", "step").with_value(words)
     }
 }
 

@@ -14,7 +14,6 @@ use syn::{
 /// A path from the crate's root on: `stock::row` is `["stock", "row"]`.
 pub(super) type Path = Vec<String>;
 
-/// What a file names.
 #[derive(Default)]
 pub(super) struct Imports {
     /// Everything, its tests included.
@@ -60,7 +59,7 @@ struct Reader {
     children: BTreeSet<String>,
     /// The names with which the paths of its code begin.
     words: BTreeSet<String>,
-    /// Whether what it reads is no need of the file's own code: a test, or who may see an item.
+    /// Whether what it reads is not needed by the file's own code: a test, or the visibility of an item.
     aside: bool,
     imports: Imports,
 }

@@ -268,7 +268,6 @@ fn helpers_in_stock_serve_more_than_one_strategy() {
     assert_eq!(hidden.collect::<Vec<_>>(), NOTHING);
 }
 
-/// A file of the crate, and what it names of it.
 struct Source {
     name: String,
     text: String,

@@ -21,7 +21,6 @@ pub(crate) struct WindowLesson {
     pub(crate) windows: &'static [Window],
 }
 
-/// An address at which a lesson is visited.
 pub struct Window {
     pub path: &'static str,
     /// The object that is visited, as answers and events name it.
@@ -132,7 +131,6 @@ impl Answer {
     }
 }
 
-/// A visit to a lock, with its steps.
 pub(super) struct Visit {
     pub(super) holder: Owner,
     steps: Vec<VisitStep>,

@@ -103,7 +103,6 @@ fn path_after(prefix: &str, uri: &Uri) -> Option<PathAndQuery> {
     rest.starts_with('/').then(|| rest.parse().ok())?
 }
 
-/// Handles a request within its span, and completes its answer.
 async fn answer(
     State((app, throttle)): State<(AppState, Arc<Throttle>)>,
     request: Request,

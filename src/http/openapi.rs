@@ -214,7 +214,6 @@ fn refer(operation: &mut Operation, status: &str, name: &str) {
     responses.entry(status.to_owned()).or_insert_with(refusal);
 }
 
-/// The operations of a path, by method.
 pub(super) fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
     let all = [
         (Method::GET, &mut item.get),

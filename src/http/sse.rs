@@ -30,7 +30,6 @@ pub(super) fn failed(detail: &str) -> Result<Event, Error> {
     event.json_data(serde_json::json!({ "detail": detail }))
 }
 
-/// An answer of events.
 pub(super) fn response(
     app: &AppState,
     events: impl Stream<Item = Result<Event, Error>> + Send + 'static,

@@ -102,7 +102,6 @@ pub(super) fn install_library(lab: &Path, program: &Path) -> Result<(), String> 
     })
 }
 
-/// The seconds of the answer to TIME.
 fn ask_time(port: u16) -> Option<u64> {
     let mut redis = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     redis.set_read_timeout(Some(TRIAL_TIMEOUT)).ok()?;

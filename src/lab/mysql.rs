@@ -12,7 +12,7 @@
 use super::{
     folder::Folder,
     process::{Process, ProcessSpec},
-    server::{Check, CheckContext, Server},
+    server::{Check, CheckContext, Server, numbered},
     user::User,
 };
 use crate::{
@@ -154,13 +154,8 @@ const BOOTSTRAP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 const GALERA_LIBRARY: &str = "/usr/lib/galera/libgalera_smm.so";
 
-/// The name of the node at `index`: `mysql`, `mysql-2` …
 pub(super) fn name(index: usize) -> String {
-    if index == 0 {
-        NAME.to_owned()
-    } else {
-        format!("{NAME}-{}", index + 1)
-    }
+    numbered(NAME, index)
 }
 
 impl Galera {

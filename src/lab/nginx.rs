@@ -30,7 +30,6 @@ pub(super) struct Nginx {
 
 pub(super) const REQUIREMENTS: [Requirement; 1] = [(NAME, "nginx-light")];
 
-/// For example `nginx 1.22.1`.
 pub(super) fn version(program: &Path) -> Option<String> {
     let text = programs::output_of(program, "-v")?;
     let (_, version) = text.split_once("nginx/")?;

@@ -30,7 +30,6 @@ use std::{
 };
 use tokio::task::JoinSet;
 
-/// The servers' programs that this machine has.
 struct Programs {
     redis: PathBuf,
     mysql: mysql::Program,

@@ -4,7 +4,7 @@
 
 use super::{
     clock,
-    server::{Check, CheckContext, Server},
+    server::{Check, CheckContext, Server, numbered},
     user::User,
 };
 use crate::{
@@ -67,25 +67,14 @@ pub(super) const REPLICA: &str = "replica";
 /// The Redis in which students' scripts run.
 pub(super) const MINE: &str = "redis-mine";
 
-/// The name of the replica at `index`: `replica`, `replica-2` …
 pub(super) fn replica(index: usize) -> String {
     numbered(REPLICA, index)
 }
 
-/// The name of the node at `index`: `redis`, `redis-2` …
 pub(super) fn name(index: usize) -> String {
     numbered("redis", index)
 }
 
-/// The first one has no number.
-pub(super) fn numbered(name: &str, index: usize) -> String {
-    match index {
-        0 => name.to_owned(),
-        _ => format!("{name}-{}", index + 1),
-    }
-}
-
-/// A Redis server that the lab starts.
 #[derive(Debug)]
 pub(super) struct Redis {
     pub(super) program: PathBuf,

@@ -17,8 +17,8 @@
 
 use super::{
     link::ProxyLink,
-    redis::{REQUIREMENTS, USER, has_caught_up, info_of_process, numbered},
-    server::{Check, CheckContext, Server},
+    redis::{REQUIREMENTS, USER, has_caught_up, info_of_process},
+    server::{Check, CheckContext, Server, numbered},
     user::User,
 };
 use crate::{
@@ -42,7 +42,6 @@ use tokio::{
 
 pub(super) const SENTINEL: &str = "sentinel";
 
-/// The name of the one at `index`: `sentinel`, `sentinel-2` …
 pub(super) fn name(index: usize) -> String {
     numbered(SENTINEL, index)
 }
@@ -275,17 +274,10 @@ impl SentinelGroup {
             }
             Ok(())
         };
-        let late = |_| {
-            unusable!(
-                "the Sentinels did not promote it within {} s",
-                3 * PROMOTION_TIMEOUT.as_secs()
-            )
-        };
         // A restarted member becomes a replica only after a while.
-        timeout(3 * PROMOTION_TIMEOUT, promotion)
-            .await
-            .map_err(late)?
-            .map_err(failed)
+        let limit = 3 * PROMOTION_TIMEOUT;
+        let promoted = within(limit, "the Sentinels did not promote it", promotion).await?;
+        promoted.map_err(failed)
     }
 }
 
@@ -326,16 +318,18 @@ pub(super) async fn promote(port: u16) -> Result<(), Failure> {
 /// Waits until each link leads to another server than at the start.
 pub(super) async fn wait_until_promoted(links: &[Arc<ProxyLink>]) -> Result<(), Failure> {
     let all = join_all(links.iter().map(|link| link.proxy.wait_until_redirected()));
-    let late = |_| {
-        unusable!(
-            "the Sentinel promoted no replica within {} s",
-            PROMOTION_TIMEOUT.as_secs()
-        )
-    };
-    timeout(PROMOTION_TIMEOUT, all)
-        .await
-        .map_err(late)
-        .map(drop)
+    let promoted = within(PROMOTION_TIMEOUT, "the Sentinel promoted no replica", all);
+    promoted.await.map(drop)
+}
+
+/// Waits for `coming`; if that takes longer than `limit`, the error says what did not happen.
+async fn within<T>(
+    limit: Duration,
+    failure: &str,
+    coming: impl Future<Output = T>,
+) -> Result<T, Failure> {
+    let late = |_| unusable!("{failure} within {} s", limit.as_secs());
+    timeout(limit, coming).await.map_err(late)
 }
 
 /// Makes the first Redis the main one again and the other its replica; returns once `links` lead to it.
@@ -378,16 +372,9 @@ pub(super) async fn restore(of: &ProxiedReplica, links: &[Arc<ProxyLink>]) -> Re
         }
         Ok(())
     };
-    let late = |_| {
-        unusable!(
-            "the first Redis was not promoted within {} s",
-            2 * PROMOTION_TIMEOUT.as_secs()
-        )
-    };
-    timeout(2 * PROMOTION_TIMEOUT, restored)
-        .await
-        .map_err(late)?
-        .map_err(failed)
+    let limit = 2 * PROMOTION_TIMEOUT;
+    let restored = within(limit, "the first Redis was not promoted", restored).await?;
+    restored.map_err(failed)
 }
 
 /// Makes this Redis a replica of the one at `port`, and waits until it has caught up.

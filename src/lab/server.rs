@@ -38,6 +38,14 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
 /// Short beside the start of any server.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
+/// The name of the server at `index`: `redis`, `redis-2` …
+pub(super) fn numbered(name: &str, index: usize) -> String {
+    match index {
+        0 => name.to_owned(),
+        _ => format!("{name}-{}", index + 1),
+    }
+}
+
 /// How to start a server and check its health. `folder` is the server's own.
 pub(super) trait Server: Debug + Send + Sync {
     fn requirements(&self) -> &'static [Requirement];

@@ -3,7 +3,7 @@
 //! leads.
 
 use super::{
-    server::{Check, CheckContext, Server},
+    server::{Check, CheckContext, Server, numbered},
     user::User,
 };
 use crate::{
@@ -38,13 +38,8 @@ const NO_LEADER: &str = "not currently serving requests";
 /// A paused server does not answer.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The name of the server at `index`: `zookeeper`, `zookeeper-2` …
 pub(super) fn name(index: usize) -> String {
-    if index == 0 {
-        NAME.to_owned()
-    } else {
-        format!("{NAME}-{}", index + 1)
-    }
+    numbered(NAME, index)
 }
 
 pub(super) fn is_member_name(name: &str) -> bool {

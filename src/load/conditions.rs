@@ -18,7 +18,7 @@ use tokio::{process::Command, time::timeout};
 
 const DURABILITY: &str = "SHOW VARIABLES WHERE Variable_name IN ('version', 'innodb_flush_log_at_trx_commit', \
      'log_bin', 'tx_isolation', 'transaction_isolation')";
-/// A server that answers later is left out: its conditions are a remark.
+/// A server that answers later is left out.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
 /// A lab keeps its data under it.
 const SYNC_FOLDER: &str = "target";

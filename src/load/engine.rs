@@ -42,7 +42,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_CONCURRENT_OPENS: usize = 64;
 /// How often a request is tried on a new connection as long as nothing of it was written.
 const MAX_CONNECTIONS_PER_REQUEST: usize = 3;
-/// A connection that was refused says that nobody listens: pause, or the loops are spent in no time.
+/// Nobody listens where a connection is refused: without a pause the loops would be spent at once.
 const REFUSED_PAUSE: Duration = Duration::from_millis(50);
 /// The longest that a load counted in loops may take.
 const MAX_LOOPS_TIME: Duration = Duration::from_secs(15 * 60);

@@ -49,7 +49,6 @@ pub(super) enum Fault {
 
 #[derive(Debug, Default)]
 pub(super) struct Shop {
-    /// By product.
     stock: BTreeMap<i64, i64>,
     pub(super) requests: u64,
     fault: Option<(Fault, u64)>,
@@ -57,7 +56,6 @@ pub(super) struct Shop {
 }
 
 pub(super) struct Fake {
-    /// One instance.
     pub(super) base: String,
     /// The same shop as three instances in turn.
     pub(super) http: String,

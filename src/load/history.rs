@@ -17,7 +17,6 @@ const LATENCY_DIGITS: u8 = 3;
 /// Different reasons that are kept; the others are counted together.
 const MAX_REASONS: usize = 16;
 
-/// The outcome of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// It was told that it has a piece.
@@ -44,7 +43,6 @@ pub struct OutcomeCounts {
 }
 
 impl OutcomeCounts {
-    /// All requests.
     pub fn samples(&self) -> u64 {
         self.sold + self.sold_out + self.failed()
     }

@@ -86,7 +86,6 @@ impl Lane {
         })
     }
 
-    /// Every time in it.
     fn times(&mut self) -> impl Iterator<Item = &mut u64> {
         let vain = self
             .vain

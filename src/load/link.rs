@@ -48,7 +48,6 @@ pub(super) struct Meter {
     sent: AtomicU64,
 }
 
-/// An open connection.
 pub(super) struct Link {
     sender: http1::SendRequest<Body>,
     connection: Pin<Box<http1::Connection<Wire, Body>>>,

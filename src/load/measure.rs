@@ -15,12 +15,14 @@ use super::{
 };
 use crate::{
     addresses::Addresses,
+    registry::RegistryEntry,
     terminal::{
         chinese::told,
         failure::{Failure, unusable, unusable_told},
         stdout::{Output, say},
     },
 };
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use secrecy::SecretString;
 use serde::Serialize;
 use std::time::Duration;
@@ -81,6 +83,15 @@ pub(super) struct Measurement {
     pub(super) kept: bool,
     /// Runs that could not be made, and why.
     pub(super) not_run: Vec<String>,
+}
+
+/// A name of the registry; clap says which is meant where one is mistyped.
+pub(super) fn name_of<S: Sync>(
+    all: &'static [RegistryEntry<S>],
+) -> impl TypedValueParser<Value = &'static RegistryEntry<S>> {
+    let find = move |name: String| all.iter().find(|entry| entry.slug == name);
+    PossibleValuesParser::new(all.iter().map(|entry| entry.slug))
+        .map(move |name| find(name).expect("it is one of them"))
 }
 
 /// How long a round is to take, as a command line says it.
@@ -155,7 +166,7 @@ fn on(plan: &Plan) -> String {
 }
 
 /// The targets, each with its address, and what they run on.
-pub(super) struct Prepared {
+pub(super) struct Setup {
     pub(super) targets: Vec<(String, String)>,
     conditions: Conditions,
     token: Option<SecretString>,
@@ -164,12 +175,12 @@ pub(super) struct Prepared {
 impl MeasureArgs {
     /// Finds the targets, checks that each knows all of `slugs`, and prints what they run on.
     /// Errors: [`Failure::Unusable`] where the address of one is not known, or it does not answer.
-    pub(super) async fn ready(
+    pub(super) async fn set_up(
         &self,
         at: Option<Addresses>,
         registry: Registry,
         slugs: &[&str],
-    ) -> Result<Prepared, Failure> {
+    ) -> Result<Setup, Failure> {
         let cluster = self.place.find(at)?;
         let mut targets = Vec::new();
         for name in &self.targets {
@@ -181,7 +192,7 @@ impl MeasureArgs {
         }
         let conditions = Conditions::of(cluster.lab.as_ref()).await;
         say!("{conditions}");
-        Ok(Prepared {
+        Ok(Setup {
             targets,
             conditions,
             token: token(cluster.lab.as_ref()),
@@ -193,7 +204,7 @@ impl MeasureArgs {
     /// Errors: [`Failure::Unusable`] where the plans ask for more than a run may, or a rate cannot be measured.
     pub(super) async fn measure(
         &self,
-        ready: Prepared,
+        setup: Setup,
         slugs: &[&str],
         load: impl Fn(Plan) -> Plan,
         rate: Option<u32>,
@@ -202,9 +213,9 @@ impl MeasureArgs {
     ) -> Result<Measurement, Failure> {
         let mut plans = Vec::new();
         for slug in slugs {
-            for (target, base) in &ready.targets {
+            for (target, base) in &setup.targets {
                 plans.push(load(Plan {
-                    token: ready.token.clone(),
+                    token: setup.token.clone(),
                     ..Plan::new(base, target, slug)
                 }));
             }
@@ -268,7 +279,7 @@ impl MeasureArgs {
                 rounds: self.rounds,
                 rate,
             }),
-            conditions: ready.conditions,
+            conditions: setup.conditions,
             ceilings,
             kept: rows.iter().all(|row| row.complaint().is_none()),
             rows,

@@ -22,9 +22,9 @@ pub(super) fn target_name(target: &str) -> String {
 pub(super) const INSTANCES: u64 = 3;
 /// The stock for measuring a rate: more than a run can sell.
 pub(super) const PLENTIFUL_STOCK: i64 = 1_000_000_000;
-/// Requests of a run at most, and what they may ask for together: all held one after the other, ms.
+/// The most requests of a run.
 const MAX_REQUESTS: u64 = 1_000_000;
-/// Ten minutes: a run that holds longer looks as if it hung.
+/// The most time that all requests together may stay inside: a run of more than ten minutes looks as if it hung.
 const MAX_TOTAL_HOLD_MS: u64 = 600_000;
 
 /// The target and the workload of a run.

@@ -84,14 +84,14 @@ pub async fn run(
 }
 
 /// A row, and whether what was sold is gone again.
-type MeasuredAndRemoved = (Result<Row, Failure>, Result<(), Failure>);
+type RunResult = (Result<Row, Failure>, Result<(), Failure>);
 
 async fn product(
     plan: &Plan,
     origin: Origin,
     progress: &watch::Sender<Snapshot>,
     cancel: &CancellationToken,
-) -> Result<MeasuredAndRemoved, Failure> {
+) -> Result<RunResult, Failure> {
     let strategy = stock::find(&plan.strategy)
         .ok_or_else(|| unusable!("there is no strategy {}", plan.strategy))?;
     let stock = StockApi {
@@ -132,7 +132,7 @@ async fn voucher(
     origin: Origin,
     progress: &watch::Sender<Snapshot>,
     cancel: &CancellationToken,
-) -> Result<MeasuredAndRemoved, Failure> {
+) -> Result<RunResult, Failure> {
     let step = seckill::find(&plan.strategy)
         .ok_or_else(|| unusable!("there is no step {}", plan.strategy))?;
     let voucher = LoadVoucher::add(&plan.base, plan.count, plan.token.as_ref()).await?;

@@ -4,7 +4,12 @@
 //! A verdict comes from one run in which each order stays a while inside: there the unsafe steps show their fault. A rate
 //! comes from runs of its own, in rounds, where nobody stays, everybody orders once, and pieces are plenty.
 
-use super::{measure::MeasureArgs, plan::Plan, table, target::Registry};
+use super::{
+    measure::{MeasureArgs, name_of},
+    plan::Plan,
+    table,
+    target::Registry,
+};
 use crate::{
     addresses::Addresses,
     seckill::{self, SeckillStep},
@@ -13,7 +18,6 @@ use crate::{
         stdout::{Output, Outputs, say},
     },
 };
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tokio_util::sync::CancellationToken;
 
 /// Has users order a voucher by each step of \[002\], and says which oversold, or let one user order twice.
@@ -48,16 +52,10 @@ pub struct Args {
     #[arg(long, value_name = "MS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(..=60_000))]
     hold_ms: u64,
     /// Only these steps, by name [default: all]
-    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = step_parser(), hide_possible_values = true)]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = name_of(&seckill::ALL), hide_possible_values = true)]
     strategies: Vec<&'static SeckillStep>,
     #[command(flatten)]
     how: MeasureArgs,
-}
-
-/// A name of the registry; clap says which is meant where one is mistyped.
-fn step_parser() -> impl TypedValueParser<Value = &'static SeckillStep> {
-    let all = PossibleValuesParser::new(seckill::ALL.iter().map(|step| step.slug));
-    all.map(|slug| seckill::find(&slug).expect("it is one of them"))
 }
 
 impl Outputs for Args {
@@ -80,7 +78,7 @@ pub async fn run(
         args.strategies.clone()
     };
     let slugs: Vec<_> = steps.iter().map(|step| step.slug).collect();
-    let ready = args.how.ready(at, Registry::Steps, &slugs).await?;
+    let setup = args.how.set_up(at, Registry::Steps, &slugs).await?;
     let load = |plan| {
         let plan = Plan {
             threads: args.threads as usize,
@@ -92,7 +90,7 @@ pub async fn run(
     };
     let found = args
         .how
-        .measure(ready, &slugs, load, None, Vec::new(), &stop)
+        .measure(setup, &slugs, load, None, Vec::new(), &stop)
         .await?;
     if !found.rows.is_empty() {
         say!("\n{}\n", table::orders(&found.rows, args.how.markdown));

@@ -30,7 +30,7 @@ impl Spread {
         }
     }
 
-    /// What the first measured by what the second did, round by round: what slows the machine down slows both.
+    /// The ratio of the first to the second, round by round: what slows the machine down slows both.
     pub fn of_ratios(ones: &[f64], others: &[f64]) -> Self {
         let pairs = ones.iter().zip(others);
         Self::of(pairs.map(|(one, other)| if *other > 0.0 { one / other } else { 0.0 }))

@@ -48,7 +48,6 @@ pub struct Bytes {
 }
 
 impl Stats {
-    /// Sums a history up.
     pub fn of(history: &History, bytes: Bytes, elapsed: Duration) -> Self {
         let counts = history.counts;
         let latencies = &history.latencies;

@@ -126,12 +126,10 @@ const ORDERS: [Column<Row>; 19] = [
     }),
 ];
 
-/// The Aggregate Report of these rows.
 pub(super) fn aggregate(rows: &[Row], markdown: bool) -> String {
     table(&AGGREGATE, &[0, 1, 2], rows, markdown)
 }
 
-/// How their strategies contend.
 pub(super) fn contention(rows: &[Row], markdown: bool) -> String {
     table(&CONTENTION, &[0, 1, 10, 11], rows, markdown)
 }
@@ -165,7 +163,6 @@ fn of_orders(row: &Row, show: fn(&OrderFigures) -> Cell) -> Cell {
     row.orders.as_ref().map_or_else(|| "".into(), show)
 }
 
-/// The names of the instances that answered.
 pub(super) fn instances(row: &Row) -> String {
     let names: Vec<_> = row.instances.keys().map(String::as_str).collect();
     names.join(" ")

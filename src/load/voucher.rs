@@ -31,7 +31,6 @@ const MAX_QUIET: Duration = Duration::from_secs(10);
 /// Short beside the quiet that it looks for.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A voucher that is on sale.
 pub(super) struct LoadVoucher {
     url: String,
     pub(super) id: i64,
@@ -84,7 +83,6 @@ impl Buyers {
         request
     }
 
-    /// Interprets the answer to the `n`-th order.
     pub(super) fn meaning(&self, n: u64, status: u16, body: &[u8]) -> (Outcome, AnswerDetails) {
         let (outcome, said) = answer::meaning(status, body);
         let json = serde_json::from_slice(body).unwrap_or(Json {
@@ -121,7 +119,7 @@ impl LoadVoucher {
         token: Option<&SecretString>,
     ) -> Result<Self, Failure> {
         #[derive(Deserialize)]
-        struct Added {
+        struct NewVoucher {
             id: i64,
         }
         let url = format!("{}/voucher", base(at));
@@ -131,7 +129,7 @@ impl LoadVoucher {
             json!({"title": "oversell seckill", "stock": pieces, "begin": begin, "end": end});
         let what = format!("POST {url}");
         let added = succeeded(&what, client().post(&url).json(&voucher).token(token)).await?;
-        let Added { id } = added.json().map_err(|why| unusable!("{what}: {why}"))?;
+        let NewVoucher { id } = added.json().map_err(|why| unusable!("{what}: {why}"))?;
         Ok(Self {
             url: format!("{url}/{id}"),
             id,
@@ -154,7 +152,6 @@ impl LoadVoucher {
         }
     }
 
-    /// Removes it and its orders.
     pub(super) async fn remove(&self, token: Option<&SecretString>) -> Result<(), Failure> {
         let request = client().delete(&self.url).token(token);
         let removed = succeeded(&format!("DELETE {}", self.url), request).await;

@@ -464,10 +464,8 @@ async fn holder_dies(trial: &Trial) -> TrialResult {
 }
 
 fn log_death(trial: &Trial) {
-    trial.log.add(ReplayEvent {
-        value: Some("dead".into()),
-        ..ReplayEvent::of('A', "failed")
-    });
+    let death = ReplayEvent::of('A', "failed").with_value("dead");
+    trial.log.add(death);
 }
 
 /// A outlives its lease, B gets in, and then A unlocks: B's lock stays.

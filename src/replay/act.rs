@@ -97,7 +97,6 @@ impl Act {
         }
     }
 
-    /// Whether it takes a piece if it succeeds.
     pub(super) fn sells(self) -> bool {
         matches!(self, Self::Order(_)) || self.reset_scope().store.is_some()
     }

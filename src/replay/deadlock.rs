@@ -28,7 +28,7 @@ use crate::{
 use std::{collections::VecDeque, fmt::Display, sync::LazyLock, time::Duration};
 use tokio::time::timeout;
 
-/// So often it is looked whether one that waits was answered.
+/// How often the answer of a waiting transaction is looked for.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 const DEADLOCKED: ExpectedResult = ExpectedResult::NOTHING.noting(
@@ -209,7 +209,7 @@ fn tell_next_statement(
     }
 }
 
-/// ExpectedResult both, and notes what came of them.
+/// Ends both, and notes what came of them.
 async fn close(play: &mut Play, two: TwoTransactions) -> Result<(), Error> {
     let ended = two.end(false).await?;
     let error = ended

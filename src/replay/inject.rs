@@ -125,10 +125,8 @@ impl Play {
         self.inject(Action::Promote, "replica").await?;
         self.wait_until_all_reach_redis().await?;
         let words = serde_json::json!({ "zh": "Sentinel 把从节点升为主节点", "en": "the Sentinel promotes the replica" });
-        self.log().add(ReplayEvent {
-            value: Some(words),
-            ..ReplayEvent::of("step", "promoted")
-        });
+        let promoted = ReplayEvent::of("step", "promoted").with_value(words);
+        self.log().add(promoted);
         Ok(())
     }
 

@@ -192,15 +192,10 @@ impl ReplayState {
                 let seen = event(point.name());
                 events.push(self.point_event(letter, point, value.as_deref(), seen));
             }
-            ActorEvent::Sent { line } => events.push(ReplayEvent {
-                value: Some(line.clone().into()),
-                ..event("sent")
-            }),
-            ActorEvent::Answered { line, answer } => events.push(ReplayEvent {
-                key: Some(line.clone()),
-                value: Some(answer.clone().into()),
-                ..event("answered")
-            }),
+            ActorEvent::Sent { line } => events.push(event("sent").with_value(line.as_str())),
+            ActorEvent::Answered { line, answer } => {
+                events.push(event("answered").with_key(line).with_value(answer.as_str()));
+            }
             ActorEvent::Done {
                 remaining,
                 fence,
@@ -223,11 +218,7 @@ impl ReplayState {
                     ..event(done)
                 });
                 if *retries > 0 {
-                    let retried = retries.to_string();
-                    events.push(ReplayEvent {
-                        value: Some(retried.into()),
-                        ..event("retries")
-                    });
+                    events.push(event("retries").with_value(retries.to_string()));
                 }
             }
             ActorEvent::Failed { kind, detail } => {
@@ -239,14 +230,8 @@ impl ReplayState {
                         ..event("refused-by-row")
                     },
                     // The page has its own words for each kind of refusal.
-                    "error" => ReplayEvent {
-                        value: Some(detail.clone().into()),
-                        ..event("failed")
-                    },
-                    kind => ReplayEvent {
-                        value: Some(kind.into()),
-                        ..event("failed")
-                    },
+                    "error" => event("failed").with_value(detail.as_str()),
+                    kind => event("failed").with_value(kind),
                 });
             }
         }
@@ -391,11 +376,8 @@ impl ReplayState {
             let queue: Vec<_> = actors
                 .map(|actor| actor.unwrap_or_else(|| "·".to_owned()))
                 .collect();
-            events.push(ReplayEvent {
-                key: Some(lock.key.clone()),
-                value: Some(queue.join(" ").into()),
-                ..ReplayEvent::of("lock", "queue")
-            });
+            let event = ReplayEvent::of("lock", "queue").with_key(&lock.key);
+            events.push(event.with_value(queue.join(" ")));
         }
         events
     }
@@ -418,7 +400,7 @@ impl ReplayState {
         self.actors.iter_mut().find(|actor| actor.letter == letter)
     }
 
-    /// Whose text this is: it names an actor, or it says nothing of an owner, and belongs to who took the lock last.
+    /// The actor that this text names; a text without an owner belongs to the actor that took the lock last.
     fn owner_shown(&self, owner: &str) -> String {
         let nameless = || {
             let holder = self.holder.filter(|_| !owner.contains(':'));
@@ -429,8 +411,7 @@ impl ReplayState {
             .unwrap_or_else(|| owner.to_owned())
     }
 
-    /// Whom this text names: the actor whose letter it is, or whose own owner stands in it, or the only one on the instance with
-    /// whose name it begins.
+    /// The actor whose letter this text is, whose owner it contains, or who is alone on the instance with whose name it begins.
     fn actor_named_in(&self, owner: &str) -> Option<String> {
         let by_owner = self
             .actors
@@ -450,25 +431,18 @@ impl ReplayState {
 fn count_changes(before: &[(String, i64)], now: &[(String, i64)]) -> Vec<ReplayEvent> {
     let is_there = |old: &str| now.iter().any(|(new, _)| new == old);
     let gone = before.iter().filter(|(key, _)| !is_there(key));
-    let gone = gone.map(|(key, _)| ReplayEvent {
-        key: Some(key.clone()),
-        ..ReplayEvent::of("lock", "free")
-    });
+    let gone = gone.map(|(key, _)| ReplayEvent::of("lock", "free").with_key(key));
     let changed = now.iter().filter(|count| !before.contains(count));
-    let changed = changed.map(|(key, count)| ReplayEvent {
-        key: Some(key.clone()),
-        value: Some(count.to_string().into()),
-        ..ReplayEvent::of("lock", "count")
+    let changed = changed.map(|(key, count)| {
+        let event = ReplayEvent::of("lock", "count").with_key(key);
+        event.with_value(count.to_string())
     });
     gone.chain(changed).collect()
 }
 
 fn stock_change(before: Option<i64>, now: Option<i64>) -> Option<ReplayEvent> {
     let count = now.filter(|_| now != before)?;
-    Some(ReplayEvent {
-        value: Some(count.to_string().into()),
-        ..ReplayEvent::of("stock", "stock")
-    })
+    Some(ReplayEvent::of("stock", "stock").with_value(count.to_string()))
 }
 
 /// Another fencing token in the row of MySQL; 0 is the one that no write has set.

@@ -280,7 +280,6 @@ impl Script {
         self.each().any(|step| step.needs() == Some(Need::Replica))
     }
 
-    /// The steps that inject faults.
     pub(super) fn lab_steps(&self) -> impl Iterator<Item = &'static Step> {
         self.each()
             .filter(|step| matches!(step, Step::Fault(..) | Step::FaultAtEnd(..)))

@@ -26,7 +26,6 @@ pub(super) enum Lease {
     EndedByStep(u64),
     /// By the clock and forced: the lease ends or is renewed by itself.
     EndsByItself([u64; 2]),
-    /// The strategy's own.
     Default,
 }
 
@@ -63,7 +62,6 @@ impl Role {
         Self { lease, ..self }
     }
 
-    /// The strategy's own lease.
     pub const fn default_lease(self) -> Self {
         let lease = Lease::Default;
         Self { lease, ..self }

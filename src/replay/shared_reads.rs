@@ -8,7 +8,7 @@
 
 use crate::{ctx::Ctx, error::Error, section::names, server::Server, stock_admin::no_zookeeper};
 use futures::future::{BoxFuture, join_all};
-use oversell_lock::redis::Connection;
+use oversell_lock::{mysql::Conn, redis::Connection};
 use parking_lot::Mutex;
 use redis::{FromRedisValue, RedisResult, Value};
 use sqlx::{MySql, QueryBuilder, Row as _, mysql::MySqlRow};
@@ -341,60 +341,49 @@ async fn read_rows(ctx: &Ctx, keys: &[Row]) -> Result<HashMap<Row, RowState>, Er
         Row::Stock(id) => Some(*id),
         _ => None,
     });
-    if let Some(mut query) = query_for(SELECT_STOCKS, stocks) {
-        for row in query
-            .build()
-            .persistent(false)
-            .fetch_all(&mut *conn)
-            .await?
-        {
-            let state = RowState {
-                count: row.try_get(1)?,
-                fence: row.try_get(2)?,
-                lock: None,
-            };
-            rows.insert(Row::Stock(row.try_get(0)?), state);
-        }
+    for row in fetch(&mut conn, query_for(SELECT_STOCKS, stocks)).await? {
+        let state = RowState {
+            count: row.try_get(1)?,
+            fence: row.try_get(2)?,
+            lock: None,
+        };
+        rows.insert(Row::Stock(row.try_get(0)?), state);
     }
     let vouchers = keys.iter().filter_map(|key| match key {
         Row::Voucher(id) => Some(*id),
         _ => None,
     });
-    if let Some(mut query) = query_for(SELECT_VOUCHERS, vouchers) {
-        for row in query
-            .build()
-            .persistent(false)
-            .fetch_all(&mut *conn)
-            .await?
-        {
-            let state = RowState {
-                count: row.try_get(1)?,
-                ..RowState::default()
-            };
-            rows.insert(Row::Voucher(row.try_get(0)?), state);
-        }
+    for row in fetch(&mut conn, query_for(SELECT_VOUCHERS, vouchers)).await? {
+        let state = RowState {
+            count: row.try_get(1)?,
+            ..RowState::default()
+        };
+        rows.insert(Row::Voucher(row.try_get(0)?), state);
     }
     let locks = keys.iter().filter_map(|key| match key {
         Row::Lock(name) => Some(name.clone()),
         _ => None,
     });
-    if let Some(mut query) = query_for(SELECT_LOCKS, locks) {
-        for row in query
-            .build()
-            .persistent(false)
-            .fetch_all(&mut *conn)
-            .await?
-        {
-            let lock = lock_of(&row)?;
-            let state = RowState {
-                lock: Some(lock.clone()),
-                ..RowState::default()
-            };
-            rows.insert(Row::Lock(lock.key), state);
-        }
+    for row in fetch(&mut conn, query_for(SELECT_LOCKS, locks)).await? {
+        let lock = lock_of(&row)?;
+        let state = RowState {
+            lock: Some(lock.clone()),
+            ..RowState::default()
+        };
+        rows.insert(Row::Lock(lock.key), state);
     }
     conn.done();
     Ok(rows)
+}
+
+async fn fetch(
+    conn: &mut Conn,
+    query: Option<QueryBuilder<'_, MySql>>,
+) -> Result<Vec<MySqlRow>, sqlx::Error> {
+    let Some(mut query) = query else {
+        return Ok(Vec::new());
+    };
+    query.build().persistent(false).fetch_all(&mut **conn).await
 }
 
 /// `None` without keys.

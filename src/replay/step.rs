@@ -57,16 +57,13 @@ pub const fn say(zh: &'static str, en: &'static str) -> Step {
     Step::Say(Bilingual::of(zh, en))
 }
 
-/// What a role does, or what is done to it.
+/// What a role does, or what is done to it: each is a method of [`Role`].
 #[derive(Debug, Clone, Copy)]
 pub enum RoleStep {
     /// Runs until it has stopped at each of these points.
     RunUntilStopped([Option<Point>; 2]),
-    /// Runs towards this stop; no step waits for it.
     Run(Option<Point>),
-    /// Runs until it waits for the lock, and goes on waiting.
     RunUntilWaiting,
-    /// Passes this point this often, by the clock and forced, without leaving its stop.
     PassPoint(Point, [usize; 2]),
     Finish(ExpectedEnd),
     /// Dies: by the clock, and with a lab, its process is killed; else it stands still for good.
@@ -78,11 +75,8 @@ pub enum RoleStep {
     ResumeProcess,
     /// `kill -9`.
     KillProcess,
-    /// Its session ends, and the lock must then be free.
     LoseSessionAndLock,
-    /// In milliseconds: how late the answers of the Redis nodes reach its instance; 0 ends that.
     DelayAnswers(u64),
-    /// Its session ends; what it has created may stay.
     LoseSession,
     /// Its instance no longer reaches this member.
     CutLink(&'static str),
@@ -150,9 +144,7 @@ impl Role {
         fails_as(kind: &'static str) = RoleStep::Finish(ExpectedEnd::Failed(kind));
         /// Fails, for whatever reason.
         fails() = RoleStep::Finish(ExpectedEnd::AnyFailure);
-        /// Dies.
         dies() = RoleStep::Die;
-        /// Its client hangs up.
         hangs_up() = RoleStep::Cancel;
         gets_paused() = RoleStep::PauseProcess;
         gets_resumed() = RoleStep::ResumeProcess;

@@ -127,7 +127,6 @@ fn failed_key(ctx: &Ctx, order_id: i64) -> String {
     ctx.redis_key(&format!("{FAILED}:{order_id}"))
 }
 
-/// The unsettled entries of all vouchers.
 pub async fn backlog(ctx: &Ctx) -> Result<Backlog, Error> {
     let (orders, mut redis) = (ctx.redis_key(ORDERS), ctx.redis.connection());
     let mut ask = redis::pipe();
@@ -149,7 +148,6 @@ pub async fn backlog(ctx: &Ctx) -> Result<Backlog, Error> {
     })
 }
 
-/// Removes the entries of written orders.
 pub(super) async fn settle(
     ctx: &Ctx,
     redis: &mut impl ConnectionLike,

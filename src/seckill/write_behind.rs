@@ -96,7 +96,6 @@ async fn in_transaction(conn: &mut Conn, orders: &[QueuedOrder]) -> Result<(), R
     Ok(())
 }
 
-/// Whether exactly this order is stored.
 pub(super) async fn is_stored(ctx: &Ctx, order: &QueuedOrder) -> Result<bool, Error> {
     let mut conn = ctx.mysql(MYSQL_TIMEOUT).await?;
     let find = sqlx::query_scalar::<_, i64>(FIND)

@@ -26,7 +26,6 @@ use sqlx::{
 use std::{io, time::Duration};
 use tokio::time::timeout;
 
-/// One write with its arguments.
 pub(crate) type Write<'q> = Query<'q, MySql, MySqlArguments>;
 
 /// The minimum even with `wait_ms=0`: enough for a free row lock and a write to disk.

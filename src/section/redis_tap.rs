@@ -20,20 +20,19 @@ pub(crate) struct RedisTap<C> {
     points: Points,
     /// The node of Redlock that it leads to, which stands before each line.
     node: Option<&'static str>,
-    reported: Arc<Mutex<Reported>>,
+    reported: Arc<Mutex<ReportHistory>>,
 }
 
 /// What was reported, and need not be again.
 #[derive(Debug, Default)]
-struct Reported {
+struct ReportHistory {
     /// The digests of the scripts whose text was reported.
     scripts: HashSet<String>,
     /// The last commands, and their answer.
     last: (String, String),
 }
 
-/// Commands on their way.
-struct Sent {
+struct UnansweredCommands {
     line: String,
     /// Whether they were reported before their answer. Who polls sends the same again, which is reported only if the answer is
     /// another.
@@ -52,7 +51,7 @@ impl<C> RedisTap<C> {
     }
 
     /// Reports what is sent, unless it is what was sent before; `None` if nobody follows.
-    fn report(&self, commands: &[&Cmd], is_transaction: bool) -> Option<Sent> {
+    fn report(&self, commands: &[&Cmd], is_transaction: bool) -> Option<UnansweredCommands> {
         if !self.points.is_followed() {
             return None;
         }
@@ -74,11 +73,11 @@ impl<C> RedisTap<C> {
                 None => line.clone(),
             });
         }
-        Some(Sent { line, is_reported })
+        Some(UnansweredCommands { line, is_reported })
     }
 
     /// Reports an answer, unless the same command had it before.
-    fn report_answer(&self, sent: Option<Sent>, answer: impl FnOnce() -> String) {
+    fn report_answer(&self, sent: Option<UnansweredCommands>, answer: impl FnOnce() -> String) {
         let Some(sent) = sent else { return };
         let answer = answer();
         if !sent.is_reported {

@@ -144,7 +144,6 @@ where
 }
 
 impl Node {
-    /// Its name within its parent.
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(_, name)| name)
     }

@@ -47,7 +47,6 @@ pub(super) trait TakeMany: Send + Sync + 'static {
     ) -> impl Future<Output = Result<TakeOutcome, Error>> + Send;
 }
 
-/// The outcome of one attempt.
 pub(super) enum TakeOutcome {
     /// This many, at least one; and how many are left, if that was seen.
     Pieces(i64, Option<i64>),

@@ -47,7 +47,6 @@ pub(crate) use strategies::{
 /// Takes one piece, or says why not.
 pub type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deduction, Error>>;
 
-/// One way to take a piece of the stock.
 pub type Strategy = RegistryEntry<StrategySpec>;
 
 /// The specification of a strategy.

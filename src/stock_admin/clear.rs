@@ -57,7 +57,6 @@ impl Names {
         self.names.contains(&Name::Fence)
     }
 
-    /// The rows of `tb_lock`.
     pub(super) fn rows(&self) -> Vec<String> {
         self.each(|name| match name {
             Name::TableLock(name) => Some(names::in_redis(name, self.stock_id)),

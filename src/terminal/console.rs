@@ -6,7 +6,6 @@
 use std::{fmt::Display, sync::OnceLock};
 use tracing::dispatcher::{Dispatch, with_default};
 
-/// The target of the lines.
 pub const TARGET: &str = "oversell::console";
 
 /// Prints the lines. It is apart from the log, which so has one layer without a filter of its own: the span of a request

@@ -37,7 +37,6 @@ macro_rules! say {
 }
 pub use say;
 
-/// Prints a line for people.
 pub fn line(words: fmt::Arguments<'_>) {
     let words = match columns() {
         Some(width) => &wrapped(&words.to_string(), width),
@@ -192,7 +191,6 @@ impl Output {
         Ok(())
     }
 
-    /// Writes its text.
     /// Errors: [`Failure::Output`] if it takes no more, [`Failure::Unusable`] if it cannot be opened.
     pub fn write(&self, text: &str) -> Result<(), Failure> {
         if self.is_stdout() {
@@ -212,7 +210,6 @@ impl Output {
         written().map_err(|e| Failure::Output(format!("{self}: {e}")))
     }
 
-    /// Writes a value as JSON.
     pub fn write_json(&self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(|e| unusable!("JSON: {e}"))?;
         self.write(&(text + "\n"))

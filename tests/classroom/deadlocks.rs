@@ -118,7 +118,6 @@ async fn a_transaction_that_is_left_open_is_seen(servers: &Servers) -> Result<()
     Ok(())
 }
 
-/// A play whose client is gone ends by itself.
 #[apply(test!)]
 async fn a_play_whose_client_goes_away_leaves_nothing(servers: &Servers) -> Result<()> {
     let lesson = deadlocks::find("lock-wait").context("no lesson")?;

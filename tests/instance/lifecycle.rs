@@ -23,7 +23,6 @@ use tokio::{
 
 const STOCK: i64 = 1000;
 
-/// An instance starts without its servers, says so, and recovers.
 #[apply(test!)]
 async fn an_instance_starts_without_its_servers_and_recovers() -> Result<()> {
     let mut lab = Lab::start(Options {

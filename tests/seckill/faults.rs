@@ -238,12 +238,12 @@ async fn answered_writes_survive_only_with_appendfsync_always() -> Result<()> {
 
 async fn orders_after_a_failure(lab: &mut Lab, ctx: &Arc<Ctx>, fsync: &str) -> Result<Report> {
     append_fsync(ctx, "always").await?;
-    let mut stall = VoucherSale::open(Arc::clone(ctx)).await?;
-    stall.order(0..1).await?;
+    let mut sale = VoucherSale::open(Arc::clone(ctx)).await?;
+    sale.order(0..1).await?;
     let file = file(ctx).await?;
     let flushed = file.metadata()?.len();
     append_fsync(ctx, fsync).await?;
-    stall.order(1..20).await?;
+    sale.order(1..20).await?;
     lab.kill("redis").await?;
     // A killed process leaves its writes to the kernel. A failed machine keeps only flushed writes: with `always`
     // everything that was answered, with `everysec` in the worst case nothing of the last second.
@@ -255,7 +255,7 @@ async fn orders_after_a_failure(lab: &mut Lab, ctx: &Arc<Ctx>, fsync: &str) -> R
         Ok(stream::backlog(ctx).await.is_ok())
     })
     .await?;
-    stall.settled().await
+    sale.settled().await
 }
 
 async fn append_fsync(ctx: &Ctx, when: &str) -> Result<()> {

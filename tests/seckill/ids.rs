@@ -218,7 +218,6 @@ async fn a_clock_that_the_seconds_cannot_tell_is_refused(servers: &Servers) -> R
     Ok(())
 }
 
-/// Without Redis there is no id, and the error names it.
 #[apply(test!)]
 async fn without_redis_there_is_no_id(servers: &Servers) -> Result<()> {
     let alone = servers.with(|config| config.redis.url = "redis://127.0.0.1:1".into());

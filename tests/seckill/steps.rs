@@ -10,7 +10,11 @@ use oversell::{
     replay::{self, A, Act, B, C, ExpectedResult, Play, Script, Step},
     seckill::{
         self, Order, OrderReceipt, SeckillError,
-        check::{Answers, Entry, OrdersVerdict, Report, check},
+        check::{
+            Answers, Entry,
+            OrdersVerdict::{self, DuplicateOrders, Exact, Oversold},
+            Report, check,
+        },
         voucher,
     },
     section::Point,
@@ -91,8 +95,8 @@ async fn both_readers_of_the_last_piece_take_it_without_a_check(servers: &Server
         A.fails_as("sold-out"),
     ];
     for (slug, steps, verdict) in [
-        ("check-then-deduct", BOTH_TAKE_IT, OrdersVerdict::Oversold),
-        ("conditional-update", ONE_TAKES_IT, OrdersVerdict::Exact),
+        ("check-then-deduct", BOTH_TAKE_IT, Oversold),
+        ("conditional-update", ONE_TAKES_IT, Exact),
     ] {
         is_judged(servers, slug, 1, steps, verdict).await?;
     }
@@ -119,19 +123,15 @@ async fn only_a_shared_lock_refuses_a_users_second_order(servers: &Servers) -> R
         A.finishes(),
     ];
     for (slug, steps, verdict) in [
-        (
-            "user-mutex-new",
-            AT_THE_SAME_INSTANCE,
-            OrdersVerdict::DuplicateOrders,
-        ),
-        ("user-mutex", WAITS_IN_VAIN, OrdersVerdict::Exact),
-        ("user-mutex", AT_ANOTHER, OrdersVerdict::DuplicateOrders),
-        ("global-mutex", WAITS_IN_VAIN, OrdersVerdict::Exact),
-        ("global-mutex", AT_ANOTHER, OrdersVerdict::DuplicateOrders),
-        ("redis-lock-fixed-id", IS_REFUSED, OrdersVerdict::Exact),
-        ("redis-lock-owner", IS_REFUSED, OrdersVerdict::Exact),
-        ("redis-lock-lua", IS_REFUSED, OrdersVerdict::Exact),
-        ("redis-rlock", IS_REFUSED, OrdersVerdict::Exact),
+        ("user-mutex-new", AT_THE_SAME_INSTANCE, DuplicateOrders),
+        ("user-mutex", WAITS_IN_VAIN, Exact),
+        ("user-mutex", AT_ANOTHER, DuplicateOrders),
+        ("global-mutex", WAITS_IN_VAIN, Exact),
+        ("global-mutex", AT_ANOTHER, DuplicateOrders),
+        ("redis-lock-fixed-id", IS_REFUSED, Exact),
+        ("redis-lock-owner", IS_REFUSED, Exact),
+        ("redis-lock-lua", IS_REFUSED, Exact),
+        ("redis-rlock", IS_REFUSED, Exact),
     ] {
         is_judged(servers, slug, 10, steps, verdict).await?;
     }
@@ -158,15 +158,8 @@ async fn one_lock_for_all_makes_others_wait_and_one_per_user_does_not(
             .finishes(),
         A.finishes(),
     ];
-    is_judged(
-        servers,
-        "global-mutex",
-        10,
-        WAITS_FOR_A,
-        OrdersVerdict::Exact,
-    )
-    .await?;
-    is_judged(servers, "user-mutex", 10, GOES_AHEAD, OrdersVerdict::Exact).await
+    is_judged(servers, "global-mutex", 10, WAITS_FOR_A, Exact).await?;
+    is_judged(servers, "user-mutex", 10, GOES_AHEAD, Exact).await
 }
 
 /// 事务. The first stops before its commit; the difference is whether it still has its lock.
@@ -186,8 +179,8 @@ async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(
         A.finishes(),
     ];
     for (slug, steps, verdict) in [
-        ("user-mutex-in-tx", FLAW, OrdersVerdict::DuplicateOrders),
-        ("user-mutex", CURE, OrdersVerdict::Exact),
+        ("user-mutex-in-tx", FLAW, DuplicateOrders),
+        ("user-mutex", CURE, Exact),
     ] {
         is_judged(servers, slug, 10, steps, verdict).await?;
     }
@@ -230,18 +223,10 @@ async fn a_late_unlock_deletes_anothers_lock_unless_atomic(servers: &Servers) ->
         Step::All(LEAVES_ANOTHERS),
     ];
     for (slug, steps, verdict) in [
-        (
-            "redis-lock-fixed-id",
-            FIXED_ID,
-            OrdersVerdict::DuplicateOrders,
-        ),
-        ("redis-lock-owner", OWNER, OrdersVerdict::Exact),
-        (
-            "redis-lock-owner",
-            OWNER_COMPARED,
-            OrdersVerdict::DuplicateOrders,
-        ),
-        ("redis-lock-lua", LUA, OrdersVerdict::Exact),
+        ("redis-lock-fixed-id", FIXED_ID, DuplicateOrders),
+        ("redis-lock-owner", OWNER, Exact),
+        ("redis-lock-owner", OWNER_COMPARED, DuplicateOrders),
+        ("redis-lock-lua", LUA, Exact),
     ] {
         is_judged(servers, slug, 10, steps, verdict).await?;
     }
@@ -271,14 +256,10 @@ async fn an_order_longer_than_its_lease_is_not_alone(servers: &Servers) -> Resul
         A.finishes(),
     ];
     for (slug, steps, verdict) in [
-        (
-            "redis-lock-lua",
-            IS_NOT_ALONE,
-            OrdersVerdict::DuplicateOrders,
-        ),
-        ("redis-rlock", IS_NOT_ALONE, OrdersVerdict::DuplicateOrders),
-        ("unique-key", THE_DATABASE_REFUSES, OrdersVerdict::Exact),
-        ("redis-rlock", IS_RENEWED, OrdersVerdict::Exact),
+        ("redis-lock-lua", IS_NOT_ALONE, DuplicateOrders),
+        ("redis-rlock", IS_NOT_ALONE, DuplicateOrders),
+        ("unique-key", THE_DATABASE_REFUSES, Exact),
+        ("redis-rlock", IS_RENEWED, Exact),
     ] {
         is_judged(servers, slug, 10, steps, verdict).await?;
     }
@@ -400,17 +381,12 @@ async fn without_a_check_one_user_orders_twice(servers: &Servers) -> Result<()> 
             "{}: {second:?}",
             step.slug
         );
-        shop.close(if asks {
-            OrdersVerdict::Exact
-        } else {
-            OrdersVerdict::DuplicateOrders
-        })
-        .await?;
+        shop.close(if asks { Exact } else { DuplicateOrders })
+            .await?;
     }
     Ok(())
 }
 
-/// Steps with a promise.
 fn promising() -> impl Iterator<Item = (&'static str, &'static seckill::SeckillStep)> {
     seckill::ALL
         .iter()
@@ -444,7 +420,7 @@ async fn keeps_its_promise(servers: &Servers, step: &'static seckill::SeckillSte
     }
     let report = shop.report().await?;
     ensure!(report.orders == PIECES, "{}: {report:?}", step.slug);
-    shop.close(OrdersVerdict::Exact).await
+    shop.close(Exact).await
 }
 
 /// Every step refuses before the sale, after it, when sold out, and for an unknown voucher, and leaves nothing.
@@ -484,10 +460,7 @@ async fn orders_before_after_and_beyond_the_stock_are_refused(servers: &Servers)
     for voucher in [early, late, none] {
         let books = voucher::books(ctx, voucher).await?;
         let report = check(&books, Some(&Answers::default()));
-        ensure!(
-            report.verdict == OrdersVerdict::Exact && report.orders == 0,
-            "{report:?}"
-        );
+        ensure!(report.verdict == Exact && report.orders == 0, "{report:?}");
         voucher::remove(ctx, voucher).await?;
         let gone = [
             voucher::read(ctx, voucher).await.map(drop),

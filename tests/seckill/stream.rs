@@ -9,7 +9,11 @@ use oversell::{
     error::Error,
     seckill::{
         self, Order, OrderReceipt, SeckillError,
-        check::{Answers, Entry, OrdersVerdict, Report, check},
+        check::{
+            Answers, Entry,
+            OrdersVerdict::{self, DuplicateOrders, Exact, LostOrders, LostPieces},
+            Report, check,
+        },
         consumer::Consumer,
         id_worker,
         stream::{self, Backlog, State},
@@ -82,6 +86,23 @@ impl VoucherSale {
         self.report().await
     }
 
+    /// A consumer that has entries is believed dead, and goes on once another has settled them.
+    async fn settle_beside_a_slow_consumer(&self) -> Result<()> {
+        let mut slow = self.consumer("slow");
+        let mut pause = slow.pause_at(Point::Delivered);
+        let slow = tokio::spawn(slow.run());
+        within_limit("a delivery", pause.wait_until_reached()).await?;
+        self.settled().await?;
+        pause.go_on();
+        self.ctx.closing.cancel();
+        Ok(slow.await?)
+    }
+
+    /// A key of its voucher.
+    fn key(&self, of: &str) -> String {
+        (self.ctx).redis_key(&format!("seckill:{of}:{}", self.voucher))
+    }
+
     async fn report(&self) -> Result<Report> {
         let books = voucher::books(&self.ctx, self.voucher).await?;
         Ok(check(&books, Some(&self.answers)))
@@ -104,28 +125,21 @@ impl VoucherSale {
 #[apply(test!)]
 async fn a_consumer_dying_anywhere_loses_and_doubles_no_order(servers: &Servers) -> Result<()> {
     for (point, written) in [(Point::Delivered, 0), (Point::Written, USERS)] {
-        let mut stall = VoucherSale::of(servers).await?;
-        stall.order(0..USERS).await?;
+        let mut sale = VoucherSale::of(servers).await?;
+        sale.order(0..USERS).await?;
         ensure!(
-            stall.state(stall.answers.orders[0].order_id).await? == State::Pending,
+            sale.state(sale.answers.orders[0].order_id).await? == State::Pending,
             "it is not pending"
         );
-        let mut mortal = stall.consumer("mortal");
+        let mut mortal = sale.consumer("mortal");
         let mut pause = mortal.pause_at(point);
         let mortal = tokio::spawn(mortal.run());
         within_limit(&point.to_string(), pause.wait_until_reached()).await?;
-        let books = voucher::books(&stall.ctx, stall.voucher).await?;
-        let backlog = stream::backlog(&stall.ctx).await?;
+        let books = voucher::books(&sale.ctx, sale.voucher).await?;
+        let backlog = stream::backlog(&sale.ctx).await?;
         let all = USERS as u64;
-        ensure!(
-            backlog
-                == Backlog {
-                    lag: 0,
-                    pending: all,
-                    dead: 0,
-                },
-            "{point}: {backlog:?}"
-        );
+        let unsettled = (backlog.lag, backlog.pending, backlog.dead);
+        ensure!(unsettled == (0, all, 0), "{point}: {backlog:?}");
         ensure!(
             books.orders.len() as i64 == written,
             "{point}: {} are written",
@@ -133,12 +147,12 @@ async fn a_consumer_dying_anywhere_loses_and_doubles_no_order(servers: &Servers)
         );
         mortal.abort();
         drop(pause);
-        stall.settled().await?;
+        sale.settled().await?;
         ensure!(
-            stall.state(stall.answers.orders[0].order_id).await? == State::Stored,
+            sale.state(sale.answers.orders[0].order_id).await? == State::Stored,
             "it is not stored"
         );
-        stall.close(OrdersVerdict::Exact).await?;
+        sale.close(Exact).await?;
     }
     Ok(())
 }
@@ -146,21 +160,14 @@ async fn a_consumer_dying_anywhere_loses_and_doubles_no_order(servers: &Servers)
 /// A consumer that was believed dead goes on with entries that another has claimed, written and acknowledged.
 #[apply(test!)]
 async fn a_consumer_that_was_slow_and_not_dead_doubles_no_order(servers: &Servers) -> Result<()> {
-    let mut stall = VoucherSale::of(servers).await?;
-    stall.order(0..USERS).await?;
-    let mut slow = stall.consumer("slow");
-    let mut pause = slow.pause_at(Point::Delivered);
-    let slow = tokio::spawn(slow.run());
-    within_limit("a delivery", pause.wait_until_reached()).await?;
-    stall.settled().await?;
-    pause.go_on();
-    stall.ctx.closing.cancel();
-    slow.await?;
+    let mut sale = VoucherSale::of(servers).await?;
+    sale.order(0..USERS).await?;
+    sale.settle_beside_a_slow_consumer().await?;
     ensure!(
-        stream::backlog(&stall.ctx).await?.dead == 0,
+        stream::backlog(&sale.ctx).await?.dead == 0,
         "it has buried what is written"
     );
-    stall.close(OrdersVerdict::Exact).await
+    sale.close(Exact).await
 }
 
 /// The twins die at the same points.
@@ -169,16 +176,16 @@ async fn a_consumer_that_acks_first_or_forgets_its_order_is_caught(
     servers: &Servers,
 ) -> Result<()> {
     for (twin, verdict) in [
-        (Twin::AcknowledgesFirst, OrdersVerdict::LostOrders),
-        (Twin::WritesAnew, OrdersVerdict::DuplicateOrders),
+        (Twin::AcknowledgesFirst, LostOrders),
+        (Twin::WritesAnew, DuplicateOrders),
     ] {
-        let mut stall = VoucherSale::of(servers).await?;
-        stall.order(0..USERS).await?;
+        let mut sale = VoucherSale::of(servers).await?;
+        sale.order(0..USERS).await?;
         // It dies, restarts, and receives its own entries again.
         for life in [">", "0"] {
-            twin.live(&stall, life).await?;
+            twin.live(&sale, life).await?;
         }
-        stall.close(verdict).await?;
+        sale.close(verdict).await?;
     }
     Ok(())
 }
@@ -191,10 +198,10 @@ enum Twin {
 
 impl Twin {
     /// Runs from reading to its death: in its first life before what comes second.
-    async fn live(self, stall: &VoucherSale, from: &str) -> Result<()> {
+    async fn live(self, sale: &VoucherSale, from: &str) -> Result<()> {
         let (mut redis, orders) = (
-            stall.ctx.redis.connection(),
-            stall.ctx.redis_key("stream.orders"),
+            sale.ctx.redis.connection(),
+            sale.ctx.redis_key("stream.orders"),
         );
         let made: redis::RedisResult<()> = redis.xgroup_create_mkstream(&orders, "g1", "0").await;
         ensure!(made.is_ok() == (from == ">"), "the group");
@@ -213,9 +220,9 @@ impl Twin {
             acknowledge.xack(&orders, "g1", &at).xdel(&orders, &at);
             return Ok(acknowledge.exec_async(&mut redis).await?);
         }
-        let mut conn = stall.ctx.mysql(TEST_WAIT_LIMIT).await?;
+        let mut conn = sale.ctx.mysql(TEST_WAIT_LIMIT).await?;
         for entry in &entries {
-            let order_id = id_worker::next(&stall.ctx, "order").await?;
+            let order_id = id_worker::next(&sale.ctx, "order").await?;
             let insert = sqlx::query(
                 "INSERT INTO tb_voucher_order (id, user_id, voucher_id) VALUES (?, ?, ?)",
             );
@@ -223,12 +230,12 @@ impl Twin {
             insert
                 .bind(order_id)
                 .bind(user)
-                .bind(stall.voucher)
+                .bind(sale.voucher)
                 .execute(&mut *conn)
                 .await?;
             let deduct =
                 sqlx::query("UPDATE tb_seckill_voucher SET stock = stock - 1 WHERE voucher_id = ?");
-            deduct.bind(stall.voucher).execute(&mut *conn).await?;
+            deduct.bind(sale.voucher).execute(&mut *conn).await?;
         }
         conn.done();
         Ok(())
@@ -239,70 +246,53 @@ impl Twin {
 /// return to the stock. The twin has a piece that nobody sells.
 #[apply(test!)]
 async fn a_lost_set_of_users_costs_no_piece(servers: &Servers) -> Result<()> {
-    let mut stall = VoucherSale::of(servers).await?;
-    stall.order(0..USERS).await?;
-    let mut redis = stall.ctx.redis.connection();
-    let users = stall
-        .ctx
-        .redis_key(&format!("seckill:order:{}", stall.voucher));
-    let _: () = redis.del(users).await?;
+    let mut sale = VoucherSale::of(servers).await?;
+    sale.order(0..USERS).await?;
+    let mut redis = sale.ctx.redis.connection();
+    let _: () = redis.del(sale.key("order")).await?;
     for user in 0..USERS {
-        stall.place(user).await?;
+        sale.place(user).await?;
     }
-    let waiting = voucher::books(&stall.ctx, stall.voucher).await?;
+    let waiting = voucher::books(&sale.ctx, sale.voucher).await?;
     ensure!(
         waiting.redis_stock.is_none(),
         "orders wait, and it is judged: {waiting:?}"
     );
-    let report = stall.settled().await?;
-    let key = stall
-        .ctx
-        .redis_key(&format!("seckill:stock:{}", stall.voucher));
+    let report = sale.settled().await?;
+    let key = sale.key("stock");
     let in_redis: i64 = redis.hget(&key, "stock").await?;
     ensure!(
-        (report.verdict, report.stock, in_redis) == (OrdersVerdict::Exact, USERS, USERS),
+        (report.verdict, report.stock, in_redis) == (Exact, USERS, USERS),
         "{in_redis} in Redis, {report:?}"
     );
     ensure!(
-        stream::backlog(&stall.ctx).await?.dead == USERS as u64,
+        stream::backlog(&sale.ctx).await?.dead == USERS as u64,
         "not all second orders were refused"
     );
     let _: i64 = redis.hincr(&key, "stock", -1).await?;
-    let twin = stall.report().await?;
+    let twin = sale.report().await?;
     ensure!(
-        (twin.verdict, twin.lost_pieces) == (OrdersVerdict::LostPieces, 1),
+        (twin.verdict, twin.lost_pieces) == (LostPieces, 1),
         "{twin:?}"
     );
     let _: i64 = redis.hincr(&key, "stock", 1).await?;
-    stall.close(OrdersVerdict::Exact).await
+    sale.close(Exact).await
 }
 
 /// Two consumers reject one entry: its piece returns once.
 #[apply(test!)]
 async fn a_slow_consumer_gives_no_piece_back_twice(servers: &Servers) -> Result<()> {
-    let mut stall = VoucherSale::of(servers).await?;
-    stall.order(0..1).await?;
-    let mut redis = stall.ctx.redis.connection();
-    let users = stall
-        .ctx
-        .redis_key(&format!("seckill:order:{}", stall.voucher));
-    let _: () = redis.del(users).await?;
-    stall.settled().await?;
-    stall.place(0).await?;
-    let mut slow = stall.consumer("slow");
-    let mut pause = slow.pause_at(Point::Delivered);
-    let slow = tokio::spawn(slow.run());
-    within_limit("a delivery", pause.wait_until_reached()).await?;
-    stall.settled().await?;
-    pause.go_on();
-    stall.ctx.closing.cancel();
-    slow.await?;
-    let key = stall
-        .ctx
-        .redis_key(&format!("seckill:stock:{}", stall.voucher));
+    let mut sale = VoucherSale::of(servers).await?;
+    sale.order(0..1).await?;
+    let mut redis = sale.ctx.redis.connection();
+    let _: () = redis.del(sale.key("order")).await?;
+    sale.settled().await?;
+    sale.place(0).await?;
+    sale.settle_beside_a_slow_consumer().await?;
+    let key = sale.key("stock");
     let in_redis: i64 = redis.hget(&key, "stock").await?;
     ensure!(in_redis == 2 * USERS - 1, "{in_redis} in Redis");
-    stall.close(OrdersVerdict::Exact).await
+    sale.close(Exact).await
 }
 
 /// An empty entry, and orders that MySQL refuses for their user, their stock, or another reason: each becomes a dead
@@ -316,17 +306,17 @@ async fn an_unwritable_order_goes_to_the_dead_letters_with_its_reason(
     config.redis.prefix = "poison:".into();
     let ctx = Arc::new(Ctx::new(config)?);
     migrate(&ctx).await;
-    let mut stall = VoucherSale::open(ctx).await?;
-    let mut conn = stall.ctx.mysql(TEST_WAIT_LIMIT).await?;
+    let mut sale = VoucherSale::open(ctx).await?;
+    let mut conn = sale.ctx.mysql(TEST_WAIT_LIMIT).await?;
     let poison = "CREATE TRIGGER poison BEFORE INSERT ON tb_voucher_order FOR EACH ROW \
                   IF NEW.user_id = 13 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'user 13'; END IF";
     conn.execute(poison).await?;
-    stall.order(0..USERS).await?;
+    sale.order(0..USERS).await?;
 
     // These are claimed, but somebody else took what they need from MySQL.
     let (mut other, mut none) = (
-        VoucherSale::open(Arc::clone(&stall.ctx)).await?,
-        VoucherSale::open(Arc::clone(&stall.ctx)).await?,
+        VoucherSale::open(Arc::clone(&sale.ctx)).await?,
+        VoucherSale::open(Arc::clone(&sale.ctx)).await?,
     );
     other.order(1..2).await?;
     none.order(1..2).await?;
@@ -348,41 +338,41 @@ async fn an_unwritable_order_goes_to_the_dead_letters_with_its_reason(
     conn.done();
     let mut nonsense = redis::cmd("XADD");
     nonsense
-        .arg(stall.ctx.redis_key("stream.orders"))
+        .arg(sale.ctx.redis_key("stream.orders"))
         .arg("*")
         .arg("id")
         .arg("none");
     nonsense
-        .exec_async(&mut stall.ctx.redis.connection())
+        .exec_async(&mut sale.ctx.redis.connection())
         .await?;
 
-    let report = stall.settled().await?;
+    let report = sale.settled().await?;
     ensure!(
         (report.orders, report.lost_orders) == (USERS - 1, 1),
         "{report:?}"
     );
     ensure!(
-        stream::backlog(&stall.ctx).await?.dead == 4,
+        stream::backlog(&sale.ctx).await?.dead == 4,
         "not four dead letters"
     );
     for (order_id, why) in [
-        (stall.answers.orders[13].order_id, "user 13"),
+        (sale.answers.orders[13].order_id, "user 13"),
         (twice, "用户已经购买过一次!"),
         (empty, "库存不足！"),
     ] {
-        match stall.state(order_id).await? {
+        match sale.state(order_id).await? {
             State::Failed(reason) if reason.contains(why) => {}
             other => bail!("{why}: {other:?}"),
         }
     }
-    let failed = stall.ctx.redis_key(&format!("seckill:failed:{twice}"));
-    let ends: i64 = stall.ctx.redis.connection().ttl(failed).await?;
+    let failed = sale.ctx.redis_key(&format!("seckill:failed:{twice}"));
+    let ends: i64 = sale.ctx.redis.connection().ttl(failed).await?;
     ensure!(ends > 0, "a reason is kept for ever: {ends}");
-    let letters: redis::streams::StreamRangeReply = stall
+    let letters: redis::streams::StreamRangeReply = sale
         .ctx
         .redis
         .connection()
-        .xrange_all(stall.ctx.redis_key("stream.orders.dead"))
+        .xrange_all(sale.ctx.redis_key("stream.orders.dead"))
         .await?;
     let reasons: Vec<String> = letters
         .ids
@@ -395,12 +385,12 @@ async fn an_unwritable_order_goes_to_the_dead_letters_with_its_reason(
             .any(|reason| reason == "the entry has no number id"),
         "{reasons:?}"
     );
-    let unknown = stream::state(&stall.ctx, 7).await;
+    let unknown = stream::state(&sale.ctx, 7).await;
     ensure!(
         matches!(unknown, Err(Error::Seckill(SeckillError::NoOrder(7)))),
         "{unknown:?}"
     );
-    stall.ctx.close(TEST_WAIT_LIMIT).await;
+    sale.ctx.close(TEST_WAIT_LIMIT).await;
     outsider.execute("DROP DATABASE poison").await?;
     Ok(())
 }
@@ -408,27 +398,25 @@ async fn an_unwritable_order_goes_to_the_dead_letters_with_its_reason(
 /// A closing instance first writes what it has answered.
 #[apply(test!)]
 async fn a_consumer_that_closes_writes_what_was_answered(servers: &Servers) -> Result<()> {
-    let mut stall = VoucherSale::of(servers).await?;
-    stall.order(0..USERS).await?;
-    stall.ctx.closing.cancel();
-    stall.consumer("closing").run().await;
-    let report = stall.report().await?;
-    ensure!(report.verdict == OrdersVerdict::Exact, "{report:?}");
-    stall.close(OrdersVerdict::Exact).await
+    let mut sale = VoucherSale::of(servers).await?;
+    sale.order(0..USERS).await?;
+    sale.ctx.closing.cancel();
+    sale.consumer("closing").run().await;
+    let report = sale.report().await?;
+    ensure!(report.verdict == Exact, "{report:?}");
+    sale.close(Exact).await
 }
 
 /// Redis lost a voucher that was sold from there: nobody restores it.
 #[apply(test!)]
 async fn a_voucher_that_redis_has_lost_is_not_invented(servers: &Servers) -> Result<()> {
-    let mut stall = VoucherSale::of(servers).await?;
-    stall.order(0..1).await?;
-    let key = stall
-        .ctx
-        .redis_key(&format!("seckill:stock:{}", stall.voucher));
-    let lost: bool = stall.ctx.redis.connection().del(&key).await?;
+    let mut sale = VoucherSale::of(servers).await?;
+    sale.order(0..1).await?;
+    let key = sale.key("stock");
+    let lost: bool = sale.ctx.redis.connection().del(&key).await?;
     ensure!(lost, "{key} was not there");
-    let refused = stall.place(1).await;
-    let as_expected = matches!(refused, Err(Error::Seckill(SeckillError::NoVoucherStock(voucher))) if voucher == stall.voucher);
+    let refused = sale.place(1).await;
+    let as_expected = matches!(refused, Err(Error::Seckill(SeckillError::NoVoucherStock(voucher))) if voucher == sale.voucher);
     ensure!(as_expected, "{refused:?}");
-    stall.close(OrdersVerdict::Exact).await
+    sale.close(Exact).await
 }

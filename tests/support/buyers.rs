@@ -12,7 +12,6 @@ use tokio::task::JoinHandle;
 pub(crate) const PIECES: i64 = 1_000_000;
 const BUYERS: usize = 20;
 
-/// Buyers at one address.
 pub(crate) struct Buyers {
     pub(crate) count: Arc<Count>,
     crowd: Vec<JoinHandle<Result<()>>>,

@@ -109,6 +109,12 @@ impl Library {
     }
 }
 
+fn find<T: Copy + Display>(all: &[T], name: &str) -> Result<T> {
+    let mut all = all.iter().copied();
+    all.find(|one| one.to_string() == name)
+        .with_context(|| format!("there is no {name}"))
+}
+
 impl Display for Library {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -125,9 +131,7 @@ impl FromStr for Library {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|library| library.to_string() == name)
-            .with_context(|| format!("there is no library {name}"))
+        find(&Self::ALL, name)
     }
 }
 
@@ -166,9 +170,7 @@ impl FromStr for Kind {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|kind| kind.to_string() == name)
-            .with_context(|| format!("there is no kind {name}"))
+        find(&Self::ALL, name)
     }
 }
 

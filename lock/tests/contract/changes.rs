@@ -10,15 +10,15 @@ use oversell::clients::redis_at::redis_at;
 use tokio::time::sleep;
 
 /// How long a server leads.
-const REIGN: Duration = Duration::from_secs(4);
+const LEADERSHIP_TIME: Duration = Duration::from_secs(4);
 
 /// The leader is killed, and comes back as a follower, three times.
 async fn leaders(lab: &mut Lab) -> Result {
     for _ in 0..3 {
-        sleep(REIGN).await;
+        sleep(LEADERSHIP_TIME).await;
         let leader = lab.zookeeper_leader().await.context("no leader")?;
         lab.kill(&leader).await?;
-        sleep(REIGN).await;
+        sleep(LEADERSHIP_TIME).await;
         lab.restart(&leader).await?;
     }
     Ok(())
@@ -73,7 +73,7 @@ async fn hand_over(from: &str, to: &str) -> Result {
 /// The primary changes there and back; the clients' proxy follows.
 async fn primaries(way: &Proxy, [one, other]: &[String; 2]) -> Result {
     for (from, to) in [(one, other), (other, one)] {
-        sleep(REIGN).await;
+        sleep(LEADERSHIP_TIME).await;
         hand_over(from, to).await?;
         let (host, port) = host_and_port(to)?;
         way.redirect(&format!("{host}:{port}"));
@@ -120,7 +120,7 @@ async fn programs_see_that_a_primary_changes_with_a_loss(_: &Redis) -> Result {
     let (redis, way, both) = two(&lab).await?;
     let loses = async {
         for to in both.iter().cycle().skip(1) {
-            sleep(REIGN / 16).await;
+            sleep(LEADERSHIP_TIME / 16).await;
             let (host, port) = host_and_port(to)?;
             way.redirect(&format!("{host}:{port}"));
         }

@@ -19,7 +19,7 @@ async fn a_waiter_is_told_that_the_server_went_down<S: Server>(family: Family<S>
     let waiting = acquiring(waiter.lock(&name));
     family.until_queued(&name, 2).await?;
     proxy.cut();
-    unavailable("the server went down, the waiter has", waiting.await?)?;
+    ensure_unavailable("the server went down, the waiter has", waiting.await?)?;
     proxy.mend();
     let has_left = async || family.left(&name).await == before;
     until("the waiter has left the queue", has_left).await?;
@@ -40,10 +40,10 @@ async fn a_wait_may_be_for_ever<S: Server>(family: Family<S>) -> Result {
 async fn a_holder_is_told_that_its_lock_is_lost<S: Server>(family: Family<S>) -> Result {
     let (name, process) = (name(), family.process().await);
     let guard = take(&process.lock(&name)).await?;
-    kept("what was just acquired", &guard)?;
+    ensure_kept("what was just acquired", &guard)?;
     family.take_away(&process, &name).await;
-    told(&guard).await?;
-    lost("a lost lock was released", guard.release().await)
+    wait_until_lost(&guard).await?;
+    ensure_lost("a lost lock was released", guard.release().await)
 }
 
 /// A lost lock whose holder does not know yet blocks nobody, not even in its own process.
@@ -56,9 +56,9 @@ async fn a_lost_hold_lets_its_own_process_try<S: Server>(family: Family<S>) -> R
     }
     let held = take(&process.lock(&name)).await?;
     for old in old {
-        lost("a lost lock was released", old.release().await)?;
+        ensure_lost("a lost lock was released", old.release().await)?;
     }
-    kept("the last hold", &held)?;
+    ensure_kept("the last hold", &held)?;
     held.release().await?;
     family.nothing_left(&name).await
 }
@@ -77,14 +77,14 @@ async fn a_process_that_stood_still_knows_at_once<S: Server>(family: Family<S>) 
         runtime.block_on(async move {
             let process = family.of(family.server.brief_client().await);
             let guard = take(&process.lock(&path)).await?;
-            kept("what was just acquired", &guard)?;
+            ensure_kept("what was just acquired", &guard)?;
             has.send(()).ok().context("the test has ended")?;
             stands.recv()?;
             ensure!(guard.is_lost(), "it did not know that its lock is lost");
             let work = guard.run(async { "done" }).await;
-            lost("its work was done", work)?;
-            told(&guard).await?;
-            lost("its release", guard.release().await)
+            ensure_lost("its work was done", work)?;
+            wait_until_lost(&guard).await?;
+            ensure_lost("its release", guard.release().await)
         })
     });
     held.await.context("it never had the lock")?;
@@ -92,7 +92,7 @@ async fn a_process_that_stood_still_knows_at_once<S: Server>(family: Family<S>) 
     go_on.send(())?;
     let verdict = tokio::task::spawn_blocking(|| still.join()).await?;
     verdict.ok().context("it panicked")??;
-    kept("the next holder's lock", &guard)?;
+    ensure_kept("the next holder's lock", &guard)?;
     guard.release().await?;
     family.nothing_left(&name).await
 }

@@ -13,7 +13,7 @@ use oversell_lock::{
 use std::num::NonZeroU32;
 
 /// A lease that ends after the test.
-const LONG: Lease = Lease::Watchdog(Duration::from_secs(600));
+const LONG_LEASE: Lease = Lease::Watchdog(Duration::from_secs(600));
 
 /// A waiter of this process and whoever comes later are refused, a holder that is left is told, and what it had is free
 /// once it is released: long before a lease of ours ends.
@@ -31,28 +31,28 @@ async fn closes(
         futures::poll!(&mut close).is_pending(),
         "closed under its holder"
     );
-    unavailable("a waiter", waiting.await?)?;
-    unavailable("a late one", late.acquire(SOON).await)?;
-    kept("a holder that has time to release", &held)?;
+    ensure_unavailable("a waiter", waiting.await?)?;
+    ensure_unavailable("a late one", late.acquire(SOON).await)?;
+    ensure_kept("a holder that has time to release", &held)?;
     close.await;
-    told(&held).await?;
-    lost("its release", held.release().await)?;
+    wait_until_lost(&held).await?;
+    ensure_lost("its release", held.release().await)?;
     pass(&other).await
 }
 
 #[apply(test!)]
 async fn a_redis_client_closes_as_every_client_does(redis: &Redis) -> Result {
     let (name, process, other) = (name(), patient(&redis.host()), redis.client().await);
-    let lock = |client: &RedisClient| client.lock(&name).lease(LONG).boxed();
+    let lock = |client: &RedisClient| client.lock(&name).lease(LONG_LEASE).boxed();
     let both = [lock(&process), lock(&process)];
     closes(process.close(), both, lock(&other)).await?;
-    unavailable(
+    ensure_unavailable(
         "a permit",
         process.semaphore(&name).initially(1).acquire(1, SOON).await,
     )?;
     let limiter = process.rate_limiter(&name);
-    unavailable("an admission", limiter.acquire(NonZeroU32::MIN, SOON).await)?;
-    unavailable("a latch", process.latch(&name).wait(SOON).await)?;
+    ensure_unavailable("an admission", limiter.acquire(NonZeroU32::MIN, SOON).await)?;
+    ensure_unavailable("a latch", process.latch(&name).wait(SOON).await)?;
     redis.no_key_left(&name).await
 }
 
@@ -60,9 +60,9 @@ async fn a_redis_client_closes_as_every_client_does(redis: &Redis) -> Result {
 async fn a_mysql_pool_closes_as_every_client_does(table: &Table) -> Result {
     let (pool, other) = (table.client().await, table.client().await);
     let (name, second) = (name(), table.client().await);
-    let lock = |pool: &MySqlPool| pool.table_lease_lock(&name).lease(LONG).boxed();
+    let lock = |pool: &MySqlPool| pool.table_lease_lock(&name).lease(LONG_LEASE).boxed();
     closes(pool.close(), [lock(&pool), lock(&pool)], lock(&other)).await?;
-    unavailable("a connection", pool.conn(SOON).await.map(drop))?;
+    ensure_unavailable("a connection", pool.conn(SOON).await.map(drop))?;
     let lock = |pool: &MySqlPool| pool.table_lock(&name).boxed();
     closes(second.close(), [lock(&second), lock(&second)], lock(&other)).await
 }
@@ -81,7 +81,7 @@ async fn a_zookeeper_client_closes_as_every_client_does(zookeeper: &ZooKeeper) -
 #[apply(test!)]
 async fn a_client_that_closes_waits_for_its_holders(redis: &Redis) -> Result {
     let (name, process) = (name(), patient(&redis.host()));
-    let held = take(&process.lock(&name).lease(LONG)).await?;
+    let held = take(&process.lock(&name).lease(LONG_LEASE)).await?;
     let mut close = pin!(process.close());
     ensure!(
         futures::poll!(&mut close).is_pending(),
@@ -102,9 +102,9 @@ async fn clients_live_in_the_runtime_that_they_are_given(
     let zk = ZkOptions::new(all.zookeeper.address()).chroot(CHROOT);
     let mysql = MySqlOptions::new(&all.table.url);
     let made = std::thread::spawn(move || {
-        invalid("redis", RedisClient::new(redis.clone()))?;
-        invalid("zookeeper", ZkClient::new(zk.clone()))?;
-        invalid("mysql", MySqlPool::new(mysql.clone()))?;
+        ensure_invalid("redis", RedisClient::new(redis.clone()))?;
+        ensure_invalid("zookeeper", ZkClient::new(zk.clone()))?;
+        ensure_invalid("mysql", MySqlPool::new(mysql.clone()))?;
         anyhow::Ok((
             RedisClient::new(redis.runtime(runtime.clone()))?,
             ZkClient::new(zk.runtime(runtime.clone()))?,

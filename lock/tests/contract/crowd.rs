@@ -17,7 +17,7 @@ const IN_TURN: usize = 75;
 /// One permit of a semaphore, as a lock.
 fn permit(client: &RedisClient, name: &str, permits: u32) -> AnyLock {
     let semaphore = client.semaphore(name).initially(permits);
-    made(name, semaphore, |semaphore, name, wait| async move {
+    fixed_lock(name, semaphore, |semaphore, name, wait| async move {
         let permit = semaphore.acquire(1, wait).await?;
         Ok(guard(&name, None, permit.release()))
     })
@@ -99,7 +99,7 @@ async fn a_crowd_without_a_line_is_caught(five: &Five) -> Result {
         let (name, clients) = (name(), five.clients(2).await);
         let lock = |of: usize| {
             let lock = redlock(&clients[of], &name).lease(LONG_LEASE);
-            made(&name, lock, |lock, _, _| async move {
+            fixed_lock(&name, lock, |lock, _, _| async move {
                 loop {
                     match lock.try_acquire().await {
                         Err(LockError::Taken { .. } | LockError::Unavailable { .. }) => {

@@ -53,10 +53,10 @@ impl Log {
 }
 
 /// The events of a lock that is held, missed and released, and of a guard that is dropped.
-async fn are_told(log: &Log, lock: AnyLock) -> Result {
+async fn check_events(log: &Log, lock: AnyLock) -> Result {
     let name = lock.name().to_owned();
     let guard = take(&lock).await?;
-    taken("beside it", lock.try_acquire().await)?;
+    ensure_taken("beside it", lock.try_acquire().await)?;
     guard.release().await?;
     log.is(&name, &["acquired", "not acquired", "released"])
         .await?;
@@ -76,17 +76,17 @@ async fn the_events_of_every_lock_are_told(all: &'static super::register::Engine
     let log = Log::default();
     let url = format!("redis://{}", all.redis.host());
     let redis = RedisClient::new(RedisOptions::new(url).observer(log.clone()))?;
-    are_told(&log, redis.lock(&name()).boxed()).await?;
-    are_told(&log, redis.fair_lock(&name()).boxed()).await?;
-    are_told(&log, redis.rw_lock(&name()).write().boxed()).await?;
+    check_events(&log, redis.lock(&name()).boxed()).await?;
+    check_events(&log, redis.fair_lock(&name()).boxed()).await?;
+    check_events(&log, redis.rw_lock(&name()).write().boxed()).await?;
     let address = all.table.url.as_str();
     let mysql = MySqlPool::new(MySqlOptions::new(address).observer(log.clone()))?;
-    are_told(&log, mysql.table_lock(&name()).boxed()).await?;
-    are_told(&log, mysql.table_lease_lock(&name()).boxed()).await?;
+    check_events(&log, mysql.table_lock(&name()).boxed()).await?;
+    check_events(&log, mysql.table_lease_lock(&name()).boxed()).await?;
     let options = ZkOptions::new(all.zookeeper.address()).chroot(CHROOT);
     let zk = client_of(options.observer(log.clone())).await?;
-    are_told(&log, zk.lock(&name()).boxed()).await?;
-    are_told(&log, zk.semaphore_mutex(&name()).boxed()).await?;
+    check_events(&log, zk.lock(&name()).boxed()).await?;
+    check_events(&log, zk.semaphore_mutex(&name()).boxed()).await?;
     let name = name();
     let permit = redis.semaphore(&name).initially(1).acquire(1, SOON).await?;
     permit.release().await?;
@@ -103,13 +103,13 @@ async fn losses_and_late_renewals_are_told(redis: &Redis) -> Result {
     let (gone, late, freed) = (name(), name(), name());
     let held = take(&process.lock(&gone).lease(Lease::Watchdog(LEASE))).await?;
     redis.delete(&gone).await;
-    told(&held).await?;
+    wait_until_lost(&held).await?;
     log.is(&gone, &["acquired", "lost"]).await?;
-    lost("a lost lock", held.release().await)?;
+    ensure_lost("a lost lock", held.release().await)?;
     log.is(&gone, &["acquired", "lost"]).await?;
     let held = take(&process.lock(&freed).lease(Lease::Fixed(LEASE))).await?;
     redis.delete(&freed).await;
-    lost("freed before", held.release().await)?;
+    ensure_lost("freed before", held.release().await)?;
     log.is(&freed, &["acquired", "not released"]).await?;
     let held = take(&process.lock(&late).lease(Lease::Watchdog(LEASE))).await?;
     mute.mute();
@@ -130,7 +130,7 @@ async fn an_observer_that_panics_costs_no_lock(redis: &Redis) -> Result {
     let process = RedisClient::new(options.observer(log.clone()))?;
     let name = name();
     let held = take(&process.lock(&name)).await?;
-    kept("under an observer that panics", &held)?;
+    ensure_kept("under an observer that panics", &held)?;
     held.release().await?;
     log.is(&name, &["acquired", "released"]).await?;
     redis.no_key_left(&name).await

@@ -189,6 +189,10 @@ impl<S: Server> Kind<S> {
         kind
     }
 
+    pub(crate) fn can_all(&self, needs: &[Capability]) -> bool {
+        needs.iter().all(|need| self.can.contains(need))
+    }
+
     pub(crate) const fn queues(mut self) -> Self {
         self.queues = true;
         self

@@ -11,6 +11,7 @@ use super::{
     zookeeper::{LONG_SESSION, Member},
 };
 use fastrand::Rng;
+use futures::FutureExt;
 use oversell_lock::{
     redis::{RedisClient, RedisLatch},
     zk::{ZkBarrier, ZkDoubleBarrier},
@@ -269,7 +270,7 @@ async fn barrier(zookeeper: &ZooKeeper, seed: u64) -> Result<History> {
 }
 
 /// How long a member waits for the others.
-const TOGETHER: Duration = Duration::from_millis(500);
+const MEETING_TIMEOUT: Duration = Duration::from_millis(500);
 /// The entries per actor: two rarely meet at the same moment.
 const MEETINGS: usize = 12;
 
@@ -286,7 +287,7 @@ async fn member(
         let wait = if dice.bool() {
             moment(&mut dice)
         } else {
-            TOGETHER
+            MEETING_TIMEOUT
         };
         let of = recorder.asks(by, Asks::Enter, wait);
         // Some are dropped before they are in.
@@ -310,9 +311,9 @@ async fn member(
         sleep(moment(&mut dice)).await;
         // Without a connection to begin with, it is still inside.
         let leave = async || {
-            let leaving = (Asks::Leave { of }, TOGETHER);
+            let leaving = (Asks::Leave { of }, MEETING_TIMEOUT);
             let (barrier, member) = (barrier.clone(), member.clone());
-            let left = async move { barrier.leave(&member, TOGETHER).await };
+            let left = async move { barrier.leave(&member, MEETING_TIMEOUT).await };
             Ok(later(&recorder, Duration::ZERO, leaving, left, |()| done(true)).await?)
         };
         insist(leave).await?;
@@ -359,22 +360,12 @@ where
         for n in 0..12 {
             let (member, after) = (&run.parties[n % 2].client, moment(&mut run.dice));
             let means = |value: Option<u64>| value.map_or(Answer::No, |_| Answer::Yes(value));
-            calls.push(match n % 3 {
-                0 => later(
-                    &run.recorder,
-                    after,
-                    (Asks::Get, Duration::ZERO),
-                    get(member, &run.name),
-                    means,
-                ),
-                _ => later(
-                    &run.recorder,
-                    after,
-                    (Asks::Add, Duration::ZERO),
-                    add(member, &run.name),
-                    means,
-                ),
-            });
+            let (asks, call) = match n % 3 {
+                0 => (Asks::Get, get(member, &run.name).boxed()),
+                _ => (Asks::Add, add(member, &run.name).boxed()),
+            };
+            let asking = (asks, Duration::ZERO);
+            calls.push(later(&run.recorder, after, asking, call, means));
         }
         run.disturb::<ZooKeeper>().await;
         for call in calls {

@@ -73,10 +73,10 @@ async fn it_is_freed_by_force_and_its_holder_told<S: Server>(family: Family<S>) 
     ensure!((operator.force_unlock)().await?, "it was held");
     let next = waiter.await?.context("it was not let in")?;
     if family.kind.can.contains(&Leased) {
-        told(&held).await?;
+        wait_until_lost(&held).await?;
     }
-    lost("the late release", held.release().await)?;
-    kept("the next hold", &next)?;
+    ensure_lost("the late release", held.release().await)?;
+    ensure_kept("the next hold", &next)?;
     next.release().await?;
     ensure!(!(operator.force_unlock)().await?, "it was free");
     family.nothing_left(&name).await
@@ -96,17 +96,17 @@ macro_rules! readers_are_freed {
                 });
                 let readers = [take(&lock.read()).await?, take(&lock.read()).await?];
                 ensure!(!operator.write().force_unlock().await?, "nobody writes");
-                kept("a reader", &readers[0])?;
+                ensure_kept("a reader", &readers[0])?;
                 let writer = acquiring(there.write());
                 engine.family($write).until_queued(&$name, 3).await?;
                 until("it is waited for", || engine.is_waited_for(&$name)).await?;
                 ensure!(operator.read().force_unlock().await?, "two read");
                 let writer = writer.await?.context("the writer was not let in")?;
                 for reader in readers {
-                    lost("a reader", reader.release().await)?;
+                    ensure_lost("a reader", reader.release().await)?;
                 }
                 ensure!(!operator.read().force_unlock().await?, "nobody reads");
-                kept("the writer", &writer)?;
+                ensure_kept("the writer", &writer)?;
                 Ok(writer.release().await?)
             }
         }
@@ -154,7 +154,7 @@ async fn what_is_no_lock_has_no_holder_and_says_so(redis: &Redis) -> Result {
     redis.ask::<()>(&["SET", &name, "a text"]).await?;
     let shown = process.lock(&name).holder().await;
     redis.delete(&name).await;
-    refused("a text", shown)
+    ensure_refused("a text", shown)
 }
 
 /// Held on most nodes; the key is gone on the others.
@@ -175,7 +175,6 @@ async fn a_redlock_is_held_by_the_one_that_most_nodes_show(five: &Five) -> Resul
     Ok(())
 }
 
-/// A row shows the process's label.
 #[apply(test!)]
 async fn a_row_says_which_process_holds_it(table: &Table) -> Result {
     let process = Process::labelled("shop-3").context("a label")?;
@@ -192,13 +191,10 @@ async fn a_row_says_which_process_holds_it(table: &Table) -> Result {
 async fn a_holder_that_says_where_it_is_is_shown_with_that(zookeeper: &ZooKeeper) -> Result {
     let (name, process) = (name(), zookeeper.client().await);
     let shows = async |data: &str| {
-        let told = process.lock(&name).holder().await?.map(|holder| holder.id);
+        let shown = process.lock(&name).holder().await?.map(|holder| holder.id);
         let node = zookeeper.left(&name).await.pop();
-        is(
-            "the holder",
-            told,
-            node.map(|node| format!("{node} {data}")),
-        )
+        let wanted = node.map(|node| format!("{node} {data}"));
+        is("the holder", shown, wanted)
     };
     let java = zookeeper.node(&format!("{name}/{JAVA}lock-")).await?;
     zookeeper.set_data(&java, b"10.0.0.7").await?;

@@ -43,14 +43,14 @@ pub(crate) async fn only_the_last_release_frees<S: Server>(
     for guard in [first, third] {
         guard.release().await?;
         let tried = process.owned(&name, process.owner()).try_acquire().await;
-        taken("another owner beside the hold", tried)?;
+        ensure_taken("another owner beside the hold", tried)?;
         let left = family.left(&name).await;
         let gone = hold.iter().any(|part| !left.contains(part));
         ensure!(!gone, "{hold:?} has gone beside the last guard: {left:?}");
         let early = waiters.iter().any(|waiter| waiter.is_finished());
         ensure!(!early, "somebody got in beside the owner");
     }
-    kept("the last hold", &second)?;
+    ensure_kept("the last hold", &second)?;
     second.release().await?;
     // Either process may be first.
     let mut waiters = FuturesUnordered::from_iter(waiters);
@@ -103,10 +103,10 @@ async fn a_re_entry_does_not_hide_a_loss<S: Server>(family: Family<S>) -> Result
     family.take_away(&process, &name).await;
     pass(&other.lock(&name)).await?;
     let after = take(&lock).await?;
-    told(&before).await?;
-    lost("the hold from before", before.release().await)?;
+    wait_until_lost(&before).await?;
+    ensure_lost("the hold from before", before.release().await)?;
     is_held("after the loss", &after, &other.lock(&name)).await?;
-    kept("the new hold", &after)?;
+    ensure_kept("the new hold", &after)?;
     after.release().await?;
     family.nothing_left(&name).await
 }
@@ -136,21 +136,20 @@ async fn a_fixed_lease_is_extended<S: Server>(family: Family<S>) -> Result {
         );
     }
     family.take_away(&process, &name).await;
-    lost("one that is gone", held.extend(SOON * 30).await)?;
-    told(&held).await?;
-    lost("the late release", held.release().await)?;
+    ensure_lost("one that is gone", held.extend(SOON * 30).await)?;
+    wait_until_lost(&held).await?;
+    ensure_lost("the late release", held.release().await)?;
     family.nothing_left(&name).await
 }
 
-/// The opposite of the clause above.
 #[apply(leased!)]
 async fn a_renewed_lease_outlives_its_length<S: Server>(family: Family<S>) -> Result {
     let (name, process, other) = (name(), family.process().await, family.process().await);
     let renewed = process.leased(&name, Lease::Watchdog(S::RENEWED));
     let held = take(&renewed).await?;
     let tried = other.lock(&name).acquire(S::RENEWED * 3 / 2).await;
-    taken("beyond the lease", tried)?;
-    kept("the renewed hold", &held)?;
+    ensure_taken("beyond the lease", tried)?;
+    ensure_kept("the renewed hold", &held)?;
     held.release().await?;
     family.nothing_left(&name).await
 }
@@ -169,7 +168,7 @@ async fn a_lease_without_end_or_length_is_refused<S: Server>(family: Family<S>) 
             }
         }
     }
-    none_of(family.left(&name).await)
+    ensure_none(family.left(&name).await)
 }
 
 /// A short lease inside a longer one does not end the lock earlier, and ends for its own guard alone.
@@ -180,12 +179,12 @@ async fn a_short_lease_inside_does_not_end_the_long_one<S: Server>(family: Famil
     let ask = |lease| process.held(&name, owner, lease);
     let outer = take(&ask(Lease::Fixed(SOON * 3))).await?;
     let inner = take(&ask(Lease::Fixed(S::BRIEF))).await?;
-    told(&inner).await?;
+    wait_until_lost(&inner).await?;
     for released in [None, Some(inner)] {
         if let Some(inner) = released {
-            lost("the hold that had ended", inner.release().await)?;
+            ensure_lost("the hold that had ended", inner.release().await)?;
         }
-        kept("the outer hold", &outer)?;
+        ensure_kept("the outer hold", &outer)?;
         let ends = family.ends_in(&name).await;
         let late = ends.is_none_or(|ends| ends > S::BRIEF * 2);
         ensure!(late, "the outer hold ends in {ends:?}");

@@ -249,7 +249,6 @@ async fn a_body_that_does_not_come_holds_no_lock<S: Server>(family: Family<S>) -
     Ok(())
 }
 
-/// A handler finds its fence in the request.
 #[apply(test!)]
 async fn the_work_has_its_fence(redis: &Redis) -> Result {
     let process = Arc::new(redis.client().await);

@@ -14,7 +14,7 @@ macro_rules! twins {
         test! {
             async fn $test(redis: &'static Redis) -> Result {
                 static TWIN: Kind<Redis> = Kind::new("twin", &[Losable, Reentrant], |client, name, ask| {
-                    made(name, Honest::of(client, name, ask), |honest, _, wait| $flaw(honest, wait))
+                    fixed_lock(name, Honest::of(client, name, ask), |honest, _, wait| $flaw(honest, wait))
                 });
                 break_a_rule(redis, &Subject::of(&TWIN), $by, pending()).await
             }

@@ -21,10 +21,10 @@ use tokio::time::{Instant, sleep};
 
 /// What programs need to know of an engine.
 pub(crate) trait ProgramServer: Server {
-    /// After this time an unrenewed hold is over.
-    const EXPIRY: Duration;
+    /// After this time an unrenewed hold is over: longer than the short leases of programs.
+    const EXPIRY: Duration = Duration::from_millis(350);
     /// The length of a program.
-    const STEPS: usize;
+    const STEPS: usize = 60;
     /// The longest time of an answer on a muted connection, by the timeouts of [`client_over`]'s clients.
     ///
     /// [`client_over`]: Self::client_over
@@ -32,7 +32,7 @@ pub(crate) trait ProgramServer: Server {
     /// Answers are delayed by up to three times this.
     const REPLY_DELAY: Duration = Duration::from_millis(120);
     /// The temporary refusals of its servers.
-    const REFUSALS: &'static [Refusal];
+    const REFUSALS: &'static [Refusal] = &[];
 
     /// `host:port` of each server.
     fn servers(&self) -> Vec<String>;
@@ -52,7 +52,6 @@ pub(crate) struct Acquisition {
     pub(crate) taken: BoxFuture<'static, Answer<Vec<Grant>>>,
 }
 
-/// A kind of lock that programs run on.
 pub(crate) struct Subject<S: ProgramServer> {
     pub(crate) permits: u32,
     /// Whether one owner may hold it more than once.

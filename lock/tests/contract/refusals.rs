@@ -1,6 +1,7 @@
 //! A proxy that refuses in a server's place for a while, as one that is read-only, is loading its data or has lost its
 //! disk, each request in its turn; and a proxy that delays requests.
 
+use RequestKind::{Everything, Statements, Writes};
 use parking_lot::Mutex;
 use std::{
     collections::{HashSet, VecDeque},
@@ -38,29 +39,22 @@ const fn redis(says: &'static str, to: RequestKind) -> Refusal {
     Refusal { says, number, to }
 }
 
-/// Redis's temporary refusals.
 pub(crate) const REDIS: [Refusal; 6] = [
     redis(
         "READONLY You can't write against a read only replica.",
-        RequestKind::Writes,
+        Writes,
     ),
     redis(
         "ERR Error running script (call to f_0): @user_script:1: -READONLY You can't write against a read only replica.",
-        RequestKind::Writes,
+        Writes,
     ),
     redis(
         "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
-        RequestKind::Writes,
+        Writes,
     ),
-    redis(
-        "NOREPLICAS Not enough good replicas to write.",
-        RequestKind::Writes,
-    ),
-    redis(
-        "LOADING Redis is loading the dataset in memory",
-        RequestKind::Statements,
-    ),
-    redis("NOAUTH Authentication required.", RequestKind::Everything),
+    redis("NOREPLICAS Not enough good replicas to write.", Writes),
+    redis("LOADING Redis is loading the dataset in memory", Statements),
+    redis("NOAUTH Authentication required.", Everything),
 ];
 
 /// The refusals of a demoted MySQL, and of a Galera node that lost the others.
@@ -68,12 +62,12 @@ pub(crate) const MYSQL: [Refusal; 2] = [
     Refusal {
         says: "#HY000The MariaDB server is running with the --read-only option so it cannot execute this statement",
         number: 1290,
-        to: RequestKind::Writes,
+        to: Writes,
     },
     Refusal {
         says: "#08S01WSREP has not yet prepared node for application use",
         number: 1047,
-        to: RequestKind::Statements,
+        to: Statements,
     },
 ];
 
@@ -95,7 +89,6 @@ trait Protocol: Default + Send {
     fn refuse(refusal: &Refusal) -> Vec<u8>;
 }
 
-/// A proxy to one server.
 pub(crate) struct Refuser {
     address: SocketAddr,
     injection: Arc<Mutex<Injection>>,
@@ -162,7 +155,8 @@ async fn talk<P: Protocol>(
     let mut server = TcpStream::connect(server).await?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
-    let ((mut asks, mut told), (mut answers, mut asked)) = (client.split(), server.split());
+    let ((mut asks, mut to_client), (mut answers, mut to_server)) =
+        (client.split(), server.split());
     let (mut requests, mut said, mut protocol) = (Vec::new(), Vec::new(), P::default());
     // The pending answers in turn: the server's or ours.
     let mut owed = VecDeque::<Option<Vec<u8>>>::new();
@@ -174,7 +168,7 @@ async fn talk<P: Protocol>(
             read = answers.read_buf(&mut said) => read?,
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                 if let Some((_, request)) = late.pop_front() {
-                    asked.write_all(&request).await?;
+                    to_server.write_all(&request).await?;
                 }
                 continue;
             }
@@ -190,7 +184,7 @@ async fn talk<P: Protocol>(
                 Some(refusal) => owed.push_back(Some(P::refuse(&refusal))),
                 None => {
                     if by.is_zero() && late.is_empty() {
-                        asked.write_all(&bytes).await?;
+                        to_server.write_all(&bytes).await?;
                     } else {
                         late.push_back((Instant::now() + by, bytes));
                     }
@@ -200,7 +194,7 @@ async fn talk<P: Protocol>(
         }
         while let Some((length, answers)) = protocol.answer(&said) {
             let bytes: Vec<_> = said.drain(..length).collect();
-            told.write_all(&bytes).await?;
+            to_client.write_all(&bytes).await?;
             if answers {
                 owed.pop_front();
             }
@@ -208,12 +202,12 @@ async fn talk<P: Protocol>(
         while let Some(Some(_)) = owed.front()
             && let Some(Some(refusal)) = owed.pop_front()
         {
-            told.write_all(&refusal).await?;
+            to_client.write_all(&refusal).await?;
         }
     }
     for (due, request) in late {
         sleep_until(due).await;
-        asked.write_all(&request).await?;
+        to_server.write_all(&request).await?;
     }
     Ok(())
 }
@@ -258,10 +252,10 @@ impl Protocol for Resp {
         let word = bytes[..length].split(|byte| *byte == b'\n').nth(2)?;
         let word = String::from_utf8_lossy(word).trim().to_ascii_uppercase();
         let is = match word.as_str() {
-            "HELLO" | "CLIENT" | "SELECT" => RequestKind::Everything,
-            word if word.ends_with("SUBSCRIBE") => RequestKind::Everything,
-            "GET" | "MGET" | "PING" | "SCRIPT" => RequestKind::Statements,
-            _ => RequestKind::Writes,
+            "HELLO" | "CLIENT" | "SELECT" => Everything,
+            word if word.ends_with("SUBSCRIBE") => Everything,
+            "GET" | "MGET" | "PING" | "SCRIPT" => Statements,
+            _ => Writes,
         };
         // Its answer comes out of turn.
         let is_answered = !word.ends_with("SUBSCRIBE");
@@ -311,21 +305,17 @@ impl Protocol for Packets {
         };
         let is = match body.split_first() {
             // A login continues the numbers of the server's packets.
-            _ if bytes[3] != 0 => RequestKind::Everything,
+            _ if bytes[3] != 0 => Everything,
             Some((&PREPARE, text)) => {
                 self.prepares_reading = reads(text);
-                if reads(text) {
-                    RequestKind::Statements
-                } else {
-                    RequestKind::Writes
-                }
+                if reads(text) { Statements } else { Writes }
             }
-            Some((&QUERY, text)) if reads(text) => RequestKind::Statements,
+            Some((&QUERY, text)) if reads(text) => Statements,
             Some((&EXECUTE, rest)) if rest.get(..4).is_some_and(|id| self.reading.contains(id)) => {
-                RequestKind::Statements
+                Statements
             }
-            Some((&(QUERY | EXECUTE), _)) => RequestKind::Writes,
-            _ => RequestKind::Everything,
+            Some((&(QUERY | EXECUTE), _)) => Writes,
+            _ => Everything,
         };
         Some(Request {
             is,

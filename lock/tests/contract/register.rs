@@ -16,7 +16,7 @@ use std::{sync::OnceLock, time::Duration};
 use tokio::{runtime::Handle, sync::Semaphore};
 
 /// A test that runs longer hangs. On a shared core two sound tests took more than 120 s.
-pub(crate) const HANGS: Duration = Duration::from_secs(300);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(300);
 
 pub(crate) struct Test {
     pub(crate) module: &'static str,
@@ -200,7 +200,11 @@ pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
             Some((_, test)) if plays(test) => &PLAYERS,
             _ => &TESTS,
         };
-        let hangs = if soak() { HANGS * 4 } else { HANGS };
+        let hangs = if soak() {
+            TEST_TIMEOUT * 4
+        } else {
+            TEST_TIMEOUT
+        };
         Trial::test(name, move || {
             runtime.block_on(async {
                 let _turn = turns.acquire().await.map_err(|closed| closed.to_string())?;
@@ -225,9 +229,7 @@ pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
     for clause in inventory::iter::<Clause> {
         macro_rules! over {
             ($($engine:ident),*) => {$(
-                let able = || engines.$engine.families().filter(|family| {
-                    clause.needs.iter().all(|need| family.kind.can.contains(need))
-                });
+                let able = || engines.$engine.families().filter(|family| family.kind.can_all(clause.needs));
                 let is_shown = able().any(|family| !family.kind.once_more);
                 for family in able() {
                     let (kind, run) = (family.kind, clause.$engine);
@@ -243,11 +245,11 @@ pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
         let Some(run) = clause.cluster else {
             continue;
         };
-        let able = engines.cluster.families().filter(|family| {
-            let mut needs = clause.needs.iter();
-            needs.all(|need| family.kind.can.contains(need))
-        });
-        for family in able {
+        for family in engines
+            .cluster
+            .families()
+            .filter(|family| family.kind.can_all(clause.needs))
+        {
             let name = format!("{}::{}", family.kind.name, clause.name);
             all.push(trial(name, Box::new(move || run(family))));
         }

@@ -16,7 +16,11 @@ use super::{
     zookeeper::{Member, REPLY_TIMEOUT, SESSION, client_at, semaphore_parts},
 };
 use futures::{FutureExt, future::BoxFuture};
-use oversell_lock::{local::Mutexes, mysql::MySqlPool, redis::RedisClient};
+use oversell_lock::{
+    local::Mutexes,
+    mysql::MySqlPool,
+    redis::{RedisClient, RedisSemaphore},
+};
 use std::{
     future::ready,
     io,
@@ -27,15 +31,11 @@ use std::{
 const TIMEOUT: Duration = Duration::from_millis(600);
 /// Some delays exceed the timeout.
 const REPLY_DELAY: Duration = Duration::from_millis(250);
-/// Longer than the short leases of programs.
-const EXPIRY: Duration = Duration::from_millis(350);
 /// A try connects at most four times and sends two requests, each within the client's timeout, and may begin when the
 /// wait ends; a lock of several parts does so for each.
 const REDIS_ANSWER: Duration = TIMEOUT.saturating_mul(3 * 2 * 6);
 
 impl ProgramServer for Redis {
-    const EXPIRY: Duration = EXPIRY;
-    const STEPS: usize = 60;
     const REPLY_TIMEOUT: Duration = REDIS_ANSWER;
     const REPLY_DELAY: Duration = REPLY_DELAY;
     const REFUSALS: &'static [Refusal] = &refusals::REDIS;
@@ -54,8 +54,6 @@ impl ProgramServer for Redis {
 }
 
 impl ProgramServer for Five {
-    const EXPIRY: Duration = EXPIRY;
-    const STEPS: usize = 60;
     const REPLY_TIMEOUT: Duration = REDIS_ANSWER;
     const REPLY_DELAY: Duration = REPLY_DELAY;
     const REFUSALS: &'static [Refusal] = &refusals::REDIS;
@@ -79,7 +77,6 @@ impl ProgramServer for ZooKeeper {
     const STEPS: usize = 20;
     /// An answer may take 2 s and a connection 1 s more, for each part of a lock.
     const REPLY_TIMEOUT: Duration = Duration::from_secs(3 * 3);
-    const REFUSALS: &'static [Refusal] = &[];
 
     fn servers(&self) -> Vec<String> {
         self.address().split(',').map(str::to_owned).collect()
@@ -95,7 +92,6 @@ impl ProgramServer for ZooKeeper {
 }
 
 impl ProgramServer for Table {
-    const EXPIRY: Duration = EXPIRY;
     const STEPS: usize = 40;
     /// A try connects, inserts, and sweeps on another connection; each connection and statement may take 3 s.
     const REPLY_TIMEOUT: Duration = Duration::from_secs(5 * 3);
@@ -140,10 +136,7 @@ impl Server for Local {
 }
 
 impl ProgramServer for Local {
-    const EXPIRY: Duration = EXPIRY;
-    const STEPS: usize = 60;
     const REPLY_TIMEOUT: Duration = Duration::ZERO;
-    const REFUSALS: &'static [Refusal] = &[];
 
     fn servers(&self) -> Vec<String> {
         Vec::new()
@@ -211,19 +204,21 @@ async fn random_programs_keep_the_rules<S: ProgramServer>(family: Family<S>) -> 
     keep_the_rules(kind.name, server, &Subject::of(kind), ready(Ok(()))).await
 }
 
+fn take_permits(semaphore: RedisSemaphore, wait: Duration, half: u8) -> Acquisition {
+    let permits = u32::from(half % 3) + 1;
+    let taken = async move { Ok(vec![Grant::Permit(semaphore.acquire(permits, wait).await?)]) };
+    Acquisition {
+        share: Share::Permits(permits),
+        taken: taken.boxed(),
+    }
+}
+
 pub(crate) fn semaphore() -> Subject<Redis> {
     Subject {
         permits: 3,
         reentrant: false,
         take: Box::new(|client: &RedisClient, name, _, wait, half| {
-            let permits = u32::from(half % 3) + 1;
-            let semaphore = client.semaphore(name).initially(3);
-            let taken =
-                async move { Ok(vec![Grant::Permit(semaphore.acquire(permits, wait).await?)]) };
-            Acquisition {
-                share: Share::Permits(permits),
-                taken: taken.boxed(),
-            }
+            take_permits(client.semaphore(name).initially(3), wait, half)
         }),
         left: Box::new(|redis, name| {
             let left = async move {
@@ -245,15 +240,8 @@ fn leased_semaphore() -> Subject<Redis> {
         permits: 3,
         reentrant: false,
         take: Box::new(|client: &RedisClient, name, ask, wait, half| {
-            let permits = u32::from(half % 3) + 1;
             let lease = ask.lease.unwrap_or(Lease::Watchdog(SOON));
-            let semaphore = client.semaphore(name).initially(3).lease(lease);
-            let taken =
-                async move { Ok(vec![Grant::Permit(semaphore.acquire(permits, wait).await?)]) };
-            Acquisition {
-                share: Share::Permits(permits),
-                taken: taken.boxed(),
-            }
+            take_permits(client.semaphore(name).initially(3).lease(lease), wait, half)
         }),
         left: Box::new(|redis, name| {
             let left = async move {

@@ -102,13 +102,13 @@ pub(crate) fn is<T: PartialEq<U> + Debug, U: Debug>(what: &str, seen: T, wanted:
     Ok(())
 }
 
-pub(crate) fn none_of<T: Debug>(left: Vec<T>) -> Result {
+pub(crate) fn ensure_none<T: Debug>(left: Vec<T>) -> Result {
     ensure!(left.is_empty(), "left: {left:?}");
     Ok(())
 }
 
 /// Checks that the guard is not lost, by report or by the clock.
-pub(crate) fn kept(what: &str, guard: &Guard) -> Result {
+pub(crate) fn ensure_kept(what: &str, guard: &Guard) -> Result {
     ensure!(!guard.is_lost(), "{what} was lost");
     Ok(())
 }
@@ -126,7 +126,7 @@ pub(crate) async fn beside<T: Debug>(
 }
 
 /// Waits until the guard is lost.
-pub(crate) async fn told(guard: &Guard) -> Result {
+pub(crate) async fn wait_until_lost(guard: &Guard) -> Result {
     timeout(SOON, guard.lost())
         .await
         .context("the holder was never told of its loss")
@@ -164,16 +164,16 @@ macro_rules! comes_to {
 }
 
 comes_to! {
-    taken: Taken,
-    timed_out: Timeout,
-    lost: Lost,
-    unavailable: Unavailable,
-    refused: Refused,
-    invalid: Invalid
+    ensure_taken: Taken,
+    ensure_timed_out: Timeout,
+    ensure_lost: Lost,
+    ensure_unavailable: Unavailable,
+    ensure_refused: Refused,
+    ensure_invalid: Invalid
 }
 
 /// A twin: a lock with this name and this `acquire`.
-pub(crate) fn made<T, F>(
+pub(crate) fn fixed_lock<T, F>(
     name: &str,
     of: T,
     acquire: impl Fn(T, String, Duration) -> F + Send + Sync + 'static,

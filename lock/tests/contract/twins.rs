@@ -79,8 +79,8 @@ async fn deaf(honest: Honest, wait: Duration) -> Answer<Guard> {
 }
 
 /// Reports a loss, but the guard does not know it by the clock.
-async fn only_told(honest: Honest, wait: Duration) -> Answer<Guard> {
-    Ok(told_and_then(
+async fn blind_to_time(honest: Honest, wait: Duration) -> Answer<Guard> {
+    Ok(guard_without_expiry(
         honest.lock.acquire(wait).await?,
         Guard::release,
     ))
@@ -135,7 +135,7 @@ fn not_renewed(ask: &mut Ask) {
 }
 
 /// A guard without an expiry of its own, with this release.
-fn told_and_then<F>(honest: Guard, end: impl FnOnce(Guard) -> F + Send + 'static) -> Guard
+fn guard_without_expiry<F>(honest: Guard, end: impl FnOnce(Guard) -> F + Send + 'static) -> Guard
 where
     F: Future<Output = Answer> + Send + 'static,
 {
@@ -164,7 +164,7 @@ const LEAVES_THE_OTHERS_SCORES: &str = "
 
 /// A fair lock that runs this script before each acquire, with the length of the wait.
 fn meddled(client: &RedisClient, name: &str, script: &'static str) -> AnyLock {
-    made(name, client.clone(), move |client, name, wait| async move {
+    fixed_lock(name, client.clone(), move |client, name, wait| async move {
         let script = Script::new(script);
         let mut meddling = script.key(queue_key(&name));
         let wait_ms = wait.as_millis().to_string();
@@ -204,7 +204,7 @@ macro_rules! twins {
     };
     (flaw $flaw:ident) => {
         Kind::new("twin", &[], |client, name, ask| {
-            made(name, Honest::of(client, name, ask), |honest, _, wait| $flaw(honest, wait))
+            fixed_lock(name, Honest::of(client, name, ask), |honest, _, wait| $flaw(honest, wait))
         })
     };
 }
@@ -217,7 +217,7 @@ twins! {
     one_that_keeps_its_own_process_out_is_caught:
         deaf, clauses::a_lost_hold_lets_its_own_process_try, "must be acquired";
     one_that_knows_only_what_it_was_told_is_caught:
-        only_told, clauses::a_process_that_stood_still_knows_at_once, "did not know that its lock is lost";
+        blind_to_time, clauses::a_process_that_stood_still_knows_at_once, "did not know that its lock is lost";
     a_release_that_frees_with_the_first_hold_is_caught:
         frees_with_the_first, holds::an_owner_takes_its_lock_again_past_the_waiters, "beside the";
     one_that_does_not_know_its_owner_is_caught:
@@ -229,7 +229,7 @@ twins! {
     one_that_takes_any_lease_is_caught:
         asks any_lease, holds::a_lease_without_end_or_length_is_refused, ": Ok(Guard";
     a_lease_that_nobody_extends_is_caught:
-        only_told, holds::a_fixed_lease_is_extended, "at first sure for None";
+        blind_to_time, holds::a_fixed_lease_is_extended, "at first sure for None";
     a_re_entry_that_cuts_the_lease_is_caught:
         cuts, holds::a_short_lease_inside_does_not_end_the_long_one, "the outer hold ends in";
     one_that_pushes_in_is_caught:
@@ -269,7 +269,7 @@ async fn in_turn_at_home(client: ZkClient, name: String, wait: Duration) -> Answ
 #[apply(test!)]
 async fn a_process_with_a_queue_of_its_own_is_caught(zookeeper: &'static ZooKeeper) -> Result {
     static TWIN: Kind<ZooKeeper> = Kind::new("twin", &[], |member: &Member, name, _| {
-        made(name, member.client.clone(), in_turn_at_home)
+        fixed_lock(name, member.client.clone(), in_turn_at_home)
     })
     .queues();
     let twin = Family {

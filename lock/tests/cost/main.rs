@@ -28,7 +28,7 @@ const MOST_OF_LOCK: u64 = 36;
 const TIMES: u64 = 100;
 
 /// A test that runs longer hangs.
-const HANGS: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 const WAIT: Duration = Duration::from_secs(10);
 
@@ -76,7 +76,7 @@ fn all(runtime: &Handle, server: Option<(&str, &RedisClient)>) -> Vec<Trial> {
         );
         Trial::test(name, move || {
             let (url, client) = server.ok_or("it is only listed")?;
-            runtime.block_on(outcome(of(url, client), HANGS))
+            runtime.block_on(outcome(of(url, client), TEST_TIMEOUT))
         })
     };
     macro_rules! costs {

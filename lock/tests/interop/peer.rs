@@ -1,6 +1,6 @@
 //! A process with another library's locks (`interop/`), as the tests talk to it.
 
-use super::support::{Context, HANGS, Result, SOON, bail, ensure};
+use super::support::{Context, Result, SOON, TEST_TIMEOUT, bail, ensure};
 use oversell::clients::peer::{Java, Peer as Process, PendingAnswer as Answer};
 use std::{
     fmt::{self, Display},
@@ -106,7 +106,7 @@ impl Peer {
 
     /// [`ask`](Self::ask) for long work that returns a number.
     pub(crate) async fn count(&self, who: &str, command: impl Display) -> Result<i64> {
-        let counted = self.tell(who, command).within(HANGS).await?;
+        let counted = self.tell(who, command).within(TEST_TIMEOUT).await?;
         counted.parse().with_context(|| counted)
     }
 

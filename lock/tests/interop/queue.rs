@@ -46,7 +46,7 @@ async fn a_waiter_that_gives_up_leaves_no_place(pair: Pair) -> Result<()> {
     let [mut holder, mut impatient, mut patient] =
         [pair.first(), pair.second(), pair.first_elsewhere()];
     holder.take().await?;
-    let waiting = impatient.waits_for(SEEN).await?;
+    let waiting = impatient.waits_for(VISIBLE_WAIT).await?;
     let before = pair.queue().await?.context("a queue")?;
     let mut behind = patient.waits().await?;
     waiting.gives_up().await?;

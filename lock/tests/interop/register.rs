@@ -7,7 +7,7 @@ use super::{
     object::Kind,
     pair::Pair,
     peer::Library,
-    support::HANGS,
+    support::TEST_TIMEOUT,
 };
 use libtest_mimic::Trial;
 use tokio::runtime::Handle;
@@ -103,7 +103,7 @@ pub(crate) fn all(runtime: &Handle, stage: Option<&'static Stage>) -> Vec<Trial>
             let runtime = runtime.clone();
             all.push(Trial::test(name, move || {
                 let test = cluster::each_side_excludes_and_wakes_the_other(library);
-                runtime.block_on(outcome(Box::pin(test), HANGS))
+                runtime.block_on(outcome(Box::pin(test), TEST_TIMEOUT))
             }));
         }
     }
@@ -126,7 +126,7 @@ pub(crate) fn all(runtime: &Handle, stage: Option<&'static Stage>) -> Vec<Trial>
                             run(pair).await?;
                             object.until_nothing_is_left().await
                         };
-                        runtime.block_on(outcome(Box::pin(test), HANGS))
+                        runtime.block_on(outcome(Box::pin(test), TEST_TIMEOUT))
                     }));
                 }
             }

@@ -16,13 +16,13 @@ pub(crate) use anyhow::{Context, Result, bail, ensure};
 pub(crate) use macro_rules_attribute::apply;
 
 /// A test that runs longer hangs.
-pub(crate) const HANGS: Duration = Duration::from_secs(300);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The limit of what must happen.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 /// A wait that ends, but not before a busy machine has seen the waiter and another one behind it.
-pub(crate) const SEEN: Duration = Duration::from_secs(5);
+pub(crate) const VISIBLE_WAIT: Duration = Duration::from_secs(5);
 
 /// A wait that should end without the lock.
 pub(crate) const SHORT: Duration = Duration::from_millis(200);

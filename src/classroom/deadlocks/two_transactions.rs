@@ -116,7 +116,7 @@ impl TwoTransactions {
         self.sides[side as usize].failed
     }
 
-    /// Whether this one's last statement waits for a row lock, or was not heard of since.
+    /// Whether the last statement of this one has no answer yet: it waits for a row lock.
     pub(crate) fn waits(&self, side: Side) -> bool {
         matches!(self.sides[side as usize].state, State::Waiting(..))
     }

@@ -143,7 +143,6 @@ impl Answer {
             .unwrap_or_default()
     }
 
-    /// Status and kind of a problem.
     fn problem(&self) -> (u16, String) {
         let kind = self.json()["type"].as_str().unwrap_or_default().to_owned();
         (
@@ -152,7 +151,6 @@ impl Answer {
         )
     }
 
-    /// Status, field and outcome of a refusal.
     #[track_caller]
     fn assert_refuses(&self, field: &str, rule: &str) {
         let json = self.json();

@@ -132,7 +132,6 @@ fn no_two_types_have_one_name_in_the_document() {
     assert_eq!(schema_names(twins), ["View", "Other"]);
 }
 
-/// Every operation: path, method, description.
 fn operations(api: &Value) -> Vec<(&str, &str, &Value)> {
     let paths = api["paths"].as_object().expect("paths");
     let all = paths.iter().flat_map(|(path, item)| {
@@ -151,7 +150,6 @@ fn parameters<'a>(operation: &'a Value, place: &'a str) -> impl Iterator<Item = 
     all.filter(move |parameter| parameter["in"] == place)
 }
 
-/// The operations that are asked with GET.
 fn gets(api: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let all = operations(api).into_iter();
     all.filter_map(|(path, method, operation)| (method == "get").then_some((path, operation)))

@@ -61,8 +61,8 @@ pub(super) enum BareWork {
 }
 
 impl BareWork {
-    /// How many do it at once. Where there are several numbers, the one counts from which it is done most often: on one hot
-    /// row, more connections may sell less.
+    /// How many workers do it at once. Of several numbers the one with the highest rate counts: on one hot row, more
+    /// connections may sell less.
     const fn workers(self) -> &'static [usize] {
         match self {
             Self::Update | Self::ForUpdate => &[10, 30, 100],
@@ -160,7 +160,7 @@ impl Ceilings {
         Ok(f64::from(done) / begun.elapsed().as_secs_f64())
     }
 
-    /// Does it once: how many that were.
+    /// Does it once, and returns how many that were.
     async fn once(&self, bare: BareWork, conn: &mut MySqlConnection) -> CeilingResult<u32> {
         let (ctx, product) = (&self.ctx, self.product);
         match bare {

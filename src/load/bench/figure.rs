@@ -14,7 +14,7 @@ use serde::Serialize;
 /// A threshold: what a figure must reach.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Wanted {
+pub(super) enum Goal {
     /// The ratio to the ceiling, at least.
     Ratio(f64),
     /// The value, at most.
@@ -47,7 +47,7 @@ pub(super) struct Figure {
     pub(super) against: String,
     /// `seen / ceiling`, round by round.
     pub(super) ratio: Option<Spread>,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: Goal,
     pub(super) reached: bool,
     /// The bottleneck that keeps the figure from being better.
     pub(super) bounded_by: &'static str,
@@ -62,7 +62,7 @@ impl Figure {
         seen: &[f64],
         against: &str,
         ceiling: &[f64],
-        wanted: Wanted,
+        wanted: Goal,
     ) -> Self {
         let ratio = Spread::of_ratios(seen, ceiling);
         Self {
@@ -71,9 +71,9 @@ impl Figure {
             ratio: Some(ratio),
             wanted,
             reached: match wanted {
-                Wanted::Ratio(least) => ratio.median >= least,
-                Wanted::AtMost(most) => ratio.median <= most,
-                Wanted::Nothing => true,
+                Goal::Ratio(least) => ratio.median >= least,
+                Goal::AtMost(most) => ratio.median <= most,
+                Goal::Nothing => true,
             },
             ..Self::at_most(figure, seen, Unit::PerSecond, 0.0)
         }
@@ -89,7 +89,7 @@ impl Figure {
             ceiling: None,
             against: String::new(),
             ratio: None,
-            wanted: Wanted::AtMost(most),
+            wanted: Goal::AtMost(most),
             reached: seen <= most,
             bounded_by: "",
             void: None,
@@ -135,9 +135,9 @@ const COLUMNS: [Column<Figure>; 8] = [
         f.ratio.map(ratio).unwrap_or_default().into()
     }),
     (Bilingual::of("要求", "wanted"), |f| match f.wanted {
-        Wanted::Ratio(least) => format!("≥ {least:.2}").into(),
-        Wanted::AtMost(most) => format!("≤ {}", f.shown(most)).into(),
-        Wanted::Nothing => "".into(),
+        Goal::Ratio(least) => format!("≥ {least:.2}").into(),
+        Goal::AtMost(most) => format!("≤ {}", f.shown(most)).into(),
+        Goal::Nothing => "".into(),
     }),
     (Bilingual::of("达到", "reached"), |f| match f.reached {
         true => told!("是", "yes").into(),
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_ratio_without_a_ceiling_is_never_reached() {
         let figure =
-            |seen, ceiling: &[f64]| Figure::ratio("x", &[seen], "y", ceiling, Wanted::Ratio(0.6));
+            |seen, ceiling: &[f64]| Figure::ratio("x", &[seen], "y", ceiling, Goal::Ratio(0.6));
         assert_eq!(figure(60.0, &[100.0]).ratio.unwrap().median, 0.6);
         for (seen, ceiling, reached) in [
             (60.0, &[100.0][..], true),
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_figure_whose_requests_failed_is_not_reached() {
-        let figure = Figure::ratio("x", &[99.0], "y", &[100.0], Wanted::Ratio(0.6));
+        let figure = Figure::ratio("x", &[99.0], "y", &[100.0], Goal::Ratio(0.6));
         assert!(!figure.unless(Some("3 errors".into())).reached);
     }
 }

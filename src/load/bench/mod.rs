@@ -35,14 +35,14 @@ use crate::{
     },
 };
 use ceilings::Ceilings;
-use figure::{Figure, Unit, Wanted};
+use figure::{Figure, Goal, Unit};
 use serde::Serialize;
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use thresholds::{Threshold, WAITERS, Work, measurements, thresholds};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// The slowest of [`WAITERS`] against the fastest.
+/// The least ratio of the slowest to the fastest of [`WAITERS`].
 const FLAT: f64 = 0.8;
 
 /// Measures strategies as ratios to ceilings of the same run.
@@ -232,7 +232,7 @@ impl Bench<'_> {
         self.rates.get(&work).map_or(&[], Vec::as_slice)
     }
 
-    fn wished(&self, threshold: &Threshold) -> Figure {
+    fn ratio_of(&self, threshold: &Threshold) -> Figure {
         let (seen, ceiling) = (
             self.rates(threshold.measured),
             self.rates(threshold.ceiling),
@@ -248,11 +248,11 @@ impl Bench<'_> {
         .unless(void(&self.void, threshold))
     }
 
-    /// All that was measured comes to.
+    /// The figures of all measurements.
     fn figures(&self, starts: &[Duration]) -> Result<Vec<Figure>, Failure> {
         let mut figures = Vec::new();
         for threshold in thresholds() {
-            figures.push(self.wished(&threshold));
+            figures.push(self.ratio_of(&threshold));
             if let Work::Wait(slug, _) = threshold.measured {
                 figures.extend(self.of_lock(slug, threshold.bounded_by));
             }
@@ -294,7 +294,7 @@ impl Bench<'_> {
             &extreme(f64::min),
             "the fastest of them",
             &extreme(f64::max),
-            Wanted::Ratio(FLAT),
+            Goal::Ratio(FLAT),
         );
         let [longest, tail] = self.waits.get(slug).cloned().unwrap_or_default();
         let times = |what: &str, seen: &[f64], most| {
@@ -327,7 +327,7 @@ mod tests {
             (failed(Work::Sell("single-update")), true),
             (BTreeMap::new(), true),
         ] {
-            let ratio = Figure::ratio("x", &[60.0], threshold.of, &[6.0], Wanted::Ratio(0.6));
+            let ratio = Figure::ratio("x", &[60.0], threshold.of, &[6.0], Goal::Ratio(0.6));
             let figure = ratio.unless(void(&errors, &threshold));
             assert_eq!(figure.reached, counts, "{errors:?}");
         }

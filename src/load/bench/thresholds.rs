@@ -1,6 +1,6 @@
 //! The lists of the bench: the threshold of each figure, and the measurements of a round.
 
-use super::{ceilings::BareWork, figure::Wanted};
+use super::{ceilings::BareWork, figure::Goal};
 use crate::{
     addresses::Addresses,
     load::plan::{ONE, Plan, THREE, Timed},
@@ -45,7 +45,7 @@ pub(super) struct Threshold {
     pub(super) ceiling: Work,
     /// The name of the ceiling.
     pub(super) of: &'static str,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: Goal,
     /// The bottleneck that keeps the figure from being better.
     pub(super) bounded_by: &'static str,
 }
@@ -57,49 +57,49 @@ const SALES: [Threshold; 7] = [
         measured: Work::Sell("single-update"),
         ceiling: Work::BareWork(BareWork::Update),
         of: SAME_SQL,
-        wanted: Wanted::Ratio(0.6),
+        wanted: Goal::Ratio(0.6),
         bounded_by: "one row: each commit waits for the one before; HTTP shares the cores",
     },
     Threshold {
         measured: Work::Sell("single-update-merged"),
         ceiling: Work::BareWork(BareWork::Update),
         of: SAME_SQL,
-        wanted: Wanted::Ratio(1.0),
+        wanted: Goal::Ratio(1.0),
         bounded_by: "HTTP: one commit is for all who wait",
     },
     Threshold {
         measured: Work::Sell("single-update-buckets"),
         ceiling: Work::BareWork(BareWork::Update),
         of: SAME_SQL,
-        wanted: Wanted::Ratio(0.6),
+        wanted: Goal::Ratio(0.6),
         bounded_by: "commits of 16 rows; HTTP shares the cores",
     },
     Threshold {
         measured: Work::Sell("select-for-update"),
         ceiling: Work::BareWork(BareWork::ForUpdate),
         of: SAME_SQL,
-        wanted: Wanted::Ratio(0.7),
+        wanted: Goal::Ratio(0.7),
         bounded_by: "one row, locked for four round trips",
     },
     Threshold {
         measured: Work::Sell("redis-watch-merged"),
         ceiling: Work::Sell("redis-script"),
         of: "redis-script",
-        wanted: Wanted::Ratio(0.6),
+        wanted: Goal::Ratio(0.6),
         bounded_by: "HTTP: one transaction is for all who wait",
     },
     Threshold {
         measured: Work::Wait("redis-lock", WAITERS[1]),
         ceiling: Work::BareWork(BareWork::RedisLock),
         of: "one client, nobody else",
-        wanted: Wanted::Ratio(0.9),
+        wanted: Goal::Ratio(0.9),
         bounded_by: "one at a time: lock, two statements, unlock",
     },
     Threshold {
         measured: Work::Wait("zk-lock", WAITERS[1]),
         ceiling: Work::BareWork(BareWork::ZkNode),
         of: "one client: create, section, delete",
-        wanted: Wanted::Ratio(0.8),
+        wanted: Goal::Ratio(0.8),
         bounded_by: "one at a time, each with two writes of ZooKeeper",
     },
 ];
@@ -109,14 +109,14 @@ const NUMBERS: [Threshold; 2] = [
         measured: Work::BareWork(BareWork::Id),
         ceiling: Work::BareWork(BareWork::Incr),
         of: "INCR alone",
-        wanted: Wanted::Ratio(0.8),
+        wanted: Goal::Ratio(0.8),
         bounded_by: "one command for each",
     },
     Threshold {
         measured: Work::BareWork(BareWork::Ids),
         ceiling: Work::BareWork(BareWork::Incr),
         of: "INCR alone",
-        wanted: Wanted::Ratio(20.0),
+        wanted: Goal::Ratio(20.0),
         bounded_by: "one command for 100",
     },
 ];
@@ -138,17 +138,12 @@ fn orders() -> impl Iterator<Item = Threshold> {
     };
     let steps = seckill::ALL.iter().map(move |step| {
         let wanted = match step.slug {
-            "script-stream" => Wanted::Ratio(5.0),
-            _ => Wanted::Nothing,
+            "script-stream" => Goal::Ratio(5.0),
+            _ => Goal::Nothing,
         };
         threshold(step.slug, "redis-rlock", 0, wanted)
     });
-    steps.chain([threshold(
-        "user-mutex",
-        "global-mutex",
-        5,
-        Wanted::Ratio(3.0),
-    )])
+    steps.chain([threshold("user-mutex", "global-mutex", 5, Goal::Ratio(3.0))])
 }
 
 /// All that is wanted, in the order of the table.

@@ -85,7 +85,6 @@ const CHINESE: &[(&str, &str)] = &[
     ),
 ];
 
-/// A name in the language of the terminal.
 pub(super) fn here(name: &str) -> String {
     match chinese::is_wanted() {
         true => in_chinese(name),

@@ -8,7 +8,7 @@ mod tests;
 
 use super::{
     ceiling::Ceiling,
-    measure::{MeasureArgs, Measurement},
+    measure::{MeasureArgs, Measurement, name_of},
     plan::{PLENTIFUL_STOCK, Plan, target_name},
     table,
     target::Registry,
@@ -23,7 +23,6 @@ use crate::{
         stdout::{Output, Outputs, say},
     },
 };
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tokio_util::sync::CancellationToken;
 
 /// The strategies that everybody knows.
@@ -70,7 +69,7 @@ pub struct Args {
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=60_000))]
     hold_ms: u64,
     /// Only these strategies, by name [default: the nine that everybody knows]
-    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = strategy_parser(), hide_possible_values = true, conflicts_with_all = ["course", "all"])]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = name_of(&stock::ALL), hide_possible_values = true, conflicts_with_all = ["course", "all"])]
     strategies: Vec<&'static Strategy>,
     /// All strategies of the course
     #[arg(long, conflicts_with = "all")]
@@ -83,12 +82,6 @@ pub struct Args {
     rate: Option<u32>,
     #[command(flatten)]
     how: MeasureArgs,
-}
-
-/// A name of the registry; clap says which is meant where one is mistyped.
-fn strategy_parser() -> impl TypedValueParser<Value = &'static Strategy> {
-    let all = PossibleValuesParser::new(stock::ALL.iter().map(|strategy| strategy.slug));
-    all.map(|slug| stock::find(&slug).expect("it is one of them"))
 }
 
 impl Outputs for Args {
@@ -128,10 +121,10 @@ async fn compare(
 ) -> Result<Measurement, Failure> {
     let strategies = args.strategies();
     let slugs: Vec<_> = strategies.iter().map(|strategy| strategy.slug).collect();
-    let ready = args.how.ready(at, Registry::Strategies, &slugs).await?;
+    let setup = args.how.set_up(at, Registry::Strategies, &slugs).await?;
     let threads = args.threads as usize;
     let mut ceilings = Vec::new();
-    for (name, base) in &ready.targets {
+    for (name, base) in &setup.targets {
         let ceiling = Ceiling::measure(name, base, threads, stop).await?;
         let (target, most, what) = (target_name(name), rate(ceiling.throughput), ceiling.what());
         say!(
@@ -151,7 +144,7 @@ async fn compare(
         ..plan
     };
     args.how
-        .measure(ready, &slugs, load, args.rate, ceilings, stop)
+        .measure(setup, &slugs, load, args.rate, ceilings, stop)
         .await
 }
 

@@ -21,7 +21,6 @@ use std::time::Duration;
 use zookeeper_client::{Acls, CreateMode, Error as Zk};
 
 const NODE: &str = "/distributed/zk-ephemeral";
-/// Short beside the end of a session.
 const POLL: Duration = Duration::from_millis(50);
 
 pub(super) const RACE: Race = Race {

@@ -10,7 +10,6 @@ pub(super) const STEP: StepSpec = StepSpec {
     place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
-/// The key of the one mutex.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct All;
 

@@ -32,14 +32,14 @@ async fn a_user_with_a_password_is_let_in_and_nobody_else(redis: &Redis) -> Resu
 
     let wrong = format!("redis://{user}:wrong@{host}");
     let connected = RedisClient::connect(&wrong).await;
-    refused("connected with a wrong password", connected)?;
+    ensure_refused("connected with a wrong password", connected)?;
     let late = RedisClient::new(RedisOptions::new(wrong)).context("a client")?;
     let tried = late.lock(&name).acquire(SOON).await;
-    refused("a lock with a wrong password", tried)?;
+    ensure_refused("a lock with a wrong password", tried)?;
 
     acl(redis, &["SETUSER", &user, "-evalsha"]).await?;
     let tried = client.lock(&name).acquire(SOON).await;
-    refused("a lock without the right to it", tried)?;
+    ensure_refused("a lock without the right to it", tried)?;
     acl(redis, &["DELUSER", &user]).await
 }
 
@@ -69,7 +69,6 @@ async fn bad_options_are_refused_and_no_password_is_shown(redis: &Redis) -> Resu
     Ok(())
 }
 
-/// A Redis that only speaks TLS.
 struct Tls {
     folder: PathBuf,
     server: Child,
@@ -110,7 +109,6 @@ impl Tls {
     }
 }
 
-/// A connected client.
 async fn answered(options: RedisOptions) -> Result<RedisClient> {
     let client = RedisClient::new(options)?;
     let answers = async || client.lock("/answers").holder().await.is_ok();
@@ -128,9 +126,9 @@ async fn a_server_is_reached_by_tls_and_only_one_that_is_vouched_for(_: &Redis) 
     guard.release().await?;
     next.await?.context("the next")?.release().await?;
     let stranger = RedisClient::new(tls.options())?.lock(&name);
-    unavailable("by nobody's word", stranger.try_acquire().await)?;
+    ensure_unavailable("by nobody's word", stranger.try_acquire().await)?;
     let plain = RedisClient::connect(format!("redis://127.0.0.1:{}", tls.port.number())).await;
-    unavailable("without TLS", plain)?;
+    ensure_unavailable("without TLS", plain)?;
     tls.end().await
 }
 
@@ -143,7 +141,7 @@ async fn a_server_that_asks_for_certificates_lets_in_who_shows_one(_: &Redis) ->
         .certificate(tls.file("server.pem")?, &key[..]);
     pass(&answered(shown).await?.lock(&name)).await?;
     let nameless = RedisClient::new(tls.trusting()?)?.lock(&name);
-    unavailable("without a certificate", nameless.try_acquire().await)?;
+    ensure_unavailable("without a certificate", nameless.try_acquire().await)?;
     for (what, broken) in [
         (
             "certificate",
@@ -155,7 +153,7 @@ async fn a_server_that_asks_for_certificates_lets_in_who_shows_one(_: &Redis) ->
         ),
         ("authorities", tls.options().authorities("no PEM")),
     ] {
-        invalid(what, RedisClient::new(broken).map(drop))?;
+        ensure_invalid(what, RedisClient::new(broken).map(drop))?;
     }
     tls.end().await
 }

@@ -171,8 +171,8 @@ async fn a_lock_outlives_the_move_of_its_slot(_: &Redis) -> Result {
     let waiter = acquiring(two.lock(&name));
     let waited_for = async || {
         let words = ["PUBSUB", "SHARDCHANNELS", "*contract*"];
-        let told: Result<Vec<String>> = cluster.ask(&name, &words).await;
-        told.is_ok_and(|channels| !channels.is_empty())
+        let heard: Result<Vec<String>> = cluster.ask(&name, &words).await;
+        heard.is_ok_and(|channels| !channels.is_empty())
     };
     until("it is waited for", waited_for).await?;
 
@@ -184,7 +184,7 @@ async fn a_lock_outlives_the_move_of_its_slot(_: &Redis) -> Result {
     held.extend(LEASE)
         .await
         .context("after its key has moved")?;
-    taken("beside its holder", two.lock(&name).try_acquire().await)?;
+    ensure_taken("beside its holder", two.lock(&name).try_acquire().await)?;
     let plain = oversell::clients::redis_at::redis_at(&cluster.nodes[from].url).await?;
     let twin = RedisClient::over(plain, RedisOptions::new(&cluster.nodes[from].url))?;
     let refused_by = twin.lock(&name).try_acquire().await;
@@ -204,7 +204,7 @@ async fn a_lock_outlives_the_move_of_its_slot(_: &Redis) -> Result {
     until("it is waited for there", waited_for).await?;
     held.release().await?;
     waiter.await??.release().await?;
-    none_of(cluster.keys(&name).await)
+    ensure_none(cluster.keys(&name).await)
 }
 
 /// Counts on a node whose answers are lost again and again: what the client was not told, it may have done once. The
@@ -230,7 +230,7 @@ async fn counts_right<C: ConnectionLike + Send>(
     const ROUNDS: usize = 12;
     let name = name();
     let node = &cluster.nodes[cluster.owner(&name).await?];
-    let (mut told, mut unknown) = (0, 0);
+    let (mut answered, mut unknown) = (0, 0);
     for _ in 0..ROUNDS {
         node.way.mute_at("INCR");
         let back = async {
@@ -240,23 +240,23 @@ async fn counts_right<C: ConnectionLike + Send>(
         let count = async {
             let mut count = redis::cmd("INCR");
             match count.arg(&name).exec_async(&mut connection).await {
-                Ok(()) => told += 1,
+                Ok(()) => answered += 1,
                 Err(_) => unknown += sent(&connection),
             }
         };
         tokio::join!(count, back);
         let mut count = redis::cmd("INCR");
         match count.arg(&name).exec_async(&mut connection).await {
-            Ok(()) => told += 1,
+            Ok(()) => answered += 1,
             Err(_) => unknown += sent(&connection),
         }
     }
     let done: usize = cluster.ask(&name, &["GET", &name]).await?;
-    println!("{told} told, {unknown} unknown, {done} done");
-    ensure!(done >= told, "{done} done, but {told} told");
+    println!("{answered} answered, {unknown} unknown, {done} done");
+    ensure!(done >= answered, "{done} done, but {answered} answered");
     ensure!(
-        done <= told + unknown,
-        "{done} done: more than {told} told and {unknown} unknown"
+        done <= answered + unknown,
+        "{done} done: more than {answered} answered and {unknown} unknown"
     );
     Ok(())
 }
@@ -494,16 +494,16 @@ async fn what_is_no_cluster_is_not_taken_for_one(redis: &Redis) -> Result {
     let url = format!("redis://{}", redis.host());
     let none = Vec::<String>::new();
     let alone = RedisClient::new(RedisOptions::new(&url).cluster(none.clone()))?;
-    refused("a single server", alone.lock(&name()).try_acquire().await)?;
+    ensure_refused("a single server", alone.lock(&name()).try_acquire().await)?;
     let gone = RedisOptions::new("redis://127.0.0.1:1").cluster(["redis://127.0.0.1:2"]);
     let gone = RedisClient::new(gone.timeout(Duration::from_secs(1)))?;
-    unavailable("no server", gone.lock(&name()).try_acquire().await)?;
+    ensure_unavailable("no server", gone.lock(&name()).try_acquire().await)?;
     let options = RedisOptions::new(format!("{url}/1")).cluster(none);
-    invalid("a database", RedisClient::new(options).map(drop))?;
+    ensure_invalid("a database", RedisClient::new(options).map(drop))?;
     let options = RedisOptions::new(&url).cluster(["cluster:6379"]);
-    invalid("no address", RedisClient::new(options).map(drop))?;
+    ensure_invalid("no address", RedisClient::new(options).map(drop))?;
     let both = RedisOptions::new(&url)
         .sentinels([&url], "main")
         .cluster([&url]);
-    invalid("with Sentinels", RedisClient::new(both).map(drop))
+    ensure_invalid("with Sentinels", RedisClient::new(both).map(drop))
 }

@@ -157,7 +157,7 @@ async fn a_java_waiter_before_us_is_respected_and_told(redis: &'static Redis) ->
     )?;
     is("what it is told", message.get_payload::<String>()?, "0")?;
     let early = fair.lock().acquire(SHORT).await;
-    taken("it is the Java waiter's to take", early)?;
+    ensure_taken("it is the Java waiter's to take", early)?;
     is("the queue", &fair.line().await?.queue, &queue)?;
     is("its head", &*queue[0], JAVA)?;
 
@@ -248,7 +248,6 @@ async fn a_living_waiter_keeps_its_score_ahead_of_now(redis: &'static Redis) -> 
     fair.waiting(0).await
 }
 
-/// While anybody waits, neither the queue nor the times of the waiters expire.
 #[apply(test!)]
 async fn waiting_keeps_the_queue_from_being_forgotten(redis: &'static Redis) -> Result {
     let fair = Fair::on(redis).await;

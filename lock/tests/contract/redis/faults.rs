@@ -61,7 +61,7 @@ async fn an_answer_after_the_lease_brings_no_lock(redis: &'static Redis) -> Resu
         let process = family.of(pinged(&mute.address()).await?);
         mute.delay(Duration::from_millis(300));
         let late = process.leased(&name, brief).acquire(SHORT * 3).await;
-        taken(&format!("{}, whose lease is over", family.kind.name), late)?;
+        ensure_taken(&format!("{}, whose lease is over", family.kind.name), late)?;
     }
     Ok(())
 }
@@ -170,7 +170,7 @@ async fn a_subscription_that_nobody_waits_for_any_more_ends(redis: &Redis) -> Re
     let warm = process.lock(&format!("{name}-warm"));
     let first = take(&warm).await?;
     let second = warm.acquire(Duration::from_millis(50)).await;
-    taken("taken twice", second)?;
+    ensure_taken("taken twice", second)?;
     first.release().await?;
     mute.delay(Duration::from_millis(300));
     let channel = format!("redisson_lock__channel:{{{name}}}");
@@ -277,7 +277,7 @@ async fn a_wait_is_not_longer_than_it_says(redis: &Redis) -> Result {
     };
     let ((refused, waited), (answered, least)) = tokio::join!(waiting, by_hand);
     ensure!(answered, "no way");
-    taken("had", refused)?;
+    ensure_taken("had", refused)?;
     // One more re-check would take half a second.
     ensure!(
         waited < least + Duration::from_millis(400),

@@ -49,7 +49,7 @@ async fn no_guard_of_a_fenced_lock_is_without_a_token(redis: &Redis) -> Result {
     let outer = take(&plain).await?;
     // An hour: a test that waits for it hangs.
     let inner = fenced.acquire(Duration::from_secs(3600)).await;
-    invalid("a token for a hold that has none", inner)?;
+    ensure_invalid("a token for a hold that has none", inner)?;
     outer.release().await?;
     let outer = take(&fenced).await?;
     let inner = take(&plain).await?;

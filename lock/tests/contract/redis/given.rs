@@ -42,7 +42,7 @@ async fn what_the_programs_own_connection_does_not_answer_is_undone(redis: &Redi
     pass(&client.fenced_lock(&name)).await?;
     way.mute_at(name.clone().leak());
     let unanswered = client.fenced_lock(&name).acquire(SOON).await;
-    unavailable("without an answer", unanswered)?;
+    ensure_unavailable("without an answer", unanswered)?;
     // It may be released by now; its token stays.
     let token = format!("redisson_lock_token:{{{name}}}");
     let tokens: u64 = redis.ask(&["GET", &token]).await?;

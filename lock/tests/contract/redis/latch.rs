@@ -91,10 +91,9 @@ async fn a_closed_latch_stays_closed_when_its_openings_are_forgotten(redis: &Red
     };
     let waited = async { anyhow::Ok(latch.wait(Duration::from_secs(2)).await) };
     let (waited, _) = futures::try_join!(waited, forgotten)?;
-    timed_out("a closed latch", waited)
+    ensure_timed_out("a closed latch", waited)
 }
 
-/// A call without a wait looks once.
 #[apply(test!)]
 async fn a_look_at_a_latch_without_a_wait_is_one_request(redis: &Redis) -> Result {
     let name = name();
@@ -102,6 +101,6 @@ async fn a_look_at_a_latch_without_a_wait_is_one_request(redis: &Redis) -> Resul
     let latch = redis.client_at(&mute.address()).await.latch(&name);
     latch.try_set_count(SIX).await?;
     let before = mute.requests();
-    timed_out("a closed latch", latch.wait(Duration::ZERO).await)?;
+    ensure_timed_out("a closed latch", latch.wait(Duration::ZERO).await)?;
     is("requests", mute.requests() - before, 1)
 }

@@ -24,9 +24,9 @@ async fn all_are_back(redis: &Redis, semaphore: &RedisSemaphore) -> Result {
     )
 }
 
-async fn until_told(permit: &Permit) -> Result {
-    let told = timeout(SOON, permit.lost()).await;
-    told.context("the holder was never told of its loss")
+async fn wait_until_permit_lost(permit: &Permit) -> Result {
+    let loss = timeout(SOON, permit.lost()).await;
+    loss.context("the holder was never told of its loss")
 }
 
 /// A holder that dies: nothing renews its permits, and nothing releases them.
@@ -58,22 +58,21 @@ async fn the_permits_of_a_dead_holder_come_back(redis: &Redis) -> Result {
     permit.release().await?;
     all_are_back(redis, &here).await?;
     let never = living.semaphore(&twin).acquire(1, SHORT).await;
-    taken("without a lease", never)
+    ensure_taken("without a lease", never)
 }
 
-/// Others have the permits of a holder whose lease has ended; its late release frees none of theirs.
 #[apply(test!)]
 async fn a_late_release_frees_no_permit_of_another(redis: &Redis) -> Result {
     let (name, one, other) = (name(), redis.client().await, redis.client().await);
     let late = room(&one, &name, BRIEF).acquire(2, SOON).await?;
     let here = room(&other, &name, Lease::Watchdog(LEASE));
-    taken("beside it", here.try_acquire(2).await)?;
-    until_told(&late).await?;
+    ensure_taken("beside it", here.try_acquire(2).await)?;
+    wait_until_permit_lost(&late).await?;
     is("sure for", late.sure_for(), Some(Duration::ZERO))?;
     let all = here.acquire(PERMITS, SOON).await?;
-    lost("the late release", late.release().await)?;
+    ensure_lost("the late release", late.release().await)?;
     is("free", here.available_permits().await?, 0)?;
-    taken("beside all of them", here.try_acquire(1).await)?;
+    ensure_taken("beside all of them", here.try_acquire(1).await)?;
     ensure!(!all.is_lost(), "the present holder lost its permits");
     all.release().await?;
     all_are_back(redis, &here).await
@@ -106,7 +105,7 @@ async fn permits_are_renewed_and_extended(redis: &Redis) -> Result {
     is("work", renewed.run(async { 7 }).await?, 7)?;
     let forever = process.semaphore(&name).acquire(1, SOON).await?;
     is("sure for", forever.sure_for(), None)?;
-    invalid("without a lease", forever.extend(LEASE).await)?;
+    ensure_invalid("without a lease", forever.extend(LEASE).await)?;
     for permit in [renewed, fixed, forever] {
         permit.release().await?;
     }
@@ -119,30 +118,30 @@ async fn permits_of_a_deleted_semaphore_are_lost(redis: &Redis) -> Result {
     let (name, process) = (name(), redis.client().await);
     let renewed = room(&process, &name, Lease::Watchdog(Duration::from_secs(3)));
     let fixed = room(&process, &name, Lease::Fixed(LEASE));
-    let (told, untold) = (
+    let (renewing, silent) = (
         renewed.acquire(1, SOON).await?,
         fixed.acquire(1, SOON).await?,
     );
     let claimed = process.semaphore(&name).acquire(1, SOON).await?;
     redis.delete(&name).await;
     redis.delete(&format!("{{{name}}}:timeout")).await;
-    until_told(&told).await?;
-    lost("told", told.release().await)?;
+    wait_until_permit_lost(&renewing).await?;
+    ensure_lost("renewed", renewing.release().await)?;
     // Without a lease, as with one, the next semaphore of this name has all of its permits.
     ensure!(
         process.semaphore(&name).try_set_permits(PERMITS).await?,
         "not set"
     );
-    lost("not told", untold.release().await)?;
-    lost("without a lease", claimed.release().await)?;
+    ensure_lost("not renewed", silent.release().await)?;
+    ensure_lost("without a lease", claimed.release().await)?;
     all_are_back(redis, &fixed).await
 }
 
 #[apply(test!)]
 async fn too_many_leased_permits_are_refused(redis: &Redis) -> Result {
     let room = room(&redis.client().await, &name(), Lease::Fixed(LEASE));
-    invalid("1,001", room.try_acquire(1001).await)?;
+    ensure_invalid("1,001", room.try_acquire(1001).await)?;
     let never = room.clone().lease(Lease::Fixed(Duration::ZERO));
-    invalid("no lease", never.try_acquire(1).await)?;
-    taken("more than there are", room.try_acquire(1000).await)
+    ensure_invalid("no lease", never.try_acquire(1).await)?;
+    ensure_taken("more than there are", room.try_acquire(1000).await)
 }

@@ -173,7 +173,6 @@ impl Redis {
         Ok(command.query_async(&mut self.outsider().await).await?)
     }
 
-    /// Runs these commands as one transaction.
     pub(crate) async fn run(&self, commands: &[&[&str]]) -> Result {
         let mut all = redis::pipe();
         all.atomic();

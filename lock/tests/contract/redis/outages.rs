@@ -80,7 +80,7 @@ async fn waiters_outlive_an_outage_if_asked_to(redis: &'static Redis) -> Result 
     }
     proxy.cut();
     for (what, waiter) in impatient {
-        unavailable(&format!("{what} of the twin"), waiter.await?)?;
+        ensure_unavailable(&format!("{what} of the twin"), waiter.await?)?;
     }
     for (what, waiter) in &waiting {
         ensure!(!waiter.is_finished(), "{what} waits no more");
@@ -110,15 +110,15 @@ async fn a_wait_that_ends_in_an_outage_is_no_taken_lock(redis: &'static Redis) -
     for Family { kind, .. } in with_lease(redis) {
         let lock = rival(kind, &patient, &name);
         let both = tokio::join!(lock.acquire(OUTAGE), lock.acquire(OUTAGE));
-        unavailable(&format!("{}, first", kind.name), both.0)?;
-        unavailable(&format!("{}, behind it", kind.name), both.1)?;
-        unavailable("without a wait", lock.try_acquire().await)?;
+        ensure_unavailable(&format!("{}, first", kind.name), both.0)?;
+        ensure_unavailable(&format!("{}, behind it", kind.name), both.1)?;
+        ensure_unavailable("without a wait", lock.try_acquire().await)?;
     }
     let semaphore = patient.semaphore(&name);
     let both = tokio::join!(semaphore.acquire(1, OUTAGE), semaphore.acquire(1, OUTAGE));
-    unavailable("a permit", both.0)?;
-    unavailable("a permit behind it", both.1)?;
-    unavailable("a latch", patient.latch(&name).wait(OUTAGE).await)?;
+    ensure_unavailable("a permit", both.0)?;
+    ensure_unavailable("a permit behind it", both.1)?;
+    ensure_unavailable("a latch", patient.latch(&name).wait(OUTAGE).await)?;
     let (waits, waited) = (6, started.elapsed());
     ensure!(waited >= OUTAGE * waits, "{waited:?} for {waits} waits");
     Ok(())
@@ -150,10 +150,10 @@ async fn an_unanswered_acquire_is_undone_and_waited_out(redis: &'static Redis) -
                 let guard = answer.context(kind.name)?;
                 let holders = redis.holders(&name).await;
                 is(&format!("holders of {}", kind.name), holders.len(), 1)?;
-                kept(kind.name, &guard)?;
+                ensure_kept(kind.name, &guard)?;
                 guard.release().await?;
             } else {
-                unavailable(&format!("{} of the twin", kind.name), answer)?;
+                ensure_unavailable(&format!("{} of the twin", kind.name), answer)?;
             }
             family.nothing_left(&name).await?;
             mute.heal();
@@ -215,7 +215,7 @@ async fn renewed_late(guard: &Guard, lease: Duration) -> Result {
     until("a renewal is late", async || left() < lease / 2).await?;
     let decided = async || guard.is_lost() || left() > lease / 2;
     until("it is renewed or lost", decided).await?;
-    kept("a lease whose server can be reached", guard)
+    ensure_kept("a lease whose server can be reached", guard)
 }
 
 /// The twin uses a connection that nobody replaces: it loses its lease, though Redis can be reached.
@@ -230,5 +230,5 @@ async fn a_silent_connection_that_stays_costs_the_lease(redis: &Redis) -> Result
     let guard = take(&process.lock(&name()).lease(lease)).await?;
     mute.mute();
     mute.answer_new_connections();
-    told(&guard).await
+    wait_until_lost(&guard).await
 }

@@ -146,12 +146,12 @@ impl OwnCluster {
     pub(crate) async fn owner(&self, key: &str) -> Result<usize> {
         let exists = ["EXISTS", key];
         let asks = self.nodes.iter().map(|node| node.ask::<i64>(&exists));
-        let told = join_all(asks).await;
-        let owner = told.iter().position(|told| match told {
+        let answers = join_all(asks).await;
+        let owner = answers.iter().position(|answer| match answer {
             Ok(_) => true,
             Err(error) => code(error) == "ASK",
         });
-        owner.with_context(|| format!("nobody has {key}: {told:?}"))
+        owner.with_context(|| format!("nobody has {key}: {answers:?}"))
     }
 
     pub(crate) async fn ask<T: FromRedisValue>(&self, key: &str, words: &[&str]) -> Result<T> {
@@ -222,8 +222,8 @@ impl OwnCluster {
         for node in [to, from].into_iter().chain(0..self.nodes.len()) {
             let set = ["CLUSTER", "SETSLOT", &slot, "NODE", id];
             // Replicas refuse it, and learn it from their primary.
-            let told = self.nodes[node].ask::<()>(&set).await;
-            ensure!(told.is_ok() || (node != to && node != from), "{told:?}");
+            let set = self.nodes[node].ask::<()>(&set).await;
+            ensure!(set.is_ok() || (node != to && node != from), "{set:?}");
         }
         Ok(())
     }

@@ -35,13 +35,12 @@ async fn permits_of_a_deleted_semaphore_are_not_given_to_the_next(redis: &Redis)
     let early = semaphore.acquire(1, SOON).await?;
     let late = semaphore.acquire(2, SOON).await?;
     redis.delete(&name).await;
-    lost("released before the new one was set", early.release().await)?;
+    ensure_lost("released before the new one was set", early.release().await)?;
     semaphore.try_set_permits(3).await?;
-    lost("released after that", late.release().await)?;
+    ensure_lost("released after that", late.release().await)?;
     all_are_back(redis, &semaphore).await
 }
 
-/// Simultaneous tries all get free permits.
 #[apply(test!)]
 async fn tries_at_once_of_one_process_all_have_their_permit(redis: &Redis) -> Result {
     let (name, process) = (name(), redis.client().await);

@@ -10,13 +10,13 @@ const ONE: NonZeroU32 = NonZeroU32::MIN;
 const TEN: NonZeroU32 = NonZeroU32::new(10).expect("ten");
 
 /// The earliest and latest time at which one was admitted.
-type Admitted = (Instant, Instant);
+type AdmissionTimes = (Instant, Instant);
 
 /// Admissions that surely lie within one interval.
-fn most_in_a_window(mut admitted: Vec<Admitted>) -> usize {
+fn most_in_a_window(mut admitted: Vec<AdmissionTimes>) -> usize {
     admitted.sort_by_key(|a| a.1);
     let within = |last: usize| {
-        let in_time = |a: &&Admitted| admitted[last].1.duration_since(a.0) < INTERVAL;
+        let in_time = |a: &&AdmissionTimes| admitted[last].1.duration_since(a.0) < INTERVAL;
         admitted[..=last].iter().filter(in_time).count()
     };
     (0..admitted.len()).map(within).max().unwrap_or(0)
@@ -27,7 +27,7 @@ async fn storm(
     redis: &Redis,
     name: &str,
     ask: impl AsyncFn(&RedisClient, &str) -> Result<bool>,
-) -> Result<Vec<Admitted>> {
+) -> Result<Vec<AdmissionTimes>> {
     let (processes, ends) = (redis.clients(6).await, Instant::now() + 6 * INTERVAL);
     let admitted = RefCell::new(Vec::new());
     try_join_all((0..30).map(async |client| {
@@ -91,13 +91,13 @@ async fn a_request_that_cannot_be_admitted_in_time_hears_it_at_once(redis: &Redi
     let (name, process) = (name(), redis.client().await);
     let limiter = process.rate_limiter(&name);
     let endless = limiter.try_set_rate(ONE, Duration::MAX).await;
-    invalid("an interval without end", endless)?;
-    none_of(redis.keys(&name).await)?;
-    invalid("without a rate", limiter.try_acquire(ONE).await)?;
+    ensure_invalid("an interval without end", endless)?;
+    ensure_none(redis.keys(&name).await)?;
+    ensure_invalid("without a rate", limiter.try_acquire(ONE).await)?;
     limiter.try_set_rate(ONE, interval).await?;
-    invalid("ten at once", limiter.acquire(TEN, SOON).await)?;
+    ensure_invalid("ten at once", limiter.acquire(TEN, SOON).await)?;
     limiter.acquire(ONE, SOON).await?;
-    taken("within a quarter", limiter.acquire(ONE, interval / 4).await)?;
+    ensure_taken("within a quarter", limiter.acquire(ONE, interval / 4).await)?;
     let after = limiter.acquire(ONE, FOR_EVER).await;
     after.context("after the interval")
 }
@@ -114,7 +114,7 @@ async fn more_than_redis_can_write_at_once_is_refused(redis: &Redis) -> Result {
     let (name, process) = (name(), redis.client().await);
     let limiter = process.rate_limiter(&name);
     limiter.try_set_rate(NonZeroU32::MAX, SOON).await?;
-    invalid("one too many", limiter.acquire(above, SOON).await)?;
-    invalid("one too many", limiter.try_acquire(above).await)?;
+    ensure_invalid("one too many", limiter.acquire(above, SOON).await)?;
+    ensure_invalid("one too many", limiter.try_acquire(above).await)?;
     Ok(limiter.acquire(most, SOON).await?)
 }

@@ -17,7 +17,7 @@ pub(crate) fn owner() -> Owner {
 }
 
 pub(crate) async fn is_taken(what: &str, lock: &impl Lock) -> Result {
-    taken(what, lock.acquire(SHORT).await)
+    ensure_taken(what, lock.acquire(SHORT).await)
 }
 
 /// Waits until one of our processes listens to the lock's channel.

@@ -111,5 +111,5 @@ pub(crate) async fn until_on(five: &Five, name: &str, nodes: usize) -> Result {
 
 #[apply(test!)]
 async fn no_nodes_are_refused(_: &Five) -> Result {
-    invalid("without nodes", RedlockClient::new(&[]))
+    ensure_invalid("without nodes", RedlockClient::new(&[]))
 }

@@ -58,8 +58,8 @@ async fn two_nodes_may_die_and_a_third_is_told(_: &Five) -> Result {
         kill(lab, &NAMES[..2]).await?;
         let lock = redlock(&other, &name).lease(LONG_LEASE);
         let tried = asked_for(lease.duration() * 5 / 4, lock.clone()).await;
-        kept("what three nodes renew", &held)?;
-        taken("while it is held", tried)?;
+        ensure_kept("what three nodes renew", &held)?;
+        ensure_taken("while it is held", tried)?;
         held.release().await?;
         asked_for(SOON, lock).await?.release().await?;
         let held = asked_for(SOON, redlock(&process, &name)).await?;
@@ -73,7 +73,7 @@ async fn two_nodes_may_die_and_a_third_is_told(_: &Five) -> Result {
             }
             other => bail!("with two nodes: {other:?}"),
         }
-        told(&held).await?;
+        wait_until_lost(&held).await?;
         ensure!(held.release().await.is_err(), "a lost lock was released");
         for node in &nodes.0[3..] {
             node.no_key_left("another").await?;
@@ -95,7 +95,7 @@ async fn a_hanging_node_delays_nobody_and_its_answer_is_undone(_: &Five) -> Resu
         pass(&lock).await?;
         // Two nodes say yes and two no: the hanging one decides.
         occupy(&nodes.0[1..3], &name).await;
-        taken("with two nodes and silence", lock.try_acquire().await)?;
+        ensure_taken("with two nodes and silence", lock.try_acquire().await)?;
         lab.resume(NAMES[0])?;
         // Late answers are undone.
         until_on(nodes, &name, 2).await

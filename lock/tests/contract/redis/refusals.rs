@@ -30,13 +30,13 @@ async fn a_write_that_is_refused_for_a_while_leaves_nothing_to_do(_: &Redis) -> 
     let before = redis.connections().await?;
     for _ in 0..10 {
         let tries = (0..20).map(async |_| {
-            unavailable(
+            ensure_unavailable(
                 "a lock",
                 process.lock(&name).lease(LONG_LEASE).acquire(SOON).await,
             )?;
-            unavailable("a fair lock", process.fair_lock(&fair).acquire(SOON).await)?;
-            unavailable("a reader", process.rw_lock(&rw).read().acquire(SOON).await)?;
-            unavailable("a permit", semaphore.acquire(1, SOON).await)
+            ensure_unavailable("a fair lock", process.fair_lock(&fair).acquire(SOON).await)?;
+            ensure_unavailable("a reader", process.rw_lock(&rw).read().acquire(SOON).await)?;
+            ensure_unavailable("a permit", semaphore.acquire(1, SOON).await)
         });
         try_join_all(tries).await?;
     }
@@ -62,7 +62,7 @@ async fn a_client_of_a_demoted_primary_finds_the_new_one(_: &Redis) -> Result {
         let process = old.client_at(&moved).await;
         pass(&process.lock(&name)).await?;
         old.ask::<()>(refuse).await?;
-        unavailable("the old one", process.lock(&name).try_acquire().await)?;
+        ensure_unavailable("the old one", process.lock(&name).try_acquire().await)?;
         let guard = take(&process.lock(&name)).await.context(refuse[0])?;
         is("the new one", new.keys(&name).await, [&*name])?;
         guard.release().await?;
@@ -78,7 +78,7 @@ async fn a_full_memory_is_told_as_such_and_keeps_nothing(_: &Redis) -> Result {
     let guard = take(&process.lock(&name).lease(LONG_LEASE)).await?;
     redis.set("maxmemory", "1").await?;
     let other = format!("{name}-other");
-    unavailable("another lock", process.lock(&other).try_acquire().await)?;
+    ensure_unavailable("another lock", process.lock(&other).try_acquire().await)?;
     guard.release().await?;
     redis.set("maxmemory", "0").await?;
     pass(&process.lock(&name)).await?;
@@ -105,7 +105,7 @@ async fn an_acquire_that_is_refused_half_way_leaves_the_lock_free(redis: &Redis)
     let token = format!("redisson_lock_token:{{{name}}}");
     redis.outsider().await.set(&token, "no number").await?;
     let fenced = process.fenced_lock(&name).lease(LONG_LEASE);
-    refused("a token that cannot be drawn", fenced.try_acquire().await)?;
+    ensure_refused("a token that cannot be drawn", fenced.try_acquire().await)?;
     let free = other.lock(&name).try_acquire().await;
     free.context("the lock is held by nobody")?
         .release()
@@ -120,7 +120,7 @@ async fn an_acquire_that_is_refused_half_way_leaves_the_lock_free(redis: &Redis)
     ensure!(futures::poll!(&mut second).is_pending(), "it did not wait");
     let (released, first, second) = tokio::join!(holder.release(), first, second);
     released.context("the holder's release")?;
-    refused("a token that cannot be drawn, by hand-off", first)?;
+    ensure_refused("a token that cannot be drawn, by hand-off", first)?;
     let second = second.context("one's own error was told to another")?;
     second.release().await?;
     pass(&other.lock(&name)).await?;
@@ -135,7 +135,7 @@ async fn a_counter_is_not_lifted_to_its_end(redis: &Redis) -> Result {
     let lock = process.fenced_lock(&name);
     let end = i64::MAX.unsigned_abs();
     for seen in [u64::MAX, end + 1, end] {
-        invalid("beyond the end", lock.lift(Fence(seen)).await)?;
+        ensure_invalid("beyond the end", lock.lift(Fence(seen)).await)?;
     }
     lock.lift(Fence(end - 1)).await?;
     let guard = take(&lock).await?;
@@ -152,8 +152,8 @@ async fn a_holder_whose_connection_was_closed_looks_at_once(_: &Redis) -> Result
     let guard = take(&process.lock(&name)).await?;
     redis.ask::<()>(&["FLUSHALL"]).await?;
     redis.close_all().await?;
-    told(&guard).await?;
-    lost("the late release", guard.release().await)
+    wait_until_lost(&guard).await?;
+    ensure_lost("the late release", guard.release().await)
 }
 
 /// The client's other handles are gone and the connection is cut when the guard is released.
@@ -166,7 +166,7 @@ async fn a_release_is_answered_though_its_client_was_dropped(redis: &Redis) -> R
     drop(process);
     mute.cut();
     let released = timeout(SOON, guard.release()).await;
-    unavailable("while it is cut", released.context("no answer")?)?;
+    ensure_unavailable("while it is cut", released.context("no answer")?)?;
     mute.mend();
     pass(&redis.client().await.lock(&name)).await
 }

@@ -39,7 +39,6 @@ impl Pair {
         Ok(pair)
     }
 
-    /// A client that waits for the replica, connected.
     async fn client(&self) -> Result<RedisClient> {
         let options = RedisOptions::new(format!("redis://{}", self.primary.host()));
         let options = options.timeout(SOON).wait_replicas(Replicas::AtLeast(1));

@@ -85,7 +85,7 @@ async fn holds_are_written_as_a_java_process_expects(redis: &Redis) -> Result {
     for guard in [first, third, again] {
         guard.release().await?;
     }
-    none_of(redis.keys(&name).await)?;
+    ensure_none(redis.keys(&name).await)?;
 
     let (first, again) = (take(&write).await?, take(&write).await?);
     let writer = ids(redis, &name).await?.concat();
@@ -104,12 +104,11 @@ async fn holds_are_written_as_a_java_process_expects(redis: &Redis) -> Result {
     let reads = found.len() == 2 && found[1] == "mode=read";
     ensure!(reads, "a read hold: {found:?}");
     below.release().await?;
-    none_of(redis.keys(&name).await)?;
+    ensure_none(redis.keys(&name).await)?;
     let heard: Vec<_> = heard.take(3).collect().await;
     is("what the channel said", heard, ["0", "1", "0"])
 }
 
-/// A Java owner.
 pub(crate) const JAVA: &str = "0b5c3b9e-3b0f-4a35-9c5c-2f7a3f0d1e11:61";
 
 #[apply(test!)]
@@ -135,8 +134,8 @@ async fn each_read_hold_expires_by_itself(redis: &Redis) -> Result {
     is_taken("a writer beside the others", &writing(&process, &name)).await?;
     longer.release().await?;
     lasts(redis, &name, 1..=20_000).await?;
-    lost("a hold that had ended", brief.release().await)?;
+    ensure_lost("a hold that had ended", brief.release().await)?;
     is_taken("a writer beside the last", &writing(&process, &name)).await?;
     long.release().await?;
-    none_of(redis.keys(&name).await)
+    ensure_none(redis.keys(&name).await)
 }

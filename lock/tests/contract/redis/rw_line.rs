@@ -99,7 +99,7 @@ async fn a_holder_enters_again_past_the_line(redis: &Redis) -> Result {
     // A test that waited for this lease would hang.
     let write = writing(&process, &name).owner(owner);
     let upgrade = write.acquire(Duration::from_secs(3600)).await;
-    invalid("from read to write", upgrade)?;
+    ensure_invalid("from read to write", upgrade)?;
     first.release().await?;
     waits.await??;
     redis.no_key_left(&name).await

@@ -60,7 +60,7 @@ async fn a_main_redis_that_dies_is_left_for_the_one_that_is_promoted(_: &Redis) 
     let name = name();
     ensure!(passes(&twin).await, "the twin works while the first leads");
     let guard = take(&holder.lock(&name)).await?;
-    taken("while it is held", other.lock(&name).acquire(SHORT).await)?;
+    ensure_taken("while it is held", other.lock(&name).acquire(SHORT).await)?;
 
     dies(&lab).await?;
     until("the other process has locks again", || passes(&other)).await?;
@@ -68,10 +68,10 @@ async fn a_main_redis_that_dies_is_left_for_the_one_that_is_promoted(_: &Redis) 
     let waits = acquiring(other.lock(&name));
     let channel = format!("redisson_lock__channel:{{{name}}}");
     leader.until_heard_by(&channel, 1).await?;
-    kept("what both replicas had", &guard)?;
+    ensure_kept("what both replicas had", &guard)?;
     guard.release().await?;
     waits.await??.release().await?;
-    unavailable("the twin", twin.lock(&name).acquire(SHORT).await)?;
+    ensure_unavailable("the twin", twin.lock(&name).acquire(SHORT).await)?;
     lab.stop().await;
     Ok(())
 }
@@ -94,13 +94,13 @@ async fn a_lock_that_too_few_replicas_have_is_not_acquired(redis: &'static Redis
             let said = error.to_string();
             let few = said.starts_with("redis is not available") && said.contains("of 2 replicas");
             ensure!(few, "{}: {said}", kind.name);
-            none_of(Redis::at(first(lab).to_owned()).left(&name).await)?;
+            ensure_none(Redis::at(first(lab).to_owned()).left(&name).await)?;
             pass(&loose.rw_lock(&name).write()).await
         })
     });
     try_join_all(tries).await?;
     caught(
-        unavailable("the twin", one.lock(&name()).acquire(SOON).await),
+        ensure_unavailable("the twin", one.lock(&name()).acquire(SOON).await),
         "the twin: Ok",
     )?;
     // The connections for `WAIT` are reused, and the primary forgets a replica that is gone.
@@ -108,7 +108,7 @@ async fn a_lock_that_too_few_replicas_have_is_not_acquired(redis: &'static Redis
     until("both replicas answer again", || passes(&both)).await?;
     lab.kill("replica").await?;
     until("all is one", || passes(clients[1])).await?;
-    unavailable("both", both.lock(&name()).acquire(SOON).await)?;
+    ensure_unavailable("both", both.lock(&name()).acquire(SOON).await)?;
     lab.stop().await;
     Ok(())
 }
@@ -201,7 +201,7 @@ async fn hold(
 async fn held_twice(other: &RedisClient, held: &[(String, Guard)]) -> Result<usize> {
     let mut twice = 0;
     for (name, guard) in held {
-        kept("a fixed lease", guard)?;
+        ensure_kept("a fixed lease", guard)?;
         match other.lock(name).try_acquire().await {
             Ok(second) => {
                 twice += 1;
@@ -230,7 +230,7 @@ async fn a_sentinel_that_is_silent_or_wrong_leads_nobody_astray(_: &Redis) -> Re
         RedisClient::new(RedisOptions::new(first(&lab)).sentinels([url], master))
     };
     let silent = only(&one.url, "main")?;
-    unavailable(
+    ensure_unavailable(
         "a silent one alone",
         silent.lock(&name()).acquire(SHORT).await,
     )?;
@@ -245,8 +245,8 @@ async fn a_sentinel_that_is_silent_or_wrong_leads_nobody_astray(_: &Redis) -> Re
         let ended = only(&two.url, master)?.lock(&name()).acquire(SHORT).await;
         caught(ended.map_err(Into::into), why)?;
     }
-    invalid("without a name", only(&two.url, "").map(drop))?;
-    invalid("no address", only("sentinel:26379", "main").map(drop))?;
+    ensure_invalid("without a name", only(&two.url, "").map(drop))?;
+    ensure_invalid("no address", only("sentinel:26379", "main").map(drop))?;
     lab.resume("sentinel")?;
     lab.stop().await;
     Ok(())
@@ -272,7 +272,7 @@ async fn a_silent_old_primary_is_left_for_the_new_one(_: &Redis) -> Result {
     }
     let options = |urls: &[&str]| RedisOptions::new(first(&lab)).sentinels(urls.to_vec(), "moved");
     let alone = RedisClient::new(options(&[&behind.url]))?;
-    unavailable("the twin", alone.lock(&name()).acquire(SHORT).await)?;
+    ensure_unavailable("the twin", alone.lock(&name()).acquire(SHORT).await)?;
     let client = RedisClient::new(options(&[&behind.url, &knows.url]))?;
     let found = async || passes(&client).await;
     until("the new one is found", found).await?;

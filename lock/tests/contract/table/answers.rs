@@ -13,7 +13,7 @@ fn pool(table: &Table, database: &str) -> MySqlPool {
 async fn a_table_that_is_not_there_is_a_refusal(table: &Table) -> Result {
     let pool = pool(table, "information_schema");
     let had = pool.table_lock(&name()).acquire(SOON).await;
-    refused("without a table", had)?;
+    ensure_refused("without a table", had)?;
     let strange = MySqlPool::connect("postgres://root:secret@host/test").await;
     let text = strange.err().context("a strange address")?.to_string();
     let helps = text.contains("mysql://") && !text.contains("secret");
@@ -52,5 +52,5 @@ async fn a_user_with_a_password_is_let_in_and_nobody_else(table: &Table) -> Resu
     let pool = MySqlPool::connect(&address("secret")).await?;
     pass(&pool.table_lease_lock(&name())).await?;
     let stranger = MySqlPool::connect(&address("wrong")).await;
-    refused("with a wrong password", stranger)
+    ensure_refused("with a wrong password", stranger)
 }

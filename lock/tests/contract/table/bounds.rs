@@ -11,7 +11,7 @@ const BRIEF: Duration = Duration::from_millis(100);
 /// The call fails, within a time that is far above the library's own limits and below what it waits for.
 async fn ends(what: &str, call: impl Future<Output = Answer>) -> Result {
     let answer = timeout(SOON, call).await;
-    unavailable(
+    ensure_unavailable(
         what,
         answer.with_context(|| format!("{what}: without an end"))?,
     )
@@ -45,7 +45,7 @@ async fn no_call_waits_for_a_server_that_has_fallen_silent(table: &Table) -> Res
     mute.heal();
     ended?;
     outer.release().await?;
-    none_of(table.left(&name).await)
+    ensure_none(table.left(&name).await)
 }
 
 /// A stranger's transaction locks the row and does not end: a re-entry waits as long as it was told to.
@@ -62,10 +62,10 @@ async fn a_re_entry_does_not_wait_for_a_strangers_transaction(table: &Table) -> 
         .await?;
     ends("re-entry", async { own.acquire(BRIEF).await.map(drop) }).await?;
     transaction.rollback().await?;
-    kept("the outer hold", &outer)?;
+    ensure_kept("the outer hold", &outer)?;
     pass(&own).await?;
     outer.release().await?;
-    none_of(table.left(&name).await)
+    ensure_none(table.left(&name).await)
 }
 
 /// All connections are in use, so nobody knows the lock's state or says that it is taken.
@@ -88,7 +88,7 @@ async fn a_pool_without_a_connection_never_says_that_a_lock_is_taken(table: &Tab
     calls_end(&pool, &own, inner).await?;
     only.done();
     outer.release().await?;
-    none_of(table.left(&name).await)
+    ensure_none(table.left(&name).await)
 }
 
 /// One connection to a database whose `tb_lock` refuses each insert with the error in its `desc`.
@@ -128,12 +128,12 @@ async fn a_connection_to_a_server_that_was_demoted_is_not_used_again(table: &Tab
     };
     for number in [1047, 1290, 1836, 3032, 3101, 4031, 1053, 1927] {
         let (tried, again) = refused_with(number).await?;
-        unavailable(&number.to_string(), tried)?;
+        ensure_unavailable(&number.to_string(), tried)?;
         ensure!(!again, "{number}: the connection is used again");
     }
     // A bad row does not make its connection bad.
     let (tried, again) = refused_with(1644).await?;
-    refused("1644", tried)?;
+    ensure_refused("1644", tried)?;
     ensure!(again, "1644: the connection is not used again");
     Ok(())
 }
@@ -168,7 +168,7 @@ async fn a_release_that_is_refused_says_so_and_goes_on(table: &Table) -> Result 
     let pool = MySqlPool::connect(&url).await?;
     let lock = pool.table_lock(&name());
     let held = take(&lock).await?;
-    refused("without the right", held.release().await)?;
+    ensure_refused("without the right", held.release().await)?;
     ensure!(lock.holder().await?.is_some(), "the row has gone");
     let grant = "GRANT DELETE ON guarded.tb_lock TO writer@'127.0.0.1'";
     table.run(&[grant]).await?;

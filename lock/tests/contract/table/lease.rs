@@ -29,7 +29,7 @@ async fn the_row_of_a_dead_holder_is_swept_when_its_lease_has_ended(table: &Tabl
     leave(&mut outsider, &ends, Some(3600)).await?;
     leave(&mut outsider, &stays, None).await?;
     let lock = pool.table_lease_lock(&ends).lease(LEASE);
-    taken("before its lease has ended", lock.try_acquire().await)?;
+    ensure_taken("before its lease has ended", lock.try_acquire().await)?;
     // Ends the lease now, however long the test took.
     sqlx::query("UPDATE tb_lock SET expires_at = NOW(3) WHERE lock_name = ?")
         .bind(&ends)
@@ -37,7 +37,7 @@ async fn the_row_of_a_dead_holder_is_swept_when_its_lease_has_ended(table: &Tabl
         .await?;
     let next = take(&lock).await?;
     let never = pool.table_lease_lock(&stays).acquire(SHORT).await;
-    taken("beside a row without an end", never)?;
+    ensure_taken("beside a row without an end", never)?;
     table.delete(&stays).await;
     Ok(next.release().await?)
 }
@@ -129,14 +129,14 @@ async fn a_renewal_needs_no_connection_of_the_pool(table: &Table) -> Result {
     let lock = pool.table_lease_lock(&name());
     let guard = take(&lock.lease(Lease::Watchdog(lease))).await?;
     let all = pool.conn(SOON).await?;
-    unavailable("another one", pool.conn(Duration::ZERO).await.map(drop))?;
+    ensure_unavailable("another one", pool.conn(Duration::ZERO).await.map(drop))?;
     let renewed = async || guard.sure_for().unwrap_or_default() > lease.mul_f64(0.8);
     for _ in 0..4 {
         let waits = async || !renewed().await || guard.is_lost();
         until("the next renewal is due", waits).await?;
         let decided = async || renewed().await || guard.is_lost();
         until("it is renewed or lost", decided).await?;
-        kept("a lease beside a pool in use", &guard)?;
+        ensure_kept("a lease beside a pool in use", &guard)?;
     }
     is("connections in use", pool.counts(), (1, 0))?;
     all.done();

@@ -113,7 +113,7 @@ impl Server for Table {
 async fn a_name_that_is_too_long_is_refused_and_not_cut_off(table: &Table) -> Result {
     let pool = table.client().await;
     let long = pool.table_lock(&"锁".repeat(51)).acquire(SOON).await;
-    invalid("51 characters", long)?;
+    ensure_invalid("51 characters", long)?;
     pass(&pool.table_lock(&"锁".repeat(50))).await
 }
 
@@ -140,12 +140,12 @@ async fn a_strangers_transaction_is_waited_for_and_not_longer(table: &Table) -> 
         only.done();
         let mut human = table.outsider().await;
         let transaction = pool::holds_the_row(&mut human, &name).await?;
-        taken("while a transaction is open", acquire(SHORT).await)?;
+        ensure_taken("while a transaction is open", acquire(SHORT).await)?;
         pool::gone(table, inserts_on).await?;
         transaction.rollback().await?;
         acquire(SOON).await?.release().await?;
     }
-    none_of(table.left(&name).await)
+    ensure_none(table.left(&name).await)
 }
 
 /// It waits longer than one insert may, and then has the lock. While a statement with an emoji runs, MySQL cannot read
@@ -164,7 +164,7 @@ async fn a_waiter_outlasts_a_strangers_transaction(table: &Table) -> Result {
     another.context("another connection")?.done();
     transaction.rollback().await?;
     waiter.await??.release().await?;
-    none_of(table.left(&name).await)
+    ensure_none(table.left(&name).await)
 }
 
 /// What a stranger deletes, and has not committed, is still there.
@@ -177,13 +177,13 @@ async fn a_row_whose_deletion_is_not_committed_is_taken(table: &Table) -> Result
     let delete = sqlx::query("DELETE FROM tb_lock WHERE lock_name = ?").bind(&name);
     let deleted = delete.execute(&mut *transaction).await?;
     is("rows", deleted.rows_affected(), 1_u64)?;
-    taken(
+    ensure_taken(
         "its deletion is open",
         pool.table_lock(&name).acquire(SHORT).await,
     )?;
     transaction.rollback().await?;
     held.release().await?;
-    none_of(table.left(&name).await)
+    ensure_none(table.left(&name).await)
 }
 
 /// Names that a collation may treat as equal.
@@ -224,6 +224,6 @@ async fn a_table_that_is_there_is_taken_as_it_is(table: &Table) -> Result {
     let pool = MySqlPool::connect(&format!("mysql://root@{}/earlier", table.address())).await?;
     pool.create_table().await?;
     let there = pool.table_lease_lock("by-hand").try_acquire().await;
-    taken("the row that was there", there)?;
+    ensure_taken("the row that was there", there)?;
     pass(&pool.table_lock(&name())).await
 }

@@ -140,7 +140,7 @@ async fn a_connection_that_is_done_is_used_again(table: &Table) -> Result {
         ids.push(id(&mut connection).await?);
         is("in use", pool.counts(), (1, 0))?;
         let second = pool.conn(Duration::ZERO).await;
-        unavailable("a second one", second.map(Conn::done))?;
+        ensure_unavailable("a second one", second.map(Conn::done))?;
         match round {
             0 | 1 => connection.done(),
             _ => drop(connection),
@@ -167,7 +167,7 @@ async fn a_connection_goes_to_the_first_usable_node(table: &Table) -> Result {
     near.done();
     first.mute();
     pool.forget_idle();
-    unavailable("the twin", twin.conn(SHORT).await.map(drop))?;
+    ensure_unavailable("the twin", twin.conn(SHORT).await.map(drop))?;
     let far = pool.conn(SHORT).await?;
     is("beside one that is silent", port(&far), second.address())?;
     let (name, mut human) = (name(), table.outsider().await);
@@ -176,7 +176,7 @@ async fn a_connection_goes_to_the_first_usable_node(table: &Table) -> Result {
     let id = left_waiting(table, &name, far).await?;
     gone(table, id).await?;
     transaction.rollback().await?;
-    invalid(
+    ensure_invalid(
         "an address",
         MySqlPool::new(MySqlOptions::of([&urls[0], "http://a"])).map(drop),
     )

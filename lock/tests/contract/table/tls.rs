@@ -96,7 +96,7 @@ async fn a_server_is_reached_by_tls_and_only_one_that_is_vouched_for(_: &Table) 
     pass(&pool.table_lease_lock(&name())).await?;
 
     let stranger = MySqlPool::connect(&address("ssl-mode=VERIFY_CA")).await;
-    unavailable("by nobody's word", stranger)?;
+    ensure_unavailable("by nobody's word", stranger)?;
     let plain = MySqlPool::connect(&address("ssl-mode=DISABLED")).await;
     ensure!(plain.is_err(), "without TLS");
     server.kill().await?;

@@ -6,7 +6,7 @@ use zookeeper_client::{Acls, CreateMode};
 
 const SHORT: Duration = Duration::from_millis(200);
 /// How long the twin waits: longer than a busy machine needs to show that it does.
-const LOOKS: Duration = Duration::from_secs(5);
+const TWIN_WAIT: Duration = Duration::from_secs(5);
 
 /// Opens and closes the barrier in one transaction: nobody can look in between.
 async fn open_and_close(zookeeper: &ZooKeeper, name: &str) -> Result {
@@ -43,7 +43,7 @@ async fn a_wait_at_a_barrier_ends_and_leaves_nothing(zookeeper: &ZooKeeper) -> R
     barrier.set().await?;
     let before = outsider.check_stat(&name).await?;
     for wait in [Duration::ZERO, SHORT] {
-        timed_out(&format!("after {wait:?}"), barrier.wait(wait).await)?;
+        ensure_timed_out(&format!("after {wait:?}"), barrier.wait(wait).await)?;
     }
     asked(&process, &name, &mut pin!(barrier.wait(SOON))).await?;
     is("the node", outsider.check_stat(&name).await?, before)
@@ -88,8 +88,8 @@ async fn a_waiter_that_only_looks_for_a_node_is_caught(zookeeper: &ZooKeeper) ->
         Ok(())
     };
     let twin = async |client: &ZkClient, name: &str| {
-        let looked = timeout(LOOKS, looks(client, name)).await;
-        looked.unwrap_or_else(|_| Err(in_vain("the twin", LOOKS)))
+        let looked = timeout(TWIN_WAIT, looks(client, name)).await;
+        looked.unwrap_or_else(|_| Err(in_vain("the twin", TWIN_WAIT)))
     };
     let verdict = goes_through_a_moment(zookeeper, false, twin).await;
     caught(verdict, "it was open: lock the twin was not acquired")

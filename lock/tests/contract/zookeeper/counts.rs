@@ -32,7 +32,7 @@ async fn a_shared_count_is_four_bytes(zookeeper: &ZooKeeper) -> Result {
     let host = i32::from_be_bytes(*b"host");
     is("a host's name", count.get().await?.value, host)?;
     zookeeper.set_data(&name, b"127.0.0.1").await?;
-    invalid("nine bytes", count.get().await)?;
+    ensure_invalid("nine bytes", count.get().await)?;
     let unread = process.client.shared_count(&format!("{name}-unread"), 3);
     let set = unread.set(4).await?;
     is("one that was not read", set.value, 4)?;
@@ -102,9 +102,9 @@ async fn a_set_without_an_answer_is_unknown_and_not_repeated(zookeeper: &ZooKeep
     let is_cut = async || process.client.session().is_err();
     until("the loss is known", is_cut).await?;
     mute.mend();
-    let told = set.await;
-    let said = matches!(&told, Err(LockError::Unavailable { reason, .. }) if reason.to_string().contains("not known"));
-    ensure!(said, "without an answer: {told:?}");
+    let answer = set.await;
+    let said = matches!(&answer, Err(LockError::Unavailable { reason, .. }) if reason.to_string().contains("not known"));
+    ensure!(said, "without an answer: {answer:?}");
     connected(&process).await?;
     // The server answers a session in order, so no earlier request follows.
     is("set once", count.get().await?, at(8, 1))
@@ -143,14 +143,14 @@ async fn an_atomic_long_is_eight_bytes(zookeeper: &ZooKeeper) -> Result {
     zookeeper.set_data(&name, &[]).await?;
     came_to(long.increment().await, true, 0, 1)?;
     zookeeper.set_data(&name, &[0; 4]).await?;
-    invalid("four bytes", long.increment().await)?;
+    ensure_invalid("four bytes", long.increment().await)?;
     let fresh = process.client.atomic_long(&format!("{name}-fresh"));
     ensure!(fresh.initialize(3).await?, "not initialized");
     is("initialized", fresh.get().await?, 3)?;
     let forced = process.client.atomic_long(&format!("{name}-forced"));
     forced.force_set(4).await.context("force")?;
     is("forced", forced.get().await?, 4)?;
-    none_of(zookeeper.left(long.lock_name()).await)
+    ensure_none(zookeeper.left(long.lock_name()).await)
 }
 
 #[apply(test!)]

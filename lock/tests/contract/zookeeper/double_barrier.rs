@@ -51,11 +51,11 @@ async fn until_members(zookeeper: &ZooKeeper, name: &str, n: usize) -> Result {
 /// `<path>/<uuid>` is ephemeral, `<path>/ready` is not.
 async fn layout(zookeeper: &ZooKeeper, name: &str, inside: &[String]) -> Result {
     let outsider = zookeeper.outsider().await;
-    let (mut there, mut told) = (zookeeper.left(name).await, inside.to_vec());
-    told.push("ready".into());
+    let (mut there, mut wanted) = (zookeeper.left(name).await, inside.to_vec());
+    wanted.push("ready".into());
     there.sort();
-    told.sort();
-    is("what is there", &there, &told)?;
+    wanted.sort();
+    is("what is there", &there, &wanted)?;
     for node in there {
         let stat = outsider.check_stat(&format!("{name}/{node}")).await?;
         let ephemeral = stat.context("it has gone")?.ephemeral_owner != 0;
@@ -72,7 +72,7 @@ async fn members_are_nodes_as_in_curator(zookeeper: &ZooKeeper) -> Result {
     let inside = enter_together::<2>(&barrier).await?;
     layout(zookeeper, &name, &inside).await?;
     leave_together(&barrier, inside).await?;
-    none_of(zookeeper.left(&name).await)
+    ensure_none(zookeeper.left(&name).await)
 }
 
 /// Creates a member's node without counting: the start of each twin.
@@ -91,8 +91,8 @@ async fn a_dropped_leave_leaves(zookeeper: &ZooKeeper) -> Result {
     // The first member by name waits with its node in place.
     inside.sort();
     let [first, last] = inside;
-    timed_out("with the other inside", barrier.leave(&first, SHORT).await)?;
-    lost("a second time", barrier.leave(&first, SHORT).await)?;
+    ensure_timed_out("with the other inside", barrier.leave(&first, SHORT).await)?;
+    ensure_lost("a second time", barrier.leave(&first, SHORT).await)?;
     drop_after(0, barrier.leave(&last, SOON)).await;
     // The dropped future itself removes the node.
     until_members(zookeeper, &name, 0).await
@@ -111,8 +111,8 @@ async fn a_member_that_dies_inside_does_not_keep_the_others(zookeeper: &ZooKeepe
     let (dies, others) = (dies?, others?);
     doomed.way.cut();
     leave_together(&barrier, others).await?;
-    lost("the dead leaves", barrier.leave(&dies, SHORT).await)?;
-    none_of(members(zookeeper, &name).await)
+    ensure_lost("the dead leaves", barrier.leave(&dies, SHORT).await)?;
+    ensure_none(members(zookeeper, &name).await)
 }
 
 /// The moment at which the first of two gives up.

@@ -18,7 +18,7 @@ async fn an_old_ready_lets_nobody_in(zookeeper: &ZooKeeper) -> Result {
     directory(&client, &name).await?;
     make(&client, &format!("{name}/ready"), CreateMode::Persistent).await?;
     let barrier = process.client.double_barrier(&name, TWO);
-    timed_out("alone", barrier.enter(SHORT).await)?;
+    ensure_timed_out("alone", barrier.enter(SHORT).await)?;
     leave_together(&barrier, enter_together::<2>(&barrier).await?).await
 }
 

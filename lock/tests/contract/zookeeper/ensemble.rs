@@ -35,11 +35,11 @@ async fn a_holder_served_by_a_follower_without_a_leader_is_told(_: &ZooKeeper) -
     };
     let came = until("the holder is told, or the follower finds out", either).await;
     let known = guard.is_lost();
-    let told = timeout(SOON, guard.lost()).await;
+    let loss = timeout(SOON, guard.lost()).await;
     lab.resume(&leader)?;
     drop(guard);
     lab.stop().await;
     came?;
     ensure!(known, "told after the follower had found out");
-    told.context("the waiter for the loss was never told")
+    loss.context("the waiter for the loss was never told")
 }

@@ -30,11 +30,11 @@ async fn a_lost_lock_stays_lost_though_its_session_comes_back(zookeeper: &ZooKee
         let either = || async { zookeeper.left(&name).await.is_empty() || guard.is_lost() };
         until("the holder is told, or its node goes", either).await?;
         ensure!(guard.is_lost(), "its node went before it was told");
-        told(&guard).await?;
+        wait_until_lost(&guard).await?;
         process.way.mend();
         let same = connected(&process).await?.session_id() == session;
         ensure!(guard.is_lost(), "found again");
-        lost("its release", guard.release().await)?;
+        ensure_lost("its release", guard.release().await)?;
         zookeeper.gone(&name).await?;
         pass(&process.lock(&name)).await?;
         if same {
@@ -87,7 +87,7 @@ async fn a_name_that_is_no_path_is_refused(zookeeper: &ZooKeeper) -> Result {
             client.atomic_long(bad).increment().await.map(|_| ()),
         ];
         for refused in refusals {
-            invalid(bad, refused)?;
+            ensure_invalid(bad, refused)?;
         }
     }
     Ok(())
@@ -102,7 +102,7 @@ async fn a_try_without_an_answer_ends_in_time(zookeeper: &ZooKeeper) -> Result {
     pass(&lock).await?;
     mute.mute();
     let tried = timeout(SOON, lock.try_acquire()).await?;
-    unavailable("without an answer", tried)?;
+    ensure_unavailable("without an answer", tried)?;
     mute.heal();
     zookeeper.gone(&name).await
 }
@@ -119,7 +119,7 @@ async fn an_enter_whose_end_is_not_answered_is_not_said_to_be_late(
     zookeeper.until_nodes(&name, 1).await?;
     mute.mute();
     let entered = timeout(SOON, entering).await.context("no end")?;
-    unavailable("without an answer", entered?)?;
+    ensure_unavailable("without an answer", entered?)?;
     mute.heal();
     zookeeper.gone(&name).await
 }
@@ -136,12 +136,12 @@ async fn nodes_for_ourselves_are_out_of_a_strangers_reach(zookeeper: &ZooKeeper)
     let other = us().connector(connector).only_for_ourselves();
     let (one, other) = (client_of(one).await?, client_of(other).await?);
     let guard = take(&one.lock(&name)).await?;
-    taken("beside ourselves", other.lock(&name).try_acquire().await)?;
+    ensure_taken("beside ourselves", other.lock(&name).try_acquire().await)?;
     let stranger = zookeeper.client().await;
     connected(&stranger).await?;
     let theirs = stranger.lock(&name);
     not_allowed("a stranger", theirs.try_acquire().await)?;
-    refused("freed by a stranger", theirs.force_unlock().await)?;
+    ensure_refused("freed by a stranger", theirs.force_unlock().await)?;
     let node = one.session()?.list_children(&name).await?.remove(0);
     let deleted = outsider.delete(&format!("{name}/{node}"), None).await;
     is("deleted by a stranger", deleted, Err(Error::NoAuth))?;
@@ -173,7 +173,7 @@ async fn options_that_can_never_connect_are_refused(zookeeper: &ZooKeeper) -> Re
     ];
     for options in bad {
         let shown = format!("{options:?}");
-        invalid(&shown, ZkClient::new(options))?;
+        ensure_invalid(&shown, ZkClient::new(options))?;
     }
     Ok(())
 }
@@ -269,7 +269,7 @@ async fn a_waiter_stays_in_the_queue_while_its_session_is_sure(zookeeper: &ZooKe
     until("the loss is known", async || impatient.session().is_err()).await?;
     let tried = async {
         let tried = impatient.lock(&name).acquire(SOON).await;
-        unavailable("without a connection", tried)
+        ensure_unavailable("without a connection", tried)
     };
     beside(&mut waiting, tried).await?;
     way.mend();
@@ -279,7 +279,6 @@ async fn a_waiter_stays_in_the_queue_while_its_session_is_sure(zookeeper: &ZooKe
     zookeeper.gone(&name).await
 }
 
-/// The waiter's session ends: it queues again, and leaves no old node.
 #[apply(test!)]
 async fn a_waiter_whose_session_ends_queues_again(zookeeper: &ZooKeeper) -> Result {
     let (name, holder, process) = (name(), zookeeper.client().await, zookeeper.client().await);

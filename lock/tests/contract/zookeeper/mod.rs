@@ -183,7 +183,6 @@ pub(crate) async fn client_of(options: ZkOptions) -> Result<ZkClient> {
     Ok(client)
 }
 
-/// A connected client with a session of this length.
 pub(crate) async fn client_at(
     address: String,
     session: Duration,
@@ -369,11 +368,11 @@ async fn close_leaves_no_node(zookeeper: &ZooKeeper) -> Result {
     let waiter = zookeeper.queued(client.lock(&name)).await?;
     way.set_condition(Condition::Slow(Duration::from_secs(3)));
     client.close().await;
-    none_of(zookeeper.left(&name).await)?;
+    ensure_none(zookeeper.left(&name).await)?;
     ensure!(guard.is_lost(), "the holder was not told");
-    unavailable("a waiter of a closed client", waiter.await?)?;
+    ensure_unavailable("a waiter of a closed client", waiter.await?)?;
     let tried = client.lock(&name).try_acquire().await;
-    unavailable("a closed client", tried)?;
+    ensure_unavailable("a closed client", tried)?;
     drop(kept);
     Ok(())
 }

@@ -10,7 +10,7 @@ use oversell_lock::zk::ZkClient;
 use std::time::Instant;
 
 /// A wait that ends, but not before a busy machine has seen how far the waiter has come.
-const SEEN: Duration = Duration::from_secs(5);
+const VISIBLE_WAIT: Duration = Duration::from_secs(5);
 
 /// `n` contenders wait behind a holder, each in the process that `of` says, and enter `rounds` times each. Returns the
 /// requests, listings and notifications per section, of all processes together.
@@ -75,8 +75,8 @@ async fn a_section_costs_as_much_among_a_thousand_as_among_ten(zookeeper: &ZooKe
         ([1000, 1, 3], 4.5),
     ] {
         let costs = cost(zookeeper, counts, |n| n).await?;
-        let [requests, lists, told] = costs;
-        let few = requests <= most && told <= 1.5 && (counts[0] < 100 || lists <= 0.2);
+        let [requests, lists, notifications] = costs;
+        let few = requests <= most && notifications <= 1.5 && (counts[0] < 100 || lists <= 0.2);
         ensure!(few, "{costs:?} a section with {counts:?}");
     }
     Ok(())
@@ -145,7 +145,7 @@ async fn a_hand_off_to_one_whose_node_is_deleted_is_none(zookeeper: &ZooKeeper) 
 async fn a_waiter_whose_node_is_deleted_queues_again(zookeeper: &ZooKeeper) -> Result {
     let deleted = async |first: Guard, node: &str| {
         zookeeper.delete(node).await?;
-        lost("the first", first.release().await)
+        ensure_lost("the first", first.release().await)
     };
     queues_again(zookeeper, deleted).await
 }
@@ -161,7 +161,7 @@ async fn a_waiter_in_line_queues_again_when_the_session_ends(zookeeper: &ZooKeep
         .context("in the next session")?
         .release()
         .await?;
-    lost("the first", first.release().await)?;
+    ensure_lost("the first", first.release().await)?;
     zookeeper.gone(&name).await
 }
 
@@ -174,7 +174,7 @@ async fn a_waiter_whose_node_goes_before_its_watch_queues_again(zookeeper: &ZooK
     let first = zookeeper.node(&format!("{name}/{JAVA}lock-")).await?;
     wire.close_to(GET_DATA);
     let lock = process.lock(&name);
-    let waiting = tokio::spawn(async move { lock.acquire(SEEN).await });
+    let waiting = tokio::spawn(async move { lock.acquire(VISIBLE_WAIT).await });
     wire.holds().await?;
     let nodes = zookeeper.left(&name).await;
     let its = nodes.iter().find(|node| !first.ends_with(*node));
@@ -183,7 +183,7 @@ async fn a_waiter_whose_node_goes_before_its_watch_queues_again(zookeeper: &ZooK
     zookeeper.delete(&format!("{name}/{its}")).await?;
     zookeeper.delete(&first).await?;
     wire.open();
-    taken("beside another", waiting.await?)?;
+    ensure_taken("beside another", waiting.await?)?;
     zookeeper.delete(&next).await?;
     zookeeper.gone(&name).await
 }
@@ -196,7 +196,7 @@ async fn a_contender_whose_number_is_below_0_is_refused(zookeeper: &ZooKeeper) -
     let late = zookeeper.process_with(&wire.address(), LONG_SESSION).await;
     let guard = take(&holder.lock(&name)).await?;
     wire.number_below_0();
-    invalid("beside the holder", late.lock(&name).acquire(SOON).await)?;
+    ensure_invalid("beside the holder", late.lock(&name).acquire(SOON).await)?;
     zookeeper.until_nodes(&name, 1).await?;
     Ok(guard.release().await?)
 }

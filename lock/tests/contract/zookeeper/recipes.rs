@@ -10,8 +10,8 @@ async fn an_owner_that_lost_the_lock_does_not_come_in_again(zookeeper: &ZooKeepe
     let guard = take(&lock).await?;
     zookeeper.take_away(&process, &name).await;
     connected(&process).await?;
-    lost("after the session", lock.acquire(SOON).await)?;
-    lost("a lost lock was released", guard.release().await)?;
+    ensure_lost("after the session", lock.acquire(SOON).await)?;
+    ensure_lost("a lost lock was released", guard.release().await)?;
     pass(&lock).await
 }
 
@@ -23,7 +23,7 @@ async fn a_reader_stands_behind_a_writer_that_waits(zookeeper: &ZooKeeper) -> Re
     let reader = take(&lock.read()).await?;
     let writer = zookeeper.queued(there.write()).await?;
     let tried = lock.read().acquire(SHORT).await;
-    taken("a reader behind a waiting writer", tried)?;
+    ensure_taken("a reader behind a waiting writer", tried)?;
     reader.release().await?;
     writer.await??.release().await?;
     zookeeper.gone(&name).await
@@ -49,7 +49,7 @@ async fn a_writer_may_read_and_a_reader_may_not_write(zookeeper: &ZooKeeper) -> 
     ];
     is("Curator's names", shapes, curators)?;
     writing.release().await?;
-    invalid("an upgrade", write.acquire(SOON).await)?;
+    ensure_invalid("an upgrade", write.acquire(SOON).await)?;
     reading.release().await?;
     waiter.await?.context("a waiter")?.release().await?;
     zookeeper.gone(&name).await

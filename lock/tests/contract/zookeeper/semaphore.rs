@@ -8,7 +8,7 @@ async fn leases_that_cannot_be_given_are_refused_at_once(zookeeper: &ZooKeeper) 
     let semaphore = process.client.semaphore(&name(), 3);
     for wanted in [0, 4] {
         let leases = semaphore.acquire(wanted, SOON).await;
-        invalid(&format!("{wanted} of 3"), leases)?;
+        ensure_invalid(&format!("{wanted} of 3"), leases)?;
     }
     Ok(())
 }

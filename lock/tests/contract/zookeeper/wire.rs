@@ -36,7 +36,7 @@ const LONGEST_FRAME: usize = 1024 * 1024;
 
 /// The counts of one proxy, and the kind to hold back.
 #[derive(Default)]
-struct Seen {
+struct Counts {
     requests: Mutex<HashMap<i32, u64>>,
     notifications: AtomicU64,
     closed_to: watch::Sender<Option<i32>>,
@@ -47,7 +47,7 @@ struct Seen {
 /// A proxy that holds back every request of one kind while it is closed.
 pub(crate) struct Wire {
     address: SocketAddr,
-    seen: Arc<Seen>,
+    counts: Arc<Counts>,
 }
 
 impl Wire {
@@ -57,13 +57,13 @@ impl Wire {
         let address = listener.local_addr().expect("an address");
         let wire = Self {
             address,
-            seen: Arc::default(),
+            counts: Arc::default(),
         };
-        let seen = wire.seen.clone();
+        let counts = wire.counts.clone();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let server = TcpStream::connect(&server).await?;
-                tokio::spawn(seen.clone().forwards(client, server));
+                tokio::spawn(counts.clone().forwards(client, server));
             }
             Result::Ok(())
         });
@@ -75,13 +75,13 @@ impl Wire {
     }
 
     pub(crate) fn asked(&self, kind: i32) -> u64 {
-        let requests = self.seen.requests.lock();
+        let requests = self.counts.requests.lock();
         requests.get(&kind).copied().unwrap_or_default()
     }
 
     /// The requests of all kinds so far, without heartbeats.
     pub(crate) fn requests(&self) -> u64 {
-        let requests = self.seen.requests.lock();
+        let requests = self.counts.requests.lock();
         let asked = requests
             .iter()
             .filter(|(kind, _)| ![PING, SYNC].contains(kind));
@@ -89,17 +89,17 @@ impl Wire {
     }
 
     pub(crate) fn notifications(&self) -> u64 {
-        self.seen.notifications.load(SeqCst)
+        self.counts.notifications.load(SeqCst)
     }
 
     /// Holds back requests of this kind, and all later ones.
     pub(crate) fn close_to(&self, kind: i32) {
-        self.seen.held.send_replace(0);
-        self.seen.closed_to.send_replace(Some(kind));
+        self.counts.held.send_replace(0);
+        self.counts.closed_to.send_replace(Some(kind));
     }
 
     pub(crate) async fn holds(&self) -> crate::support::Result {
-        let mut held = self.seen.held.subscribe();
+        let mut held = self.counts.held.subscribe();
         let held = timeout(SOON, held.wait_for(|held| *held > 0)).await;
         held.context("what is to be held back never came")??;
         Ok(())
@@ -107,15 +107,15 @@ impl Wire {
 
     /// Makes the numbers of later nodes negative, as after 2^31 of them.
     pub(crate) fn number_below_0(&self) {
-        self.seen.numbers_below_0.store(true, SeqCst);
+        self.counts.numbers_below_0.store(true, SeqCst);
     }
 
     pub(crate) fn open(&self) {
-        self.seen.closed_to.send_replace(None);
+        self.counts.closed_to.send_replace(None);
     }
 }
 
-impl Seen {
+impl Counts {
     async fn forwards(self: Arc<Self>, client: TcpStream, server: TcpStream) -> Result<()> {
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;

@@ -13,7 +13,7 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// One burst at a time in an instance.
 #[derive(Default)]
-pub(in crate::http) struct Bursting(Mutex<()>);
+pub(in crate::http) struct BurstTurn(Mutex<()>);
 
 /// Which limit.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
@@ -53,7 +53,7 @@ pub(in crate::http) struct BurstAnswer {
     ))]
 pub(in crate::http) async fn send_burst(
     State(app): State<AppState>,
-    Own(bursting): Own<Bursting>,
+    Own(turn): Own<BurstTurn>,
     Json(Burst { limit }): Json<Burst>,
 ) -> Result<axum::Json<Vec<BurstAnswer>>, Error> {
     let nginx = app.ctx.config.cluster.http.trim_end_matches('/');
@@ -65,7 +65,7 @@ pub(in crate::http) async fn send_burst(
         Limit::Address => ("address", 30),
         Limit::Server => ("server", 120),
     };
-    let Ok(_alone) = bursting.0.try_lock() else {
+    let Ok(_alone) = turn.0.try_lock() else {
         return Err(Error::Overloaded);
     };
     let begun = Instant::now();

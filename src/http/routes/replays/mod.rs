@@ -49,7 +49,7 @@ const MAX_RUNNING: usize = 400;
 /// The ended replays of a visitor whose events can still be read.
 const MAX_REMEMBERED_OF_A_VISITOR: usize = 4;
 const MAX_REMEMBERED: usize = 400;
-/// Those that wait for a person hold no other one up for longer.
+/// A replay that waits for a person delays others no longer than this.
 const PERSON_GRACE: Duration = Duration::from_secs(60);
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -66,9 +66,8 @@ pub(in crate::http) struct Replays {
 }
 
 /// Whether the replay has started.
-type Started = oneshot::Receiver<Result<(), Error>>;
+type StartResult = oneshot::Receiver<Result<(), Error>>;
 
-/// What a visitor asks for.
 struct ReplayRequest {
     visitor: Visitor,
     lesson: &'static str,
@@ -119,16 +118,6 @@ pub(in crate::http) struct WatchedReplay {
     pace: Pace,
 }
 
-impl VisitorRace {
-    fn of(lesson: &'static str) -> Self {
-        Self {
-            lesson,
-            running: false,
-            replays: Vec::new(),
-        }
-    }
-}
-
 impl WatchedReplay {
     fn of(replay: &ActiveReplay) -> Self {
         Self {
@@ -154,7 +143,7 @@ impl Replays {
         self: &Arc<Self>,
         app: &AppState,
         request: ReplayRequest,
-    ) -> Result<(Arc<ActiveReplay>, Started), Error> {
+    ) -> Result<(Arc<ActiveReplay>, StartResult), Error> {
         let race = request.race;
         let script = race.script(request.cured);
         let replay = Arc::new(ActiveReplay {
@@ -352,7 +341,11 @@ impl Replays {
         for replay in own {
             let found = races.iter().position(|race| race.lesson == replay.lesson);
             let at = found.unwrap_or_else(|| {
-                races.push(VisitorRace::of(replay.lesson));
+                races.push(VisitorRace {
+                    lesson: replay.lesson,
+                    running: false,
+                    replays: Vec::new(),
+                });
                 races.len() - 1
             });
             let race = &mut races[at];
@@ -370,46 +363,33 @@ impl Replays {
         lesson: &'static str,
         ids: &[Uuid],
     ) -> Result<Vec<WatchedReplay>, Error> {
-        let found = ids.iter().map(|id| {
-            let found = self.find(&id.to_string()).ok();
-            found
-                .filter(|replay| replay.lesson == lesson)
-                .ok_or_else(|| Error::NoReplay(id.to_string()))
-        });
-        let found = found.collect::<Result<Vec<_>, _>>()?;
+        let find = |id: &Uuid| match self.find(&id.to_string())? {
+            replay if replay.lesson == lesson => Ok(replay),
+            _ => Err(Error::NoReplay(id.to_string())),
+        };
+        let found = ids.iter().map(find).collect::<Result<Vec<_>, _>>()?;
         for replay in &found {
             replay.is_shared.store(true, Ordering::Relaxed);
         }
-        Ok(found
-            .iter()
-            .map(|replay| WatchedReplay::of(replay))
-            .collect())
+        let watched = found.iter().map(|replay| WatchedReplay::of(replay));
+        Ok(watched.collect())
     }
 
     /// What waits for its turn: whose, the lesson, and about how long.
     pub(in crate::http) fn waiting(&self) -> Vec<(Visitor, String, Duration)> {
         let waits = self.running().into_iter().filter_map(|replay| {
             let place = self.place_of(&replay)?;
-            Some((
-                replay.visitor.clone(),
-                replay.lesson.into(),
-                place.starts_in,
-            ))
+            let visitor = replay.visitor.clone();
+            Some((visitor, replay.lesson.into(), place.starts_in))
         });
         waits.collect()
     }
 
     /// Ends all that wait for their turn, and says how many.
     pub(in crate::http) fn end_waiting(&self) -> usize {
-        let waiting: Vec<_> = self
-            .running()
-            .into_iter()
-            .filter(|replay| self.place_of(replay).is_some())
-            .collect();
-        for replay in &waiting {
-            replay.cancel.cancel();
-        }
-        waiting.len()
+        let running = self.running().into_iter();
+        let waiting = running.filter(|replay| self.place_of(replay).is_some());
+        waiting.inspect(|replay| replay.cancel.cancel()).count()
     }
 
     /// Where it stands in the queue; `None` once it has begun.
@@ -427,11 +407,10 @@ impl Replays {
 
     /// A replay of this visitor: to any other there is none.
     fn find_own(&self, id: &str, visitor: &Visitor) -> Result<Arc<ActiveReplay>, Error> {
-        let found = self.find(id)?;
-        let is_own = found.visitor == *visitor;
-        is_own
-            .then_some(found)
-            .ok_or_else(|| Error::NoReplay(id.to_owned()))
+        match self.find(id)? {
+            own if own.visitor == *visitor => Ok(own),
+            _ => Err(Error::NoReplay(id.to_owned())),
+        }
     }
 }
 

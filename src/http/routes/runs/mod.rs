@@ -30,7 +30,7 @@ const MAX_REMEMBERED: usize = 100;
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Another instance's run is looked at this often.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// What a run takes of which nothing else is known.
+/// The assumed time of a run whose rate is not known yet.
 const USUAL_TIME: Duration = Duration::from_secs(5);
 
 /// The runs of this instance, in the order in which they were asked for.
@@ -149,10 +149,7 @@ impl Runs {
     /// Ends all that wait for their turn, and says how many.
     pub(in crate::http) fn end_waiting(&self) -> usize {
         let waiting = self.all_waiting();
-        for run in &waiting {
-            run.cancel();
-        }
-        waiting.len()
+        waiting.iter().inspect(|run| run.cancel()).count()
     }
 
     fn all_waiting(&self) -> Vec<Arc<Run>> {
@@ -178,11 +175,10 @@ impl Runs {
 
     /// A run of this visitor: to any other there is none.
     fn find_own(&self, id: &str, visitor: &Visitor) -> Result<Arc<Run>, Error> {
-        let found = self.find(id)?;
-        let is_own = found.visitor == *visitor;
-        is_own
-            .then_some(found)
-            .ok_or_else(|| Error::NoRun(id.to_owned()))
+        match self.find(id)? {
+            own if own.visitor == *visitor => Ok(own),
+            _ => Err(Error::NoRun(id.to_owned())),
+        }
     }
 }
 
