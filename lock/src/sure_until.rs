@@ -119,7 +119,7 @@ impl SureUntil {
     /// # Cancel safety
     ///
     /// Safe.
-    pub(crate) async fn over(&self) {
+    pub(crate) async fn wait_until_over(&self) {
         let mut ends = self.0.subscribe();
         loop {
             let end = ends.borrow_and_update().by_now();
@@ -153,7 +153,7 @@ mod tests {
     #[tokio::test]
     async fn a_machine_that_was_suspended_knows_that_the_end_has_passed() {
         let sure = SureUntil::new(Instant::now() + LONG);
-        let mut waiter = Box::pin(sure.over());
+        let mut waiter = Box::pin(sure.wait_until_over());
         assert!(futures::poll!(&mut waiter).is_pending());
         SUSPENDED.set(LONG / 2);
         assert!(
@@ -188,13 +188,13 @@ mod tests {
         assert_eq!(sure.0.borrow().at, start + 2 * LONG, "nor back");
         sure.end();
         assert!(sure.is_over() && !sure.extend(start + 9 * LONG) && sure.is_over());
-        sure.over().await;
+        sure.wait_until_over().await;
     }
 
     #[tokio::test]
     async fn over_completes_at_an_early_end_and_not_at_an_extension() {
         let sure = SureUntil::new(Instant::now() + LONG);
-        let mut waiter = Box::pin(sure.over());
+        let mut waiter = Box::pin(sure.wait_until_over());
         assert!(futures::poll!(&mut waiter).is_pending());
         assert!(sure.extend(Instant::now() + 2 * LONG));
         assert!(futures::poll!(&mut waiter).is_pending());

@@ -302,7 +302,7 @@ impl Share for RowShare {
         };
         tokio::select! {
             () = self.hold.lost.cancelled() => {}
-            () = self.hold.row.pool.closed() => {}
+            () = self.hold.row.pool.wait_until_closed() => {}
             () = self.lease.renew_until_gone(self.leased, sure_until, late, None, renew) => {}
         }
     }

@@ -219,8 +219,8 @@ impl RedisClient {
     }
 
     /// Completes when the client is closed and what is still held is lost.
-    pub(super) async fn closed(&self) {
-        self.0.tasks.closed().await;
+    pub(super) async fn wait_until_closed(&self) {
+        self.0.tasks.wait_until_closed().await;
     }
 
     pub(super) fn observer(&self) -> &Observer {

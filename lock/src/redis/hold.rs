@@ -318,7 +318,7 @@ impl<C: Claim> Share for LeaseShare<C> {
                 .renew_until_gone(self.leased, sure_until, late, Some(disconnects), renew);
         tokio::select! {
             () = self.hold.revoked.cancelled() => {}
-            () = self.hold.claim.client().closed() => {}
+            () = self.hold.claim.client().wait_until_closed() => {}
             () = renewed => {}
         }
     }

@@ -481,7 +481,7 @@ impl Share for ClaimedPermits {
     }
 
     async fn renew_until_lost(&self, _: &SureUntil) {
-        self.semaphore.client.closed().await;
+        self.semaphore.client.wait_until_closed().await;
     }
 
     async fn finish(self, lost: bool) -> Result<(), LockError> {

@@ -9,7 +9,7 @@
 
 use super::{
     directory::{LineMember, Place},
-    insist, over,
+    insist, is_session_over, is_unanswered,
     session::Session,
     unanswered, unless,
 };
@@ -129,7 +129,7 @@ impl Node {
                 }
                 Err(Error::NoNode) => session.make_directory(directory).await?,
                 // Nobody else has this uuid, so an answer was lost.
-                Err(error) if unanswered(&error) || error == Error::NodeExists => {
+                Err(error) if is_unanswered(&error) || error == Error::NodeExists => {
                     if let Some((name, fence)) = self.address.find().await? {
                         self.address.name = Some(name);
                         return Ok(fence);
@@ -166,7 +166,7 @@ impl Node {
             return Ok(false);
         }
         let deleted = self.address.delete(version, &mut self.line).await;
-        self.there = !deleted.as_ref().map_or_else(over, |_| true);
+        self.there = !deleted.as_ref().map_or_else(is_session_over, |_| true);
         deleted
     }
 
@@ -258,7 +258,7 @@ impl NodeAddress {
                         next = None;
                         break asked_before;
                     }
-                    error if unanswered(&error) => asked_before = true,
+                    error if is_unanswered(&error) => asked_before = true,
                     error => return Err(error),
                 },
             }
@@ -290,7 +290,7 @@ impl NodeAddress {
     async fn delete_until_done(self, mut line: Option<LineMember>) {
         let mut pause = FIRST_PAUSE;
         while let Err(error) = self.delete(None, &mut line).await
-            && !over(&error)
+            && !is_session_over(&error)
         {
             if pause == FIRST_PAUSE {
                 tracing::warn!(%error, entry = ?(&self.directory, &self.prefix), "a node is not deleted: trying again");
