@@ -237,8 +237,8 @@ pub(crate) fn deadline(wait: Duration) -> Instant {
     Instant::now() + wait.min(FOR_EVER)
 }
 
-/// What is left of a wait that ends at `until`.
-pub(crate) fn left(until: Instant) -> Duration {
+/// The rest of a wait that ends at `until`.
+pub(crate) fn time_left(until: Instant) -> Duration {
     until.saturating_duration_since(Instant::now())
 }
 

@@ -15,6 +15,7 @@ use crate::{
     inherent,
     keeper::{Share, keep},
     left,
+    time_left,
     sure_until::SureUntil,
 };
 use futures::future::select_all;
@@ -122,7 +123,7 @@ impl<L: Lock> MultiLock<L> {
     ) -> Result<Option<Vec<Guard>>, LockError> {
         let mut guards = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
-            let left = left(until);
+            let left = time_left(until);
             let wait = if guards.is_empty() {
                 left
             } else {
@@ -168,8 +169,8 @@ impl<L: Lock> Lock for MultiLock<L> {
                 Err(error) if self.waits_out(&error) => error,
                 Err(error) => return Err(error),
             };
-            let pause = MAX_PAUSE.mul_f64(fastrand::f64());
-            sleep(pause.min(left(until))).await;
+            let pause = MAX_ROUND_PAUSE.mul_f64(fastrand::f64());
+            sleep(pause.min(time_left(until))).await;
             if Instant::now() >= until {
                 return Err(missed);
             }

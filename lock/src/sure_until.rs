@@ -106,10 +106,10 @@ impl SureUntil {
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.left().is_zero()
+        self.time_left().is_zero()
     }
 
-    pub(crate) fn left(&self) -> Duration {
+    pub(crate) fn time_left(&self) -> Duration {
         let end = self.0.borrow().by_now();
         end.saturating_duration_since(Instant::now())
     }
@@ -157,14 +157,14 @@ mod tests {
         assert!(futures::poll!(&mut waiter).is_pending());
         SUSPENDED.set(LONG / 2);
         assert!(
-            !sure.is_over() && sure.left() <= LONG / 2,
+            !sure.is_over() && sure.time_left() <= LONG / 2,
             "suspended for half of it"
         );
         let asked = Instant::now();
         assert!(sure.extend(asked + LONG));
-        assert!(sure.left() <= LONG / 2, "perhaps after it was asked");
+        assert!(sure.time_left() <= LONG / 2, "perhaps after it was asked");
         assert!(
-            sure.extend(asked + LONG) && sure.left() > LONG / 2,
+            sure.extend(asked + LONG) && sure.time_left() > LONG / 2,
             "surely before"
         );
         SUSPENDED.set(LONG * 2);

@@ -20,6 +20,7 @@ use crate::{
     lease::owner_and_lease,
     left,
     reentry::{OwnerSlot, Reentry, slot_of},
+    time_left,
     sure_until::SureUntil,
 };
 use futures::FutureExt;
@@ -183,12 +184,14 @@ impl TableLeaseLock {
             .upgrade()
             .and_then(|hold| RowShare::join(hold, self.lease))
             && share
-                .write(Some(share.lease), left(end) + REPLY_TIMEOUT)
+                .write(Some(share.lease), time_left(end) + REPLY_TIMEOUT)
                 .await?
         {
             return Ok(share);
         }
-        let share = self.first_share(left(end), Some(slot_of(&slot))).await?;
+        let share = self
+            .first_share(time_left(end), Some(slot_of(&slot)))
+            .await?;
         slot.exclusive = Arc::downgrade(&share.hold);
         Ok(share)
     }
@@ -207,7 +210,7 @@ impl Lock for TableLeaseLock {
                 None => self.first_share(wait, None).await?,
             };
             // A guard that is already lost is not given out: its row goes with the share.
-            if self.lease.is_over(share.leased) {
+            if self.lease.is_unsure(share.leased) {
                 return Err(unanswered());
             }
             Ok(share)

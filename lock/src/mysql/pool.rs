@@ -13,6 +13,7 @@ use crate::{
     events::Observer,
     left,
     local::ByType,
+    time_left,
     tasks::{self, Tasks},
 };
 use deadpool::managed::{self, Metrics, Object, Pool, PoolError, RecycleResult, Timeouts};
@@ -429,8 +430,8 @@ impl MySqlPool {
         let free = deadline(wait);
         loop {
             let timeouts = Timeouts {
-                wait: Some(left(free)),
-                create: Some(left(end).min(CONNECT_TIMEOUT)),
+                wait: Some(time_left(free)),
+                create: Some(time_left(end).min(CONNECT_TIMEOUT)),
                 recycle: None,
             };
             let mut conn = match pool.timeout_get(&timeouts).await {

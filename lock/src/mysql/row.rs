@@ -179,25 +179,30 @@ impl Contender {
             ));
         }
         let start = Instant::now();
-        let left = || wait.saturating_sub(start.elapsed());
+        let time_left = || wait.saturating_sub(start.elapsed());
         let mut was_taken = false;
         loop {
-            let conn = match self.pool.conn(left()).await {
-                Err(_) if was_taken && left().is_zero() => return Err(self.taken(wait)),
+            let conn = match self.pool.conn(time_left()).await {
+                Err(_) if was_taken && time_left().is_zero() => return Err(self.taken(wait)),
                 conn => conn?,
             };
             let leased = Instant::now();
-            if let Some(row) = self.insert(conn, lease, left()).await? {
+            if let Some(row) = self.insert(conn, lease, time_left()).await? {
                 return Ok((row, leased));
             }
             was_taken = true;
             if lease.is_some() && self.sweep().await? {
                 continue;
             }
-            if left().is_zero() {
+            if time_left().is_zero() {
                 return Err(self.taken(wait));
             }
-            sleep(POLL_INTERVAL.mul_f64(0.5 + fastrand::f64()).min(left())).await;
+            sleep(
+                POLL_INTERVAL
+                    .mul_f64(0.5 + fastrand::f64())
+                    .min(time_left()),
+            )
+            .await;
         }
     }
 

@@ -26,6 +26,7 @@ use crate::{
     local::line::{Head, Line, Turn},
     reentry::slot_of,
     registry::Registration,
+    time_left,
 };
 use parking_lot::Mutex;
 use std::{future::Future, sync::Arc, time::Duration};
@@ -239,7 +240,7 @@ impl<A: Send> SharedObject<(), A> {
         let head = if wait.is_zero() {
             None
         } else {
-            match self.line.join(asks, left(until)).await {
+            match self.line.join(asks, time_left(until)).await {
                 Some(Turn::Contend(head)) => Some(head),
                 Some(Turn::Failed(error)) => return Err(error),
                 Some(Turn::Handed(())) | None => return self.outage.check().map(|()| None),
@@ -283,7 +284,7 @@ pub(super) async fn wait_out(
     error: LockError,
     until: Instant,
 ) -> Result<(), LockError> {
-    let left = left(until);
+    let left = time_left(until);
     if left.is_zero() || !client.waits_out(&error) {
         return Err(error);
     }
@@ -318,7 +319,7 @@ where
             TryResult::Unavailable(error) => (Some(OUTAGE_PAUSE), Some(error)),
         };
         *outage.0.lock() = error;
-        let left = left(until);
+        let left = time_left(until);
         if left.is_zero() {
             return outage.check().map(|()| None);
         }

@@ -23,8 +23,8 @@ use super::{
     wakeups::Subscription,
 };
 use crate::{
-    Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease, left,
-    local::line::Head,
+    Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease,
+    local::line::Head, time_left,
 };
 use std::{
     sync::{
@@ -163,7 +163,7 @@ impl RedisFairLock {
                 Err(error) => wait_out(&self.client, error, until).await?,
                 acquired => return acquired,
             }
-            wait = left(until);
+            wait = time_left(until);
         }
     }
 
@@ -234,7 +234,7 @@ impl FairWaiter {
         let script = script.arg(claim.lease.millis()).arg(claim.id);
         let script = script.arg(millis(claim.wait_limit)).arg(millis(left));
         match claim.client.run::<(bool, i64)>(&script).await {
-            Ok((true, _)) if claim.lease.is_over(leased) => {
+            Ok((true, _)) if claim.lease.is_unsure(leased) => {
                 // The answer came late. The same identity can only be tried again once this is undone.
                 self.left_behind.store(true, Ordering::Release);
                 claim.release().await?;

@@ -263,7 +263,7 @@ impl Redlock {
             nodes: self.nodes,
             asked,
         });
-        if outcome == Outcome::Agreed && !self.lease.is_over(leased) {
+        if outcome == Outcome::Agreed && !self.lease.is_unsure(leased) {
             return Ok(TryResult::Acquired(Hold::new(
                 claim, None, self.lease, leased, head,
             )));
