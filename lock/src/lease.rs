@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// A renewal without an answer is tried often within the third of a lease that is left for it.
+/// A failed renewal is repeated this soon: of a lease of seconds the rest then allows many tries.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// A renewal is never given up earlier: a busy machine is no broken connection.
 const MIN_RENEWAL_TIMEOUT: Duration = Duration::from_millis(100);

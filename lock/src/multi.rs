@@ -2,7 +2,7 @@
 //!
 //! 1. Take the parts in the given order. Wait for the first one as long as the caller allows: nothing is held yet.
 //! 2. Wait for each further part at most [`FURTHER_PART_WAIT`]. If that fails, release all, the last one first, pause for a random
-//!    time up to [`MAX_PAUSE`], and begin again with twice that wait. So two contenders that take the same parts in opposite
+//!    time up to [`MAX_ROUND_PAUSE`], and begin again with twice that wait. So two contenders that take the same parts in opposite
 //!    orders block each other only for a moment, and one whose part has a long line gets it in the end.
 //! 3. A task watches all parts. The loss of one is the loss of the whole; the others stay until the holder releases.
 //! 4. Release all, the last one first, whatever becomes of each.
@@ -25,8 +25,9 @@ use tokio::time::{Instant, sleep};
 /// How long a contender waits in its first round for each part after the first: short, for it holds parts meanwhile that
 /// others may need.
 const FURTHER_PART_WAIT: Duration = Duration::from_millis(100);
-/// The longest pause before the next round: about one wait for a part, so that one contender gets through.
-const MAX_PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause before the next round: as long as the first wait for a part, so that of two contenders that release
+/// together one takes all parts while the other pauses.
+const MAX_ROUND_PAUSE: Duration = Duration::from_millis(100);
 
 /// Several locks that are held together or not at all, of one kind or of several ([`Lock::boxed`]). Each part has its
 /// own fence, or none ([`Guard::fences`]). It belongs to no client: if the runtime in which it was acquired ends, its

@@ -101,7 +101,11 @@ impl Tasks {
             .is_err()
         {
             let held = self.tracker.len();
-            tracing::warn!(server, held, "closing a client under its holders");
+            tracing::warn!(
+                server,
+                held,
+                "the client closes while locks are held; their holders are told that they are lost"
+            );
         }
         self.closed.cancel();
     }

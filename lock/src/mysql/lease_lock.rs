@@ -18,7 +18,6 @@ use crate::{
     inherent,
     keeper::{Share, keep},
     lease::owner_and_lease,
-    left,
     reentry::{OwnerSlot, Reentry, slot_of},
     time_left,
     sure_until::SureUntil,

@@ -11,7 +11,6 @@ use super::connection_id::{ConnectionId, number_and_host};
 use crate::{
     LockError, LockObserver, Owner, Process, deadline,
     events::Observer,
-    left,
     local::ByType,
     time_left,
     tasks::{self, Tasks},

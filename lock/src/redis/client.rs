@@ -10,7 +10,7 @@ use super::{
     failure::{Failure, SERVER, failed},
     node::Servers,
     options::RedisOptions,
-    scripts::{self, Call, Script, Scripts},
+    scripts::{self, Call, Script, TellingScript},
 };
 use crate::{
     Holder, Lease, LockError, Owner,
@@ -278,7 +278,7 @@ impl RedisClient {
     }
 
     /// The version of a script for this client's servers.
-    pub(super) fn script<'a>(&self, script: &'a Scripts) -> &'a Script {
+    pub(super) fn script<'a>(&self, script: &'a TellingScript) -> &'a Script {
         script.of(self.0.servers.is_cluster())
     }
 

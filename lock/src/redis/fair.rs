@@ -19,7 +19,7 @@ use super::{
     engine::{AcquireRequest, Outage, TryResult, fail, hint, run_to_end, undo, wait_for, wait_out},
     failure::{Failure, MAX_COMMAND_DELAY},
     hold::{Claim, Hold},
-    scripts::{self, Call, Scripts, fair_channel, lock_channel, prefixed, suffixed},
+    scripts::{self, Call, TellingScript, fair_channel, lock_channel, prefixed, suffixed},
     wakeups::Subscription,
 };
 use crate::{
@@ -288,7 +288,7 @@ impl Drop for FairWaiter {
 }
 
 /// A call of a script with the keys of the lock `name`.
-fn call(client: &RedisClient, script: &Scripts, name: &str) -> Call {
+fn call(client: &RedisClient, script: &TellingScript, name: &str) -> Call {
     let queue = prefixed("redisson_lock_queue", name);
     let timeouts = prefixed("redisson_lock_timeout", name);
     let (channel, seen) = (lock_channel(name), suffixed(name, "seen"));

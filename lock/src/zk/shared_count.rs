@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::{sync::watch, time::sleep};
 use zookeeper_client::Error;
 
-/// How long a listener pauses after a refusal.
+/// How long a listener pauses after a refusal, which lasts until somebody changes a right.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// A shared number; see [`ZkClient::shared_count`]. Source: Curator's `SharedCount`.

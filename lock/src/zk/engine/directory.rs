@@ -39,7 +39,7 @@ impl Place {
         }
     }
 
-    /// After 2^31 - 1 the server's numbers turn negative and sort before all others.
+    /// Whether its number is not negative: after 2^31 - 1 the server's numbers turn negative and sort before all others.
     pub(super) fn is_sound(&self) -> bool {
         !self.number.starts_with('-')
     }

@@ -11,7 +11,7 @@ use super::{
     directory::{LineMember, Place},
     insist, is_session_over, is_unanswered,
     session::Session,
-    unanswered, unless,
+    unless,
 };
 use crate::Fence;
 use std::{sync::Arc, time::Duration};
@@ -19,9 +19,10 @@ use tokio::time::sleep;
 use uuid::Uuid;
 use zookeeper_client::{CreateMode, Error, MultiWriteError};
 
-/// The first pause between attempts to delete; it doubles each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const MAX_PAUSE: Duration = Duration::from_secs(10);
+/// The pauses between attempts to delete a node while the server refuses that; they double and become long, because a
+/// refusal lasts until somebody changes a right.
+const FIRST_DELETE_PAUSE: Duration = Duration::from_millis(100);
+const MAX_DELETE_PAUSE: Duration = Duration::from_secs(10);
 
 /// The version number that matches every version.
 const ANY: i32 = -1;
@@ -288,15 +289,15 @@ impl NodeAddress {
 
     /// Deletes it, retrying while the server refuses.
     async fn delete_until_done(self, mut line: Option<LineMember>) {
-        let mut pause = FIRST_PAUSE;
+        let mut pause = FIRST_DELETE_PAUSE;
         while let Err(error) = self.delete(None, &mut line).await
             && !is_session_over(&error)
         {
-            if pause == FIRST_PAUSE {
+            if pause == FIRST_DELETE_PAUSE {
                 tracing::warn!(%error, entry = ?(&self.directory, &self.prefix), "a node is not deleted: trying again");
             }
             sleep(pause).await;
-            pause = (pause * 2).min(MAX_PAUSE);
+            pause = (pause * 2).min(MAX_DELETE_PAUSE);
         }
     }
 

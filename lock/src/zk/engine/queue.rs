@@ -28,7 +28,6 @@ use super::{
     directory::{ContenderState, Directory, Key, MAX_CHECKS, Place, Predecessor, WaitsFor, list},
     failed, insist, is_session_over,
     node::Node,
-    over,
     request::ask,
     session::Session,
     unless, valid,
