@@ -24,7 +24,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     while pre_node(&node).await?.is_some() {
         poll::pause(job, POLL_INTERVAL, || format!("lock {path}")).await?;
     }
-    zk_node::under(node, |fence| none::read_then_write(ctx, job, fence)).await
+    zk_node::run_then_release(node, |fence| none::read_then_write(ctx, job, fence)).await
 }
 
 /// `getPreNode`: the greatest number below its own that is greater than 0.
