@@ -2,7 +2,7 @@
 
 use super::{
     history::Contention,
-    plan::{ONE, target_name},
+    plan::{ONE_INSTANCE, target_name},
     row::{OrderFigures, Rate, Row},
     terminal::{Column, ms, rate, table, whole},
     verdict::Verdict,
@@ -224,7 +224,7 @@ fn promise(rows: &[Row]) -> String {
 }
 
 fn seen(row: &Row) -> String {
-    let place = match row.target == ONE {
+    let place = match row.target == ONE_INSTANCE {
         true => told!("一个实例", "one instance"),
         false => told!("三个实例", "three instances"),
     };

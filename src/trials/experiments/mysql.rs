@@ -40,8 +40,11 @@ const COUNTED: &str =
 
 /// Claim: of the UPDATEs of 100 threads that change nothing, most were stale before they were sent: there were fewer waits for
 /// the row lock.
-async fn lost_before(on: &Cluster, strategy: &str) -> Result<Observation, NoVerdict> {
-    let mut plan = on.plan(strategy, Target::One);
+async fn most_updates_in_vain_were_stale_when_sent(
+    on: &Cluster,
+    strategy: &str,
+) -> Result<Observation, NoVerdict> {
+    let mut plan = on.plan(strategy, Target::OneInstance);
     plan.loops = 20;
     let mut conn = on.mysql().await?;
     let before = counted(&mut conn).await?;

@@ -90,7 +90,7 @@ pub(super) async fn one_each(
 
 /// One user stays inside, and another one comes, who may not wait: refused by the one lock, and not by a lock per user.
 async fn global_mutex(on: &Cluster, one_lock: &str) -> Result<Observation, NoVerdict> {
-    let exact = one_each(on, "global-mutex", Target::One).await?;
+    let exact = one_each(on, "global-mutex", Target::OneInstance).await?;
     let mut statuses = Vec::new();
     for step in [one_lock, "user-mutex"] {
         let voucher = on.on_sale(10).await?;

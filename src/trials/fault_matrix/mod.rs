@@ -107,7 +107,7 @@ static ENGINES: [Engine; 7] = [
     Engine {
         id: "mysql",
         title: Bilingual::of("一个 MariaDB", "One MariaDB"),
-        lab: ONE,
+        lab: SINGLE_SERVERS,
         hits: Hits::MySql,
         faults: BREAKS,
         strategies: IN_MYSQL,
@@ -115,7 +115,7 @@ static ENGINES: [Engine; 7] = [
     Engine {
         id: "redis",
         title: Bilingual::of("一个 Redis", "One Redis"),
-        lab: ONE,
+        lab: SINGLE_SERVERS,
         hits: Hits::Redis,
         faults: BREAKS,
         strategies: IN_REDIS,
@@ -123,7 +123,7 @@ static ENGINES: [Engine; 7] = [
     Engine {
         id: "zookeeper",
         title: Bilingual::of("一个 ZooKeeper", "One ZooKeeper"),
-        lab: ONE,
+        lab: SINGLE_SERVERS,
         hits: Hits::ZooKeeper,
         faults: BREAKS,
         strategies: IN_ZOOKEEPER,
@@ -179,7 +179,7 @@ static ENGINES: [Engine; 7] = [
         strategies: IN_ZOOKEEPER,
     },
 ];
-const ONE: &str = "--instances 0,0,0 --redis-ports 0 --ways";
+const SINGLE_SERVERS: &str = "--instances 0,0,0 --redis-ports 0 --ways";
 const GALERA_EACH: &str = "galera-each";
 const SENTINELS: &str = "sentinels";
 const ENSEMBLE: &str = "ensemble";
@@ -194,7 +194,7 @@ impl Engine {
     fn must_be_noticed(&self, fault: Fault) -> bool {
         match fault {
             Fault::None | Fault::Promote => false,
-            Fault::Cut => self.lab == ONE,
+            Fault::Cut => self.lab == SINGLE_SERVERS,
             Fault::Kill | Fault::Pause => self.id != ENSEMBLE,
         }
     }

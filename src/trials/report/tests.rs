@@ -86,7 +86,7 @@ fn page() -> String {
         },
         per_sec: Spread::of([900.0, 1100.0]),
     };
-    let (first, second) = (rated(Target::Three), rated(Target::One));
+    let (first, second) = (rated(Target::ThreeBehindNginx), rated(Target::OneInstance));
     let ratio = Ratio {
         first,
         second,

@@ -12,7 +12,7 @@ use crate::{
         terms::HoldMs,
         visitor::{Visitor, origin},
     },
-    load::{ONE, Plan, THREE},
+    load::{ONE_INSTANCE, Plan, THREE_BEHIND_NGINX},
     stock,
 };
 use async_stream::stream;
@@ -58,9 +58,11 @@ pub(in crate::http) struct RunRequest {
 enum Target {
     /// To this instance.
     #[default]
-    One,
+    #[serde(rename = "one")]
+    ThisInstance,
     /// To `cluster.http`.
-    Three,
+    #[serde(rename = "three")]
+    ThreeBehindNginx,
 }
 
 /// Starts a run of load, on a product of its own that is removed at its end.
@@ -168,13 +170,13 @@ fn plan(app: &AppState, wanted: &RunRequest) -> Result<Plan, Error> {
     let strategy =
         stock::find(&wanted.strategy).ok_or_else(|| Error::no_strategy(wanted.strategy.clone()))?;
     let (target, base) = match wanted.target {
-        Target::One => (ONE, app.own_address()),
-        Target::Three if app.ctx.config.cluster.http.is_empty() => {
+        Target::ThisInstance => (ONE_INSTANCE, app.own_address()),
+        Target::ThreeBehindNginx if app.ctx.config.cluster.http.is_empty() => {
             let rule =
                 "cannot be three: this instance does not know its cluster (setting cluster.http)";
             return Err(Error::bad_input("target", rule));
         }
-        Target::Three => (THREE, app.ctx.config.cluster.http.clone()),
+        Target::ThreeBehindNginx => (THREE_BEHIND_NGINX, app.ctx.config.cluster.http.clone()),
     };
     let (threads, loops) = (
         wanted.threads.map_or(100, Whole::get),

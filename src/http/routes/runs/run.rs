@@ -5,7 +5,7 @@ use crate::http::routes::prelude::*;
 use crate::{
     ctx::Ctx,
     http::{under_way::InstancePoll, visitor::Visitor},
-    load::{self, ONE, Plan, run::Snapshot},
+    load::{self, ONE_INSTANCE, Plan, run::Snapshot},
     stock, stock_admin,
 };
 use futures::FutureExt;
@@ -306,7 +306,7 @@ impl Run {
         snapshots: watch::Receiver<Snapshot>,
         under_way: watch::Sender<BTreeMap<String, u64>>,
     ) {
-        let own = self.about.plan.target == ONE;
+        let own = self.about.plan.target == ONE_INSTANCE;
         let mut instances = InstancePoll::new(&app.ctx.config.cluster.instances);
         let mut ticks = tokio::time::interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
