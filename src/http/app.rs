@@ -1,4 +1,5 @@
-//! The state that all handlers of an instance share. The state of handlers of one kind is theirs: [`Own`](super::extract::Own).
+//! The state that all handlers of an instance share. The state of handlers of one kind is theirs:
+//! [`InstanceState`](super::extract::InstanceState).
 
 use super::{metrics::Metrics, under_way::UnderWay};
 use crate::{

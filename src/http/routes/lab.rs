@@ -77,7 +77,7 @@ pub(in crate::http) async fn look(State(app): State<AppState>) -> Result<axum::J
 pub(in crate::http) async fn inject(
     _: Admin,
     State(app): State<AppState>,
-    Own(replays): Own<Replays>,
+    InstanceState(replays): InstanceState<Replays>,
     Json(Fault {
         action,
         member,

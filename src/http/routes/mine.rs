@@ -132,7 +132,7 @@ pub(in crate::http) async fn keep(
 pub(in crate::http) async fn grade(
     visitor: Visitor,
     State(app): State<AppState>,
-    Own(grading): Own<Grading>,
+    InstanceState(grading): InstanceState<Grading>,
 ) -> Result<axum::Json<GradeBody>, Error> {
     check_enabled(&app)?;
     let places = Arc::clone(&grading.places);

@@ -567,7 +567,14 @@ mod tests {
                 });
                 let id = Path(one.id.to_string());
                 let visitor = Visitor::named("one");
-                routes::next(admin, visitor, Own(Arc::clone(&replays)), id, actor).await
+                routes::next(
+                    admin,
+                    visitor,
+                    InstanceState(Arc::clone(&replays)),
+                    id,
+                    actor,
+                )
+                .await
             };
             let stranger = next(Err(Error::Unauthorized)).await;
             assert_eq!(stranger.is_err(), is_exclusive, "{stranger:?}");

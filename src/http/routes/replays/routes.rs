@@ -226,7 +226,7 @@ pub(in crate::http) async fn list(
     admin: Result<Admin, Error>,
     visitor: Visitor,
     State(app): State<AppState>,
-    Own(replays): Own<Replays>,
+    InstanceState(replays): InstanceState<Replays>,
     Query(ListFilter { lesson, all }): Query<ListFilter>,
 ) -> Result<axum::Json<List>, Error> {
     check_permission(all, admin)?;
@@ -290,7 +290,7 @@ pub(in crate::http) async fn start(
     admin: Result<Admin, Error>,
     visitor: Visitor,
     State(app): State<AppState>,
-    Own(replays): Own<Replays>,
+    InstanceState(replays): InstanceState<Replays>,
     Path(lesson): Path<String>,
     Query(how): Query<StartOptions>,
 ) -> Result<Response, Error> {
@@ -339,7 +339,7 @@ pub(in crate::http) async fn start(
 pub(in crate::http) async fn step(
     admin: Result<Admin, Error>,
     visitor: Visitor,
-    Own(replays): Own<Replays>,
+    InstanceState(replays): InstanceState<Replays>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Error> {
     let replay = replays.find_own(&id, &visitor)?;
@@ -369,7 +369,7 @@ pub(in crate::http) struct NextQuery {
 pub(in crate::http) async fn next(
     admin: Result<Admin, Error>,
     visitor: Visitor,
-    Own(replays): Own<Replays>,
+    InstanceState(replays): InstanceState<Replays>,
     Path(id): Path<String>,
     Query(NextQuery { actor }): Query<NextQuery>,
 ) -> Result<StatusCode, Error> {
@@ -391,7 +391,7 @@ pub(in crate::http) async fn cancel(
     admin: Result<Admin, Error>,
     visitor: Visitor,
     State(app): State<AppState>,
-    Own(replays): Own<Replays>,
+    InstanceState(replays): InstanceState<Replays>,
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
     let replay = replays.find_own(&id, &visitor)?;
@@ -414,7 +414,7 @@ pub(in crate::http) async fn cancel(
     ))]
 pub(in crate::http) async fn events(
     State(app): State<AppState>,
-    Own(replays): Own<Replays>,
+    InstanceState(replays): InstanceState<Replays>,
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
     let log = Arc::clone(&replays.find(&id)?.log);
@@ -456,8 +456,8 @@ fn from_the_beginning(log: Arc<Log>) -> impl Stream<Item = Result<Event, axum::E
 pub(in crate::http) async fn start_actor(
     _: Admin,
     State(app): State<AppState>,
-    Own(replays): Own<Replays>,
-    Json(StartActor { id, part: spec }): Json<StartActor>,
+    InstanceState(replays): InstanceState<Replays>,
+    Json(StartActor { id, spec }): Json<StartActor>,
 ) -> Result<Response, Error> {
     check_enabled(&app)?;
     if replays.actors.lock().len() >= MAX_ACTORS {
@@ -484,7 +484,7 @@ pub(in crate::http) async fn start_actor(
     ))]
 pub(in crate::http) async fn direct_actor(
     _: Admin,
-    Own(replays): Own<Replays>,
+    InstanceState(replays): InstanceState<Replays>,
     Path(id): Path<Uuid>,
     Json(SetStops { stops }): Json<SetStops>,
 ) -> Result<StatusCode, Error> {

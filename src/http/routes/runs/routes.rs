@@ -77,7 +77,7 @@ pub(in crate::http) async fn start(
     _: Admin,
     visitor: Visitor,
     State(app): State<AppState>,
-    Own(runs): Own<Runs>,
+    InstanceState(runs): InstanceState<Runs>,
     peer: Option<Extension<ConnectInfo<SocketAddr>>>,
     headers: HeaderMap,
     Json(wanted): Json<RunRequest>,
@@ -98,7 +98,10 @@ pub(in crate::http) async fn start(
         (status = 200, description = "How it stands; once it has ended, its row", body = View),
         (status = 204, description = "There was none yet"),
     ))]
-pub(in crate::http) async fn current(visitor: Visitor, Own(runs): Own<Runs>) -> Response {
+pub(in crate::http) async fn current(
+    visitor: Visitor,
+    InstanceState(runs): InstanceState<Runs>,
+) -> Response {
     match runs.current(&visitor) {
         Some(run) => {
             if run.visitor == visitor {
@@ -121,7 +124,7 @@ pub(in crate::http) async fn current(visitor: Visitor, Own(runs): Own<Runs>) -> 
 pub(in crate::http) async fn cancel(
     _: Admin,
     visitor: Visitor,
-    Own(runs): Own<Runs>,
+    InstanceState(runs): InstanceState<Runs>,
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
     let run = runs.find_own(&id, &visitor)?;
@@ -139,7 +142,7 @@ pub(in crate::http) async fn cancel(
     ))]
 pub(in crate::http) async fn events(
     State(app): State<AppState>,
-    Own(runs): Own<Runs>,
+    InstanceState(runs): InstanceState<Runs>,
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
     let states = runs.find(&id)?.watch();
