@@ -164,7 +164,7 @@ pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deduction, E
     redis_key::answered(set, redis.has_sent())?;
     job.tell(Point::Written, count - 1).await;
     job.leave();
-    Ok(Deduction::left(count - 1))
+    Ok(Deduction::remaining(count - 1))
 }
 
 impl LockGuard {

@@ -212,7 +212,7 @@ mod tests {
             deduct: |_, job| {
                 Box::pin(async {
                     job.enter_and_stay().await;
-                    Ok(Deduction::left(7))
+                    Ok(Deduction::remaining(7))
                 })
             },
             ..ALL[0].spec

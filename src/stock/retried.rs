@@ -76,7 +76,7 @@ mod tests {
                     0..3 => Err(job.timed_out("row in MySQL")),
                     _ => Ok(Deduction {
                         retries: 2,
-                        ..Deduction::left(7)
+                        ..Deduction::remaining(7)
                     }),
                 }
             })

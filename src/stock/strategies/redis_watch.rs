@@ -36,7 +36,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
             job.tell(Point::Written, count - 1).await;
             return Ok(Deduction {
                 retries,
-                ..Deduction::left(count - 1)
+                ..Deduction::remaining(count - 1)
             });
         }
         job.at(Point::Conflict).await;

@@ -59,7 +59,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         if job.record_attempt(since, mysql::execute(ctx, job, write).await?) == 1 {
             return Ok(Deduction {
                 retries,
-                ..Deduction::left(row.count - 1)
+                ..Deduction::remaining(row.count - 1)
             });
         }
         let pause = bound.mul_f64(fastrand::f64());

@@ -375,7 +375,7 @@ async fn majority(on: &Cluster, two_die_at_once: bool) -> Result<Observation, No
         on.fault(Action::Kill, &servers[1]).await?;
     }
     let minority = product.buy(other, "zk-lock", "&wait_ms=3000").await?.0;
-    let gone = 5000 - product.left().await?.mysql;
+    let gone = 5000 - product.remaining().await?.mysql;
     own.stop().await?;
     let lock = answer["lock"].as_str().unwrap_or("-");
     let words = words!(

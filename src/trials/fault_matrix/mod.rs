@@ -257,10 +257,10 @@ struct Cell {
 impl Cell {
     /// Compares the buyers' answers with the pieces that left the stock.
     fn of(told: &BuyerAnswers, gone: i64) -> Self {
-        let mut left = told.left.clone();
-        left.sort_unstable();
-        left.dedup();
-        let doubled = signed(told.left.len() - left.len());
+        let mut distinct = told.remaining.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let doubled = signed(told.remaining.len() - distinct.len());
         let beyond = told.counts.sold - doubled - gone;
         let untold = (-beyond).max(0);
         Self {
@@ -328,7 +328,7 @@ impl Cell {
 struct BuyerAnswers {
     counts: SaleCounts,
     /// The number left, of each answer that has it.
-    left: Vec<i64>,
+    remaining: Vec<i64>,
     orders: Vec<Entry>,
 }
 
@@ -337,7 +337,7 @@ impl BuyerAnswers {
     fn record(&mut self, outcome: &Outcome, body: Option<&Value>, user: Option<i64>) {
         self.counts.count(outcome);
         if let (Outcome::Sold, Some(body)) = (outcome, body) {
-            self.left.extend(body["remaining"].as_i64());
+            self.remaining.extend(body["remaining"].as_i64());
             let order_id = body["order_id"].as_str().and_then(|id| id.parse().ok());
             let order = order_id.zip(user);
             self.orders
@@ -365,7 +365,7 @@ mod tests {
     fn cell(sold: i64, left: &[i64], unknown: i64, gone: i64) -> Cell {
         let told = BuyerAnswers {
             counts: counts(sold, unknown),
-            left: left.to_vec(),
+            remaining: left.to_vec(),
             ..BuyerAnswers::default()
         };
         Cell {

@@ -442,7 +442,7 @@ fn place_in(latest: &[Arc<ActiveReplay>], replay: &ActiveReplay) -> Option<Place
         .take_while(|other| other.id != replay.id)
         .filter(|other| other.is_running());
     let blocking: Vec<_> = before.filter(|other| replay.excludes(other)).collect();
-    let left = |other: &&Arc<ActiveReplay>| other.left();
+    let left = |other: &&Arc<ActiveReplay>| other.time_left();
     let alone = blocking.iter().filter(|other| other.is_exclusive);
     let side_by_side = blocking.iter().filter(|other| !other.is_exclusive);
     let starts_in =
@@ -492,7 +492,7 @@ impl ActiveReplay {
         half(self) == half(other)
     }
 
-    fn left(&self) -> Duration {
+    fn time_left(&self) -> Duration {
         match self.has_begun.load(Ordering::Relaxed) {
             true => self.lasts.saturating_sub(self.asked.elapsed()),
             false => self.lasts,

@@ -268,7 +268,7 @@ pub(in crate::http) async fn list(
         playing: playing.collect(),
         breaking: breaking.map(|replay| BreakingReplay {
             lesson: replay.lesson,
-            left_ms: u64::try_from(replay.left().as_millis()).unwrap_or(u64::MAX),
+            left_ms: u64::try_from(replay.time_left().as_millis()).unwrap_or(u64::MAX),
         }),
         replays: listed.collect(),
     }))

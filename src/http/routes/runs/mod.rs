@@ -188,6 +188,6 @@ impl Runs {
 
 /// About how long these take, one after the other.
 fn time_of(runs: &[Arc<Run>]) -> Duration {
-    let left = runs.iter().map(|run| run.left().unwrap_or(USUAL_TIME));
+    let left = runs.iter().map(|run| run.time_left().unwrap_or(USUAL_TIME));
     left.sum()
 }

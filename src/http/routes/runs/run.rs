@@ -208,7 +208,7 @@ impl Run {
     }
 
     /// The remaining time, if known.
-    pub(super) fn left(&self) -> Option<Duration> {
+    pub(super) fn time_left(&self) -> Option<Duration> {
         let elapsed = self.started.lock().elapsed();
         let state = self.state.borrow();
         let left = left_ms(&state.progress.snapshot, elapsed);
@@ -222,8 +222,8 @@ impl Run {
     }
 
     /// `position` runs come before it, which take about `left`.
-    pub(super) fn view(&self, position: usize, left: Duration, own: bool) -> View {
-        let left_ms = self.left().map(millis);
+    pub(super) fn view(&self, position: usize, left: Duration, own: bool) -> RunView {
+        let left_ms = self.time_left().map(millis);
         let State { progress, end } = self.state.borrow().clone();
         let waits = matches!(end, End::Waiting);
         let elsewhere = self.elsewhere.lock().clone().filter(|_| waits);
