@@ -55,8 +55,8 @@ pub(super) const GROUP_NAME: &str = "main";
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 /// A fail-over that is not done by then was given up: the setting `failover-timeout`.
 const FAILOVER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Two fail-overs: the first may be given up and begun again.
-const PROMOTION_TIMEOUT: Duration = Duration::from_secs(20);
+/// A fail-over that the lab asks for, twice: the first may be given up and begun again.
+const PLANNED_FAILOVER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A main Redis with one replica and one Sentinel, which both reach it by a link.
 #[derive(Debug, Clone)]
@@ -183,7 +183,7 @@ impl SentinelGroup {
     /// The leader, by the first Sentinel that answers.
     pub(super) async fn leader(&self) -> Option<&str> {
         for port in &self.sentinels {
-            if let Ok(Ok(leads)) = timeout(PROMOTION_TIMEOUT, leader(*port)).await {
+            if let Ok(Ok(leads)) = timeout(PLANNED_FAILOVER_TIMEOUT, leader(*port)).await {
                 let mut members = self.members.iter();
                 return members
                     .find(|(_, port)| *port == leads)
@@ -278,11 +278,11 @@ impl SentinelGroup {
         let late = |_| {
             unusable!(
                 "the Sentinels did not promote it within {} s",
-                3 * PROMOTION_TIMEOUT.as_secs()
+                3 * PLANNED_FAILOVER_TIMEOUT.as_secs()
             )
         };
         // A restarted member becomes a replica only after a while.
-        timeout(3 * PROMOTION_TIMEOUT, promotion)
+        timeout(3 * PLANNED_FAILOVER_TIMEOUT, promotion)
             .await
             .map_err(late)?
             .map_err(failed)
@@ -329,10 +329,10 @@ pub(super) async fn wait_until_promoted(links: &[Arc<ProxyLink>]) -> Result<(), 
     let late = |_| {
         unusable!(
             "the Sentinel promoted no replica within {} s",
-            PROMOTION_TIMEOUT.as_secs()
+            PLANNED_FAILOVER_TIMEOUT.as_secs()
         )
     };
-    timeout(PROMOTION_TIMEOUT, all)
+    timeout(PLANNED_FAILOVER_TIMEOUT, all)
         .await
         .map_err(late)
         .map(drop)
@@ -381,10 +381,10 @@ pub(super) async fn restore(of: &ProxiedReplica, links: &[Arc<ProxyLink>]) -> Re
     let late = |_| {
         unusable!(
             "the first Redis was not promoted within {} s",
-            2 * PROMOTION_TIMEOUT.as_secs()
+            2 * PLANNED_FAILOVER_TIMEOUT.as_secs()
         )
     };
-    timeout(2 * PROMOTION_TIMEOUT, restored)
+    timeout(2 * PLANNED_FAILOVER_TIMEOUT, restored)
         .await
         .map_err(late)?
         .map_err(failed)

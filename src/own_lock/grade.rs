@@ -35,6 +35,7 @@ use uuid::Uuid;
 const TESTED_LEASE: Duration = Duration::from_millis(400);
 /// A lease that does not end within a trial.
 const ENDLESS_LEASE: Duration = Duration::from_secs(30);
+/// Short beside a third of [`TESTED_LEASE`], after which A renews.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// All owners have had their turns by then, even on a slow machine.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(5);

@@ -20,7 +20,7 @@ use oversell_lock::redis::{Connection, RedisClient};
 use redis::RedisResult;
 use std::{future::Future, sync::Arc, time::Duration};
 
-/// The mean time between a waiter's attempts.
+/// The mean time between a waiter's attempts: the course's 50 ms.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// §2.2: the lease of the stages that do not say otherwise.

@@ -4,7 +4,7 @@ use crate::section::{RedisTap, redis_key};
 use crate::stock::*;
 use redis::{AsyncCommands, aio::ConnectionLike};
 
-/// The mean pause after a conflict.
+/// The mean pause after a conflict: the course's 50 ms.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {

@@ -5,7 +5,7 @@ use crate::section::zk_node;
 use crate::stock::*;
 use zookeeper_client::CreateMode;
 
-/// The mean time between a waiter's attempts.
+/// The mean time between a waiter's attempts: the course's 200 ms.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {

@@ -4,7 +4,7 @@ use super::none;
 use crate::section::zk_node;
 use crate::stock::*;
 
-/// The mean time between a waiter's looks.
+/// The mean time between two looks of a waiter: the course's 20 ms.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {

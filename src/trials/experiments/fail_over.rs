@@ -41,7 +41,8 @@ const LEASE: Lease = Lease::Fixed(Duration::from_secs(120));
 const ACQUIRE_TIMEOUT: Duration = Duration::from_millis(500);
 /// Each process takes this many locks before the fault.
 const MIN_LOCKS: usize = 20;
-const LOCKS_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long until the locks are acquired: before the fault, and again after it.
+const FIRST_LOCKS_TIMEOUT: Duration = Duration::from_secs(30);
 /// The Sentinels begin no fail-over within 20 s of another one.
 const FAILOVER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The lab's name of the first primary.
@@ -316,7 +317,7 @@ async fn held_by<const N: usize>(
             }
         };
         let none = |_| NoVerdict::failed("there are no locks before the fail-over");
-        let done = match timeout(LOCKS_TIMEOUT, begun).await.map_err(none) {
+        let done = match timeout(FIRST_LOCKS_TIMEOUT, begun).await.map_err(none) {
             Ok(()) => fault.await,
             Err(none) => Err(none),
         };
@@ -451,7 +452,7 @@ async fn wait_for_locks(process: &Nodes) -> Result<(), NoVerdict> {
         Ok(())
     };
     let late = |_| NoVerdict::failed("there are no locks after the fail-over");
-    timeout(LOCKS_TIMEOUT, had).await.map_err(late)?
+    timeout(FIRST_LOCKS_TIMEOUT, had).await.map_err(late)?
 }
 
 #[cfg(test)]

@@ -52,7 +52,8 @@ const MAX_REMEMBERED: usize = 400;
 /// Those that wait for a person hold no other one up for longer.
 const PERSON_GRACE: Duration = Duration::from_secs(60);
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(15);
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// How often it is checked whether a visitor has left: often beside [`LEAVE_TIMEOUT`].
+const LEAVE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Running replays and the latest ended ones, and the actors that play here for other instances.
 #[derive(Default)]
@@ -290,7 +291,7 @@ impl Replays {
             }
             tokio::select! {
                 () = replay.cancel.cancelled() => return Err("it was cancelled".to_owned()),
-                _ = timeout(POLL_INTERVAL, changed) => {}
+                _ = timeout(LEAVE_CHECK_INTERVAL, changed) => {}
             }
         }
     }
@@ -478,7 +479,7 @@ impl ActiveReplay {
             return std::future::pending().await;
         }
         while !self.is_abandoned() {
-            sleep(POLL_INTERVAL).await;
+            sleep(LEAVE_CHECK_INTERVAL).await;
         }
     }
 

@@ -28,8 +28,8 @@ const MAX_WAITING: usize = 100;
 const MAX_REMEMBERED: usize = 100;
 /// A visitor who does not ask for its waiting run for so long has left.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Another instance's run is looked at this often.
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// How often a waiting run tries again to get its turn from another instance, and checks whether its visitor has left.
+const TURN_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// What a run takes of which nothing else is known.
 const USUAL_TIME: Duration = Duration::from_secs(5);
 
@@ -114,7 +114,7 @@ impl Runs {
                     run.fail("it was cancelled before it began");
                     return None;
                 }
-                _ = timeout(POLL_INTERVAL, changed) => {}
+                _ = timeout(TURN_CHECK_INTERVAL, changed) => {}
             }
             if run.unwatched_for() > LEAVE_TIMEOUT {
                 run.fail("its visitor has left the queue");

@@ -19,8 +19,8 @@ use uuid::Uuid;
 
 /// As often as people see a bar move.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
-/// Each poll asks every instance.
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// Slower than [`PROGRESS_INTERVAL`], because each poll asks every instance.
+const INSTANCE_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub(super) struct Run {
@@ -308,7 +308,7 @@ impl Run {
     ) {
         let own = self.about.plan.target == ONE_INSTANCE;
         let mut instances = InstancePoll::new(&app.ctx.config.cluster.instances);
-        let mut ticks = tokio::time::interval(POLL_INTERVAL);
+        let mut ticks = tokio::time::interval(INSTANCE_POLL_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
