@@ -147,8 +147,8 @@ pub enum CallError {
     Failed { what: String, why: String },
     #[error("{0}: the process has ended (see its log)")]
     Ended(String),
-    #[error("{0} was not answered")]
-    Unanswered(String),
+    #[error("{0} was not answered within {1:?}")]
+    Unanswered(String, Duration),
 }
 
 impl Peer {
@@ -227,7 +227,7 @@ impl PendingAnswer {
     pub async fn within(self, limit: Duration) -> Result<String, CallError> {
         match timeout(limit, self.answer).await {
             Ok(answer) => Self::answer_of(&self.what, answer.ok()),
-            Err(_) => Err(CallError::Unanswered(self.what)),
+            Err(_) => Err(CallError::Unanswered(self.what, limit)),
         }
     }
 

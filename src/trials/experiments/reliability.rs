@@ -95,7 +95,7 @@ impl LockResult {
                 "{strategy} {:.1} s of waiting",
                 ms as f64 / 1000.0
             ),
-            (_, None) => words!("{strategy} 一直拿不到", "{strategy} never free"),
+            (_, None) => words!("{strategy} 一直拿不到", "{strategy} never got the lock"),
         }
     }
 }
@@ -306,7 +306,7 @@ async fn ranked(on: &Cluster, faults: [Fault; 4]) -> Result<Observation, NoVerdi
     ));
     all.push(words!(
         "四种故障里，超卖或者一直拿不到的：ZooKeeper {zookeeper} 种，Redis {redis} 种（复制先切断就是 {redis_lagging} 种），数据库 {mysql} 种。",
-        "Oversold or never free, of four faults: ZooKeeper under {zookeeper}, Redis under {redis} (with its replica cut off before, {redis_lagging}), the database under {mysql}."
+        "Oversold or never got the lock, of four faults: ZooKeeper under {zookeeper}, Redis under {redis} (with its replica cut off before, {redis_lagging}), the database under {mysql}."
     ));
     let cells: Vec<_> = matrix
         .iter()
