@@ -14,9 +14,8 @@ use crate::{
     error::ClientClosed,
     inherent,
     keeper::{Share, keep},
-    left,
-    time_left,
     sure_until::SureUntil,
+    time_left,
 };
 use futures::future::select_all;
 use std::time::Duration;

@@ -165,7 +165,6 @@ pub struct Again {
 
 /// Where a load goes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
 pub enum Target {
     /// One instance.
     #[default]

@@ -24,7 +24,7 @@ pub enum Error {
     NoStock(i64),
     /// The key of the lock has another type. Nothing was changed.
     #[error(
-        "a key of redis holds another type than this lock's (WRONGTYPE): redis-cli TYPE shows it, PUT /stock clears it"
+        "a key of redis holds another type than this lock's (WRONGTYPE); look at it with redis-cli TYPE, clear it with PUT /stock"
     )]
     WrongType,
     /// The id worker cannot give an id. Nothing was changed.

@@ -38,7 +38,7 @@ pub(super) struct Inner {
 impl AppState {
     /// An instance with these clients; `stopping` ends what would go on for ever.
     pub(super) fn new(ctx: Ctx, stopping: CancellationToken) -> Result<Self, ConfigError> {
-        let default = &ctx.config.stock.strategy;
+        let default = &ctx.config.stock.default_strategy;
         let default_strategy = stock::find(default).ok_or_else(|| {
             let all: Vec<_> = stock::ALL.iter().map(|s| s.slug).collect();
             ConfigError::new(format!("stock.strategy must be one of {}", all.join(", ")))

@@ -9,7 +9,7 @@ use std::mem;
 
 /// The answer of §1.3 to a buyer who gets a piece.
 pub(super) const SOLD: &str = "验库存并锁库存成功！";
-/// The answer to a buyer who comes too late.
+/// The answer to a buyer when all pieces are gone.
 pub(super) const SOLD_OUT: &str = "库存不足";
 /// The words with which the service says that it does not know the outcome, in each of its languages.
 const UNKNOWN_WORDS: [&str; 2] = ["unknown", "未知"];

@@ -102,12 +102,12 @@ impl Timed {
         }
     }
 
-    pub(super) fn whole(self) -> Duration {
+    pub(super) fn total(self) -> Duration {
         self.warm_up + self.measured
     }
 
     pub(super) fn due(self, rate: f64) -> u64 {
-        (self.whole().as_secs_f64() * rate).ceil() as u64
+        (self.total().as_secs_f64() * rate).ceil() as u64
     }
 }
 

@@ -136,6 +136,7 @@ pub(super) fn contention(rows: &[Row], markdown: bool) -> String {
     table(&CONTENTION, &[0, 1, 10, 11], rows, markdown)
 }
 
+/// What the checker found in the orders of these rows.
 pub(super) fn orders(rows: &[Row], markdown: bool) -> String {
     table(&ORDERS, &[0, 1, 2], rows, markdown)
 }

@@ -180,7 +180,7 @@ impl Trial {
         self.log.add(ReplayEvent::of(who.to_string(), event));
     }
 
-    /// In milliseconds; -1 without a lease, -2 without a lock.
+    /// The rest of the lease in milliseconds; -1 without a lease, -2 without a lock.
     async fn lease_left(&self) -> Result<i64, TrialError> {
         let mut pttl = redis::cmd("PTTL");
         let left: RedisResult<i64> = pttl.arg(&self.key).query_async(&mut self.redis()).await;

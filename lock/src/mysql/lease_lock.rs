@@ -19,8 +19,8 @@ use crate::{
     keeper::{Share, keep},
     lease::owner_and_lease,
     reentry::{OwnerSlot, Reentry, slot_of},
-    time_left,
     sure_until::SureUntil,
+    time_left,
 };
 use futures::FutureExt;
 use std::{

@@ -12,8 +12,8 @@ use crate::{
     LockError, LockObserver, Owner, Process, deadline,
     events::Observer,
     local::ByType,
-    time_left,
     tasks::{self, Tasks},
+    time_left,
 };
 use deadpool::managed::{self, Metrics, Object, Pool, PoolError, RecycleResult, Timeouts};
 use futures::future::BoxFuture;

@@ -20,9 +20,8 @@ use super::{
 use crate::{
     Fence, Guard, Holder, Lease, Lock, LockError, Owner, inherent,
     lease::owner_and_lease,
-    left,
-    time_left,
     local::line::{Head, LineWaiter, Turn},
+    time_left,
 };
 use redis::AsyncCommands;
 use std::{

@@ -121,7 +121,7 @@ async fn blind(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     redis_polling::run_then_release(held, section).await
 }
 
-/// Renews the key, whoever holds it.
+/// The text's timer: at every third of the lease it sends PEXPIRE, whoever holds the key.
 async fn renew(ctx: Ctx, key: String, lease: u64, points: Points) {
     loop {
         tokio::time::sleep(Duration::from_millis(lease / 3)).await;

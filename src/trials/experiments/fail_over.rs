@@ -115,10 +115,10 @@ async fn cut_off(on: &Cluster, min_replicas: u8) -> Result<Observation, NoVerdic
     let is_cut = || lose_primary(on, &group, Action::Cut);
     set_min_replicas(on, min_replicas).await?;
     let [plain, waited] = held_over(on, &group, [0, 1], is_cut()).await?;
-    make_first_lead(on).await?;
+    restore_first_primary(on).await?;
     set_min_replicas(on, 1).await?;
     let [refused] = held_over(on, &group, [0], is_cut()).await?;
-    make_first_lead(on).await?;
+    restore_first_primary(on).await?;
     set_min_replicas(on, 0).await?;
     let [killed] = held_over(on, &group, [0], lose_primary(on, &group, Action::Kill)).await?;
     lab.stop().await?;
@@ -361,7 +361,8 @@ async fn wait_for_new_leader(on: &Cluster, group: &str) -> Result<(), NoVerdict>
     timeout(FAILOVER_TIMEOUT, promoted).await.map_err(late)?
 }
 
-async fn make_first_lead(on: &Cluster) -> Result<(), NoVerdict> {
+/// Mends the first primary, and makes it the primary again.
+async fn restore_first_primary(on: &Cluster) -> Result<(), NoVerdict> {
     on.fault(Action::Mend, PRIMARY).await?;
     on.fault(Action::Promote, PRIMARY).await
 }

@@ -371,7 +371,7 @@ struct CommitCounts {
 
 async fn read_then_write(on: &Cluster, snapshot_isolation: u8) -> Result<CommitCounts, NoVerdict> {
     const CLIENTS: usize = 6;
-    const LASTS: Duration = Duration::from_secs(3);
+    const LOAD_DURATION: Duration = Duration::from_secs(3);
     let product = on.product_on_each_node(STOCK).await?;
     let id = product.id;
     let nodes: Vec<_> = on.servers()?.mysql_nodes().collect();
@@ -385,7 +385,7 @@ async fn read_then_write(on: &Cluster, snapshot_isolation: u8) -> Result<CommitC
             ));
         }
         let (begun, mut done) = (Instant::now(), CommitCounts::default());
-        while begun.elapsed() < LASTS {
+        while begun.elapsed() < LOAD_DURATION {
             let committed = async {
                 let mut work = node.begin().await?;
                 let read = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?";

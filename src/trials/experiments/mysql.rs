@@ -8,7 +8,7 @@ use sqlx::{Connection, Executor, MySqlConnection, Row};
 
 experiments! {
     "1.7.1.last" => last_piece(1), twin(2);
-    "1.7.3.stale" => lost_before("version-cas"), twin(EXACT);
+    "1.7.3.stale" => most_updates_in_vain_were_stale_when_sent("version-cas"), twin(EXACT);
 }
 
 /// Claim: the text's condition leaves the last piece.
@@ -58,7 +58,7 @@ async fn most_updates_in_vain_were_stale_when_sent(
         "{} sold by {updates} UPDATEs, {in_vain} of them in vain; {waits} waits for a row lock in all. More than half in vain is claimed, and more than half of these without a wait.",
         row.counts.sold
     );
-    let seen = Observation::holds(most_are_lost_before(updates, in_vain, waits), words);
+    let seen = Observation::holds(most_in_vain_did_not_wait(updates, in_vain, waits), words);
     Ok(seen
         .sales([&row])
         .value("updates", updates)
@@ -66,7 +66,7 @@ async fn most_updates_in_vain_were_stale_when_sent(
 }
 
 /// Holds even if every wait was by an UPDATE in vain.
-fn most_are_lost_before(updates: i64, in_vain: i64, waits: i64) -> bool {
+fn most_in_vain_did_not_wait(updates: i64, in_vain: i64, waits: i64) -> bool {
     in_vain * 2 > updates && waits * 2 < in_vain
 }
 
@@ -95,7 +95,7 @@ mod tests {
             (0, 0, 0, false),
         ] {
             assert_eq!(
-                most_are_lost_before(updates, in_vain, waits),
+                most_in_vain_did_not_wait(updates, in_vain, waits),
                 lost,
                 "{updates} {in_vain} {waits}"
             );

@@ -29,6 +29,7 @@ experiments! {
 
 /// Longer than a ZooKeeper session, 10 s, and than the lease: a lock still taken then needs a repair.
 const MAX_WAIT: Duration = Duration::from_secs(16);
+/// Longer than these too, so that the paused holder loses its session or lease; shorter than [`MAX_WAIT`].
 const HOLDER_PAUSE: Duration = Duration::from_secs(13);
 /// The lease of a lock that has one.
 const LEASE: &str = "&lease_ms=5000";
@@ -125,7 +126,7 @@ impl<'a> Contest<'a> {
     }
 
     /// A buyer holds the lock, `fault` hits, another buyer waits; then `mended`. Returns the pieces sold and the wait.
-    async fn under(
+    async fn with_fault(
         &self,
         stay_ms: u64,
         fault: impl Future<Output = Result<(), NoVerdict>>,
@@ -214,13 +215,14 @@ async fn of_holder(
         STAY_MS
     };
     let still = || std::future::ready(Ok(()));
-    let under = (contests.iter()).map(|contest| contest.under(stay_ms, fault_all(), still()));
-    let under = try_join_all(under).await?;
+    let outcomes =
+        (contests.iter()).map(|contest| contest.with_fault(stay_ms, fault_all(), still()));
+    let outcomes = try_join_all(outcomes).await?;
     if fault == Fault::HolderKilled {
         on.fault(Action::Start, holder).await?;
     }
-    let cells = contests.iter().zip(under);
-    let cells = try_join_all(cells.map(|(contest, under)| contest.cell(under))).await?;
+    let cells = contests.iter().zip(outcomes);
+    let cells = try_join_all(cells.map(|(contest, outcome)| contest.cell(outcome))).await?;
     for contest in contests {
         contest.product.remove().await?;
     }
@@ -259,8 +261,8 @@ async fn of_server(
     };
     // The lab is stopped, and its product with it.
     let contest = Contest::new(on, lock).await?;
-    let under = contest.under(STAY_MS, dies, mended).await?;
-    contest.cell(under).await
+    let outcome = contest.with_fault(STAY_MS, dies, mended).await?;
+    contest.cell(outcome).await
 }
 
 /// Claim: of three stores ZooKeeper fails under the fewest faults, and Redis under as many as the database, whether or not the

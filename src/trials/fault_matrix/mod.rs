@@ -297,6 +297,7 @@ impl Cell {
         }
     }
 
+    /// Whether a buyer noticed the fault: by a refusal, an unknown answer, or no sale for [`MIN_NOTICED_GAP_MS`].
     fn was_noticed(&self) -> bool {
         let waited = self
             .without_service_ms
@@ -305,7 +306,7 @@ impl Cell {
     }
 
     /// The broken promise, if any. Every strategy must sell again once the fault is mended.
-    fn broken(&self) -> Option<Words> {
+    fn broken_promise(&self) -> Option<Words> {
         let Self {
             lost,
             doubled,
@@ -418,18 +419,22 @@ mod tests {
         ] {
             let seen = [told.lost, told.doubled, told.vanished, told.done];
             assert_eq!(seen, [lost, doubled, vanished, done], "{what}");
-            assert_eq!(told.broken().is_none(), sound, "{what}: {told:?}");
+            assert_eq!(told.broken_promise().is_none(), sound, "{what}: {told:?}");
             let promised_nothing = Cell {
                 promises: false,
                 ..told.clone()
             };
-            assert_eq!(promised_nothing.broken().is_none(), told.sold > 0, "{what}");
+            assert_eq!(
+                promised_nothing.broken_promise().is_none(),
+                told.sold > 0,
+                "{what}"
+            );
         }
         let never_again = Cell {
             without_service_ms: None,
             ..cell(3, &[], 0, 3)
         };
-        assert!(never_again.broken().is_some());
+        assert!(never_again.broken_promise().is_some());
     }
 
     /// The twins of orders: lost, written twice, and never asked for.
@@ -484,7 +489,7 @@ mod tests {
         ] {
             let seen = [cell.lost, cell.doubled, cell.vanished, cell.done];
             assert_eq!(seen, [lost, doubled, vanished, done], "{what}");
-            assert_eq!(cell.broken().is_none(), sound, "{what}: {cell:?}");
+            assert_eq!(cell.broken_promise().is_none(), sound, "{what}: {cell:?}");
         }
     }
 

@@ -43,7 +43,7 @@ fn race() -> Play {
             sold: 2,
             gone: 1,
             inside: 2,
-            saw: String::new(),
+            notes: String::new(),
             forced: None,
             as_meant: true,
         },

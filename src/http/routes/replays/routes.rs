@@ -25,7 +25,8 @@ const MAX_ACTORS: usize = 500;
 
 /// The replays of this instance.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct List {
+#[schema(as = List)]
+pub(in crate::http) struct ReplaysOverview {
     /// Whether this instance plays replays.
     enabled: bool,
     /// The visitor's replays in progress, and those that a teacher shows to all.
@@ -221,14 +222,14 @@ impl ReplayView {
 /// Every lesson that has a replay, in the course's order.
 #[utoipa::path(get, path = "/replays", tag = "replays",
     params(ListFilter, ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
-    responses((status = 200, description = "The replays", body = List)))]
+    responses((status = 200, description = "The replays", body = ReplaysOverview)))]
 pub(in crate::http) async fn list(
     admin: Result<Admin, Error>,
     visitor: Visitor,
     State(app): State<AppState>,
     InstanceState(replays): InstanceState<Replays>,
     Query(ListFilter { lesson, all }): Query<ListFilter>,
-) -> Result<axum::Json<List>, Error> {
+) -> Result<axum::Json<ReplaysOverview>, Error> {
     check_permission(all, admin)?;
     let mut races: Vec<_> = replay::lessons()
         .filter(|(shown, _)| lesson.as_deref().is_none_or(|wanted| wanted == *shown))
@@ -263,7 +264,7 @@ pub(in crate::http) async fn list(
             all || replay.is_shared.load(Ordering::Relaxed) || replay.visitor == visitor
         })
         .map(|replay| ReplayView::of(&app, &replays, replay, &visitor));
-    Ok(axum::Json(List {
+    Ok(axum::Json(ReplaysOverview {
         enabled: app.ctx.config.replays.enabled,
         playing: playing.collect(),
         breaking: breaking.map(|replay| BreakingReplay {

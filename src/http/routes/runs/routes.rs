@@ -2,7 +2,7 @@
 
 use super::{
     Runs,
-    run::{End, Progress, State as RunState, View},
+    run::{End, Progress, RunView, State as RunState},
 };
 use crate::http::routes::prelude::*;
 use crate::{
@@ -54,7 +54,6 @@ pub(in crate::http) struct RunRequest {
 
 /// Where to send the load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
 enum Target {
     /// To this instance.
     #[default]
@@ -69,7 +68,7 @@ enum Target {
 #[utoipa::path(post, path = "/runs", tag = "load", request_body = RunRequest,
     security((), ("admin" = [])), params(("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
-        (status = 202, description = "It has begun, or has a place in the queue: `position`, `starts_in_ms`", body = View),
+        (status = 202, description = "It has begun, or has a place in the queue: `position`, `starts_in_ms`", body = RunView),
         (status = 404, description = "There is no such strategy"),
         (status = 429, description = "The visitor, or all together, have as many as may wait"),
     ))]
@@ -95,7 +94,7 @@ pub(in crate::http) async fn start(
 /// The visitor's run that waits or is under way; else the one under way, whosever it is; else the visitor's last one.
 #[utoipa::path(get, path = "/runs/current", tag = "load", params(("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
-        (status = 200, description = "How it stands; once it has ended, its row", body = View),
+        (status = 200, description = "How it stands; once it has ended, its row", body = RunView),
         (status = 204, description = "There was none yet"),
     ))]
 pub(in crate::http) async fn current(
@@ -118,7 +117,7 @@ pub(in crate::http) async fn current(
     params(("id" = String, Path, description = "From `POST /runs`"),
         ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
-        (status = 202, description = "It ends now", body = View),
+        (status = 202, description = "It ends now", body = RunView),
         (status = 404, description = "There is no such run"),
     ))]
 pub(in crate::http) async fn cancel(

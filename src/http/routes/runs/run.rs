@@ -108,8 +108,7 @@ pub(super) enum End {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = RunView)]
-pub(in crate::http) struct View {
+pub(in crate::http) struct RunView {
     #[serde(flatten)]
     pub(super) about: About,
     #[serde(flatten)]
@@ -228,7 +227,7 @@ impl Run {
         let waits = matches!(end, End::Waiting);
         let elsewhere = self.elsewhere.lock().clone().filter(|_| waits);
         let position = position + usize::from(elsewhere.is_some());
-        View {
+        RunView {
             about: self.about.clone(),
             left_ms,
             end,
