@@ -65,11 +65,14 @@ pub struct Server {
     pub write_timeout_ms: u64,
 }
 
+/// `[stock]`: how stock is sold where a request names no strategy.
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct Stock {
-    pub strategy: String,
+    /// The strategy of `/check/lock`.
+    #[serde(rename = "strategy")]
+    pub default_strategy: String,
 }
 
 #[derive(Debug, Clone, Deserialize, Validate)]

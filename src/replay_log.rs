@@ -98,7 +98,8 @@ pub struct ReplayResult {
     pub inside: usize,
     /// The note of the race.
     #[schema(example = "")]
-    pub saw: String,
+    #[serde(rename = "saw")]
+    pub notes: String,
     /// Whether this is the result that the race must have.
     pub as_meant: bool,
     /// Whether the replay ended a lease, session or holder that ends by itself in the lesson; absent if none ended.

@@ -64,7 +64,7 @@ fn keeps_the_rules(compose: &str, dockerfile: &str) -> Result<()> {
 }
 
 #[apply(test!)]
-fn the_containers_are_pinned_built_once_and_found_again() -> Result<()> {
+fn a_broken_rule_of_the_compose_file_is_caught() -> Result<()> {
     keeps_the_rules(COMPOSE, DOCKERFILE)?;
     for (from, to, by) in [
         ("redis:7.2.11", "redis:latest", "floats"),

@@ -205,7 +205,7 @@ impl Guard {
         }
         self.expiries
             .iter()
-            .map(|expiry| expiry.sure_until.left())
+            .map(|expiry| expiry.sure_until.time_left())
             .min()
     }
 

@@ -93,7 +93,7 @@ pub(crate) async fn keep(mut share: impl Share, sure_until: SureUntil, mut keepe
     let request = tokio::select! {
         biased;
         request = keeper.release_requested() => Some(request),
-        () = sure_until.over() => None,
+        () = sure_until.wait_until_over() => None,
         () = share.renew_until_lost(&sure_until) => None,
     };
     let (lost, request) = match request {

@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// A renewal without an answer is tried often within the third of a lease that is left for it.
+/// A failed renewal is repeated this soon: of a lease of seconds the rest then allows many tries.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// A renewal is never given up earlier: a busy machine is no broken connection.
 const MIN_RENEWAL_TIMEOUT: Duration = Duration::from_millis(100);
@@ -67,7 +67,7 @@ impl Lease {
     }
 
     /// Whether a lease that began at `leased` is no longer sure.
-    pub(crate) fn is_over(self, leased: Instant) -> bool {
+    pub(crate) fn is_unsure(self, leased: Instant) -> bool {
         Instant::now() >= self.sure(leased)
     }
 
@@ -100,12 +100,12 @@ impl Lease {
         loop {
             tokio::select! {
                 () = sleep_until(next) => {}
-                Some(()) = cut(&mut disconnects) => {}
+                Some(()) = disconnected(&mut disconnects) => {}
             }
             let sent = Instant::now();
             match renew().await {
                 Ok(true) => {
-                    let left = sure_until.left();
+                    let left = sure_until.time_left();
                     if sure_until.extend(self.sure(sent)) && left < length / 2 {
                         renewed_late(left);
                     }
@@ -118,7 +118,7 @@ impl Lease {
     }
 }
 
-async fn cut(disconnects: &mut Option<watch::Receiver<()>>) -> Option<()> {
+async fn disconnected(disconnects: &mut Option<watch::Receiver<()>>) -> Option<()> {
     disconnects.as_mut()?.changed().await.ok()
 }
 

@@ -237,8 +237,8 @@ pub(crate) fn deadline(wait: Duration) -> Instant {
     Instant::now() + wait.min(FOR_EVER)
 }
 
-/// What is left of a wait that ends at `until`.
-pub(crate) fn left(until: Instant) -> Duration {
+/// The rest of a wait that ends at `until`.
+pub(crate) fn time_left(until: Instant) -> Duration {
     until.saturating_duration_since(Instant::now())
 }
 
@@ -253,7 +253,7 @@ pub(crate) const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 6
 /// ```
 /// # use oversell_lock::{Lock, LockError};
 /// # use std::time::Duration;
-/// async fn under<T>(lock: &impl Lock, work: impl Future<Output = T>) -> Result<T, LockError> {
+/// async fn with_lock<T>(lock: &impl Lock, work: impl Future<Output = T>) -> Result<T, LockError> {
 ///     let guard = lock.acquire(Duration::from_secs(5)).await?;
 ///     let done = guard.run(work).await?;
 ///     guard.release().await?;

@@ -2,7 +2,7 @@
 //!
 //! 1. Take the parts in the given order. Wait for the first one as long as the caller allows: nothing is held yet.
 //! 2. Wait for each further part at most [`FURTHER_PART_WAIT`]. If that fails, release all, the last one first, pause for a random
-//!    time up to [`MAX_PAUSE`], and begin again with twice that wait. So two contenders that take the same parts in opposite
+//!    time up to [`MAX_ROUND_PAUSE`], and begin again with twice that wait. So two contenders that take the same parts in opposite
 //!    orders block each other only for a moment, and one whose part has a long line gets it in the end.
 //! 3. A task watches all parts. The loss of one is the loss of the whole; the others stay until the holder releases.
 //! 4. Release all, the last one first, whatever becomes of each.
@@ -14,8 +14,8 @@ use crate::{
     error::ClientClosed,
     inherent,
     keeper::{Share, keep},
-    left,
     sure_until::SureUntil,
+    time_left,
 };
 use futures::future::select_all;
 use std::time::Duration;
@@ -24,8 +24,9 @@ use tokio::time::{Instant, sleep};
 /// How long a contender waits in its first round for each part after the first: short, for it holds parts meanwhile that
 /// others may need.
 const FURTHER_PART_WAIT: Duration = Duration::from_millis(100);
-/// The longest pause before the next round: about one wait for a part, so that one contender gets through.
-const MAX_PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause before the next round: as long as the first wait for a part, so that of two contenders that release
+/// together one takes all parts while the other pauses.
+const MAX_ROUND_PAUSE: Duration = Duration::from_millis(100);
 
 /// Several locks that are held together or not at all, of one kind or of several ([`Lock::boxed`]). Each part has its
 /// own fence, or none ([`Guard::fences`]). It belongs to no client: if the runtime in which it was acquired ends, its
@@ -122,7 +123,7 @@ impl<L: Lock> MultiLock<L> {
     ) -> Result<Option<Vec<Guard>>, LockError> {
         let mut guards = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
-            let left = left(until);
+            let left = time_left(until);
             let wait = if guards.is_empty() {
                 left
             } else {
@@ -168,8 +169,8 @@ impl<L: Lock> Lock for MultiLock<L> {
                 Err(error) if self.waits_out(&error) => error,
                 Err(error) => return Err(error),
             };
-            let pause = MAX_PAUSE.mul_f64(fastrand::f64());
-            sleep(pause.min(left(until))).await;
+            let pause = MAX_ROUND_PAUSE.mul_f64(fastrand::f64());
+            sleep(pause.min(time_left(until))).await;
             if Instant::now() >= until {
                 return Err(missed);
             }

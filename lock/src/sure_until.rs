@@ -106,10 +106,10 @@ impl SureUntil {
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.left().is_zero()
+        self.time_left().is_zero()
     }
 
-    pub(crate) fn left(&self) -> Duration {
+    pub(crate) fn time_left(&self) -> Duration {
         let end = self.0.borrow().by_now();
         end.saturating_duration_since(Instant::now())
     }
@@ -119,7 +119,7 @@ impl SureUntil {
     /// # Cancel safety
     ///
     /// Safe.
-    pub(crate) async fn over(&self) {
+    pub(crate) async fn wait_until_over(&self) {
         let mut ends = self.0.subscribe();
         loop {
             let end = ends.borrow_and_update().by_now();
@@ -153,18 +153,18 @@ mod tests {
     #[tokio::test]
     async fn a_machine_that_was_suspended_knows_that_the_end_has_passed() {
         let sure = SureUntil::new(Instant::now() + LONG);
-        let mut waiter = Box::pin(sure.over());
+        let mut waiter = Box::pin(sure.wait_until_over());
         assert!(futures::poll!(&mut waiter).is_pending());
         SUSPENDED.set(LONG / 2);
         assert!(
-            !sure.is_over() && sure.left() <= LONG / 2,
+            !sure.is_over() && sure.time_left() <= LONG / 2,
             "suspended for half of it"
         );
         let asked = Instant::now();
         assert!(sure.extend(asked + LONG));
-        assert!(sure.left() <= LONG / 2, "perhaps after it was asked");
+        assert!(sure.time_left() <= LONG / 2, "perhaps after it was asked");
         assert!(
-            sure.extend(asked + LONG) && sure.left() > LONG / 2,
+            sure.extend(asked + LONG) && sure.time_left() > LONG / 2,
             "surely before"
         );
         SUSPENDED.set(LONG * 2);
@@ -188,13 +188,13 @@ mod tests {
         assert_eq!(sure.0.borrow().at, start + 2 * LONG, "nor back");
         sure.end();
         assert!(sure.is_over() && !sure.extend(start + 9 * LONG) && sure.is_over());
-        sure.over().await;
+        sure.wait_until_over().await;
     }
 
     #[tokio::test]
     async fn over_completes_at_an_early_end_and_not_at_an_extension() {
         let sure = SureUntil::new(Instant::now() + LONG);
-        let mut waiter = Box::pin(sure.over());
+        let mut waiter = Box::pin(sure.wait_until_over());
         assert!(futures::poll!(&mut waiter).is_pending());
         assert!(sure.extend(Instant::now() + 2 * LONG));
         assert!(futures::poll!(&mut waiter).is_pending());

@@ -67,7 +67,7 @@ impl Tasks {
     ) -> Result<T, LockError> {
         tokio::select! {
             biased;
-            () = self.closing.cancelled() => Err(closed(server)),
+            () = self.closing.cancelled() => Err(closed_error(server)),
             done = future => done,
         }
     }
@@ -79,13 +79,13 @@ impl Tasks {
 
     /// Completes when [`close`](Self::close) is called.
     #[cfg(feature = "zookeeper")]
-    pub(crate) async fn closing(&self) {
+    pub(crate) async fn wait_until_closing(&self) {
         self.closing.cancelled().await;
     }
 
     /// Completes when the client is closed and holders have had their time: what they still hold is lost.
     #[cfg(any(feature = "mysql", feature = "redis"))]
-    pub(crate) async fn closed(&self) {
+    pub(crate) async fn wait_until_closed(&self) {
         self.closed.cancelled().await;
     }
 
@@ -96,9 +96,16 @@ impl Tasks {
     /// It may be called again. Once polled, whoever waits or comes is refused.
     pub(crate) async fn close(&self, server: &'static str) {
         self.closing.cancel();
-        if timeout(CLOSE_TIMEOUT, self.ended()).await.is_err() {
+        if timeout(CLOSE_TIMEOUT, self.wait_until_ended())
+            .await
+            .is_err()
+        {
             let held = self.tracker.len();
-            tracing::warn!(server, held, "closing a client under its holders");
+            tracing::warn!(
+                server,
+                held,
+                "the client closes while locks are held; their holders are told that they are lost"
+            );
         }
         self.closed.cancel();
     }
@@ -108,13 +115,13 @@ impl Tasks {
     /// # Cancel safety
     ///
     /// Safe.
-    pub(crate) async fn ended(&self) {
+    pub(crate) async fn wait_until_ended(&self) {
         self.tracker.close();
         self.tracker.wait().await;
     }
 }
 
 /// The error of whoever comes after `close`.
-pub(crate) fn closed(server: &'static str) -> LockError {
+pub(crate) fn closed_error(server: &'static str) -> LockError {
     LockError::unavailable(server, ClientClosed)
 }

@@ -165,13 +165,14 @@ pub struct Again {
 
 /// Where a load goes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
 pub enum Target {
     /// One instance.
     #[default]
-    One,
-    /// Three behind nginx.
-    Three,
+    #[serde(rename = "one")]
+    OneInstance,
+    /// Three instances, through nginx.
+    #[serde(rename = "three")]
+    ThreeBehindNginx,
 }
 
 /// One side of a comparison of rates: `Side::of("mutex")`, or `Side { threads: 8, ..Side::of("mutex") }`.
@@ -198,8 +199,8 @@ impl Target {
     #[must_use]
     pub const fn words(self) -> Bilingual {
         match self {
-            Self::One => Bilingual::of("一个实例", "one instance"),
-            Self::Three => Bilingual::of("三个实例", "three instances"),
+            Self::OneInstance => Bilingual::of("一个实例", "one instance"),
+            Self::ThreeBehindNginx => Bilingual::of("三个实例", "three instances"),
         }
     }
 }
@@ -210,7 +211,7 @@ impl Side {
     pub const fn of(strategy: &'static str) -> Self {
         Self {
             strategy,
-            target: Target::One,
+            target: Target::OneInstance,
             threads: 100,
         }
     }

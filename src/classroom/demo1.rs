@@ -15,7 +15,7 @@ use crate::{
     error::Error,
     section::{
         Job, LockState, Name, Point, Points,
-        redis_polling::{self, Lock, Stage},
+        redis_polling::{self, Lock, LockCommands},
     },
 };
 use oversell_lock::redis::Connection;
@@ -45,10 +45,10 @@ pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Option<LockState>, Error> {
     Ok(held.unlock().await)
 }
 
-/// The lock of the first demo, as a stage.
+/// The lock of the first demo: SET NX with a lease, then DEL.
 struct Demo1;
 
-impl Stage for Demo1 {
+impl LockCommands for Demo1 {
     const OWNED: bool = false;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {

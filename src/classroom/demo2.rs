@@ -23,7 +23,7 @@ use crate::{
     error::Error,
     section::{
         Job, LockState, Name, Point, Points,
-        redis_polling::{self, Lock, Stage},
+        redis_polling::{self, Lock, LockCommands},
     },
 };
 use oversell_lock::redis::Connection;
@@ -84,13 +84,13 @@ pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Er
     Ok(held.unlock().await)
 }
 
-/// The lock of the second demo, which is taken by force in the end.
+/// The lock of the second demo: SET NX with a lease, from a time on without NX; to unlock GET, a comparison here, then DEL.
 struct SyncLock {
     /// The lock is taken by force from this time on.
     forced: Instant,
 }
 
-impl Stage for SyncLock {
+impl LockCommands for SyncLock {
     const OWNED: bool = false;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
@@ -99,7 +99,7 @@ impl Stage for SyncLock {
             .arg(&lock.owner)
             .arg("PX")
             .arg(lock.lease);
-        if Instant::now() >= lock.stage.forced {
+        if Instant::now() >= lock.commands.forced {
             tracing::warn!(
                 key = lock.key,
                 value = lock.owner,

@@ -147,8 +147,8 @@ pub enum CallError {
     Failed { what: String, why: String },
     #[error("{0}: the process has ended (see its log)")]
     Ended(String),
-    #[error("{0} was not answered")]
-    Unanswered(String),
+    #[error("{0} was not answered within {1:?}")]
+    Unanswered(String, Duration),
 }
 
 impl Peer {
@@ -171,8 +171,11 @@ impl Peer {
         let (stdin, stdout) = pipes.ok_or_else(|| unusable!("{name} has no pipes"))?;
         let (lines, to_write) = mpsc::unbounded_channel();
         let pending = PendingAnswers::default();
-        tokio::spawn(write(stdin, to_write));
-        tokio::spawn(read(BufReader::new(stdout).lines(), Arc::clone(&pending)));
+        tokio::spawn(write_commands(stdin, to_write));
+        tokio::spawn(read_answers(
+            BufReader::new(stdout).lines(),
+            Arc::clone(&pending),
+        ));
         let peer = Self {
             name: name.to_string(),
             id: child.id(),
@@ -227,7 +230,7 @@ impl PendingAnswer {
     pub async fn within(self, limit: Duration) -> Result<String, CallError> {
         match timeout(limit, self.answer).await {
             Ok(answer) => Self::answer_of(&self.what, answer.ok()),
-            Err(_) => Err(CallError::Unanswered(self.what)),
+            Err(_) => Err(CallError::Unanswered(self.what, limit)),
         }
     }
 
@@ -240,7 +243,7 @@ impl PendingAnswer {
     }
 }
 
-async fn write(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<String>) {
+async fn write_commands(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<String>) {
     while let Some(line) = lines.recv().await {
         if stdin.write_all(line.as_bytes()).await.is_err() {
             return;
@@ -248,7 +251,7 @@ async fn write(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<String>
     }
 }
 
-async fn read(mut lines: Lines<BufReader<ChildStdout>>, pending: PendingAnswers) {
+async fn read_answers(mut lines: Lines<BufReader<ChildStdout>>, pending: PendingAnswers) {
     while let Ok(Some(line)) = lines.next_line().await {
         let mut words = line.splitn(3, ' ');
         let (id, outcome, rest) = (words.next(), words.next(), words.next().unwrap_or_default());

@@ -17,14 +17,14 @@ use std::{borrow::Cow, time::Duration};
 pub enum Error {
     #[error("sold out")]
     SoldOut,
-    #[error("stock_id {0}: there is no such product; PUT /stock?stock_id={0} makes it")]
+    #[error("stock_id {0}: there is no such product; make it with PUT /stock?stock_id={0}")]
     NoProduct(i64),
     /// The product has a row in MySQL but no key in Redis. Nothing was changed.
-    #[error("redis has lost the stock of product {0}; PUT /stock?stock_id={0} sets it")]
+    #[error("redis has lost the stock of product {0}; set it with PUT /stock?stock_id={0}")]
     NoStock(i64),
     /// The key of the lock has another type. Nothing was changed.
     #[error(
-        "a key of redis holds another type than this lock's (WRONGTYPE): redis-cli TYPE shows it, PUT /stock clears it"
+        "a key of redis holds another type than this lock's (WRONGTYPE); look at it with redis-cli TYPE, clear it with PUT /stock"
     )]
     WrongType,
     /// The id worker cannot give an id. Nothing was changed.

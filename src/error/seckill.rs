@@ -2,9 +2,11 @@
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SeckillError {
-    #[error("there is no voucher {0}; POST /voucher makes one")]
+    #[error("there is no voucher {0}; add one with POST /voucher")]
     NoVoucher(i64),
-    #[error("redis has lost the stock of voucher {0}; POST /voucher makes another voucher")]
+    #[error(
+        "redis has lost the stock of voucher {0}; sell another voucher: add it with POST /voucher"
+    )]
     NoVoucherStock(i64),
     #[error("the seckill has not begun yet")]
     NotStarted,

@@ -1,4 +1,5 @@
-//! The state that all handlers of an instance share. The state of handlers of one kind is theirs: [`Own`](super::extract::Own).
+//! The state that all handlers of an instance share. The state of handlers of one kind is theirs:
+//! [`InstanceState`](super::extract::InstanceState).
 
 use super::{metrics::Metrics, under_way::UnderWay};
 use crate::{
@@ -37,7 +38,7 @@ pub(super) struct Inner {
 impl AppState {
     /// An instance with these clients; `stopping` ends what would go on for ever.
     pub(super) fn new(ctx: Ctx, stopping: CancellationToken) -> Result<Self, ConfigError> {
-        let default = &ctx.config.stock.strategy;
+        let default = &ctx.config.stock.default_strategy;
         let default_strategy = stock::find(default).ok_or_else(|| {
             let all: Vec<_> = stock::ALL.iter().map(|s| s.slug).collect();
             ConfigError::new(format!("stock.strategy must be one of {}", all.join(", ")))

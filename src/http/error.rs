@@ -263,7 +263,7 @@ impl From<&SeckillError> for Problem {
             E::NoOrder(id) => P::missing("no-order", format!("没有这个订单：{id}")),
             E::NoVoucherStock(id) => P::unavailable(
                 "no-voucher-stock",
-                format!("redis 里没有优惠券 {id} 的库存"),
+                format!("redis 里没有优惠券 {id} 的库存，请用 POST /voucher 新建一张"),
             ),
         }
     }

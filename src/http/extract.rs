@@ -48,7 +48,7 @@ pub(super) struct User(pub(super) i64);
 
 /// The shared state of one kind of handlers in this instance; made at its first use.
 #[derive(Debug)]
-pub(super) struct Own<T>(pub(super) Arc<T>);
+pub(super) struct InstanceState<T>(pub(super) Arc<T>);
 
 impl<T: DeserializeOwned + Validate<Context = ()>, S: Sync> FromRequestParts<S> for Query<T> {
     type Rejection = Error;
@@ -94,7 +94,7 @@ impl FromRequestParts<AppState> for Admin {
     }
 }
 
-impl<T: Any + Default + Send + Sync> FromRequestParts<AppState> for Own<T> {
+impl<T: Any + Default + Send + Sync> FromRequestParts<AppState> for InstanceState<T> {
     type Rejection = Infallible;
 
     async fn from_request_parts(_: &mut Parts, app: &AppState) -> Result<Self, Infallible> {

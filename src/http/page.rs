@@ -83,6 +83,7 @@ pub(super) async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Result
     Ok(answer)
 }
 
+/// Whether the address has `?modules`: then the scripts are served one by one, not as a bundle.
 fn asks_for_modules(uri: &Uri) -> bool {
     let mut words = uri.query().unwrap_or_default().split('&');
     words.any(|word| word == "modules")

@@ -23,10 +23,13 @@ use tokio::time::sleep;
 /// How long a request waits for a server that seems down.
 const RECOVERY_WAIT: Duration = Duration::from_secs(2);
 
-const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the servers are probed while all are up: about this soon an outage is logged, and an empty server prepared.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-const MIN_RETRY_PAUSE: Duration = Duration::from_millis(100);
-const MAX_RETRY_PAUSE: Duration = Duration::from_secs(2);
+/// The bounds of the pauses while a server is down; they double. An instance that starts before its servers is ready soon
+/// after them, and a long outage costs few probes.
+const FIRST_PROBE_PAUSE: Duration = Duration::from_millis(100);
+const MAX_PROBE_PAUSE: Duration = Duration::from_secs(2);
 
 /// Servers that come up within this time after the start are not reported as missing.
 const STARTUP_GRACE: Duration = Duration::from_secs(1);
@@ -84,7 +87,7 @@ impl Instance {
     pub(crate) async fn watch(self: Arc<Self>) {
         let started = Instant::now();
         let mut known: Option<Arc<States>> = None;
-        let mut pause = MIN_RETRY_PAUSE;
+        let mut pause = FIRST_PROBE_PAUSE;
         loop {
             self.startup.prepare(&self.ctx).await;
             let reached = self.probes.probe(&self.ctx).await;
@@ -100,9 +103,9 @@ impl Instance {
                 known = Some(states);
             }
             pause = if all_up {
-                WATCH_INTERVAL
+                PROBE_INTERVAL
             } else {
-                (pause * 2).min(MAX_RETRY_PAUSE)
+                (pause * 2).min(MAX_PROBE_PAUSE)
             };
             sleep(pause).await;
         }

@@ -28,6 +28,7 @@ const CREATE_MAKER: [&str; 2] = [
 const BECOME_MAKER: &str = "UPDATE maker SET owner = ?, expires_at = UTC_TIMESTAMP(6) + INTERVAL 45 SECOND \
                     WHERE id = 1 AND expires_at < UTC_TIMESTAMP(6)";
 const GIVE_BACK: &str = "UPDATE maker SET expires_at = '2000-01-01' WHERE id = 1 AND owner = ?";
+/// Short beside the time that another instance takes to make the tables.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 const MIGRATION_TIMEOUT: Duration = Duration::from_secs(40);
@@ -91,15 +92,16 @@ impl Progress {
         become_maker(&mut conn, &owner)
             .await
             .map_err(|e| e.to_string())?;
-        let made = self.make(&mut conn).await;
+        let made = self.make_tables(&mut conn).await;
         let given_back = sqlx::query(GIVE_BACK).bind(&owner).execute(&mut *conn);
         given_back.await.map_err(|e| e.to_string())?;
         conn.done();
         made
     }
 
-    /// Makes the tables, unless others are in the way: a migration that fails half way must be mended by hand.
-    async fn make(&self, conn: &mut Conn) -> Result<(), String> {
+    /// Makes the tables, unless another program's tables have their names: a migration that fails half way must be mended by
+    /// hand.
+    async fn make_tables(&self, conn: &mut Conn) -> Result<(), String> {
         let in_the_way = in_the_way(conn).await.map_err(|e| e.to_string())?;
         *self.in_the_way.lock() = in_the_way;
         if let Some(obstacle) = self.obstacle() {

@@ -26,6 +26,7 @@ use tokio::time::{sleep, timeout};
 
 /// The file in a node's folder that holds the offset in microseconds.
 pub(super) const OFFSET_FILE: &str = "clock";
+/// An offset of 0.
 pub(super) const NO_OFFSET: &str = "\0\0\0\0\0\0\0\0";
 /// How long a node may take to show a new time.
 const JUMP_TIMEOUT: Duration = Duration::from_secs(6);

@@ -21,7 +21,7 @@ use std::{
 /// A node that is full refuses writes, and deletes nothing. The service says so.
 const WHEN_FULL: [&str; 2] = ["--maxmemory-policy", "noeviction"];
 const MAX_MEMORY: &str = "256mb";
-/// Strangers' scripts fill it.
+/// For the Redis of `/mine`: its visitors' scripts may fill it.
 const MINE_MAX_MEMORY: &str = "32mb";
 
 /// Every write goes to the append-only file, which is flushed every second.

@@ -54,8 +54,8 @@ pub(super) const GROUP_NAME: &str = "main";
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 /// A fail-over that is not done by then was given up: the setting `failover-timeout`.
 const FAILOVER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Two fail-overs: the first may be given up and begun again.
-const PROMOTION_TIMEOUT: Duration = Duration::from_secs(20);
+/// A fail-over that the lab asks for, twice: the first may be given up and begun again.
+const PLANNED_FAILOVER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A main Redis with one replica and one Sentinel, which both reach it by a link.
 #[derive(Debug, Clone)]
@@ -182,7 +182,7 @@ impl SentinelGroup {
     /// The leader, by the first Sentinel that answers.
     pub(super) async fn leader(&self) -> Option<&str> {
         for port in &self.sentinels {
-            if let Ok(Ok(leads)) = timeout(PROMOTION_TIMEOUT, leader(*port)).await {
+            if let Ok(Ok(leads)) = timeout(PLANNED_FAILOVER_TIMEOUT, leader(*port)).await {
                 let mut members = self.members.iter();
                 return members
                     .find(|(_, port)| *port == leads)
@@ -275,7 +275,7 @@ impl SentinelGroup {
             Ok(())
         };
         // A restarted member becomes a replica only after a while.
-        let limit = 3 * PROMOTION_TIMEOUT;
+        let limit = 3 * PLANNED_FAILOVER_TIMEOUT;
         let promoted = within(limit, "the Sentinels did not promote it", promotion).await?;
         promoted.map_err(failed)
     }
@@ -318,7 +318,11 @@ pub(super) async fn promote(port: u16) -> Result<(), Failure> {
 /// Waits until each link leads to another server than at the start.
 pub(super) async fn wait_until_promoted(links: &[Arc<ProxyLink>]) -> Result<(), Failure> {
     let all = join_all(links.iter().map(|link| link.proxy.wait_until_redirected()));
-    let promoted = within(PROMOTION_TIMEOUT, "the Sentinel promoted no replica", all);
+    let promoted = within(
+        PLANNED_FAILOVER_TIMEOUT,
+        "the Sentinel promoted no replica",
+        all,
+    );
     promoted.await.map(drop)
 }
 
@@ -372,7 +376,7 @@ pub(super) async fn restore(of: &ProxiedReplica, links: &[Arc<ProxyLink>]) -> Re
         }
         Ok(())
     };
-    let limit = 2 * PROMOTION_TIMEOUT;
+    let limit = 2 * PLANNED_FAILOVER_TIMEOUT;
     let restored = within(limit, "the first Redis was not promoted", restored).await?;
     restored.map_err(failed)
 }

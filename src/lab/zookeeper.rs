@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sessions_last_1_to_60_seconds_and_on_loopback_only() {
+    fn zoo_cfg_allows_sessions_of_1_to_60_s_on_loopback() {
         let text = settings(Path::new("/somewhere/data"), 12181, &[]);
         let value = |key: &str| {
             let line = text

@@ -9,7 +9,7 @@ use std::mem;
 
 /// The answer of §1.3 to a buyer who gets a piece.
 pub(super) const SOLD: &str = "验库存并锁库存成功！";
-/// The answer to a buyer who comes too late.
+/// The answer to a buyer when all pieces are gone.
 pub(super) const SOLD_OUT: &str = "库存不足";
 /// The words with which the service says that it does not know the outcome, in each of its languages.
 const UNKNOWN_WORDS: [&str; 2] = ["unknown", "未知"];
@@ -26,7 +26,8 @@ struct Json<'a> {
     waited_ms: Option<u64>,
     lock: Option<&'a str>,
     entered_us: Option<u64>,
-    left_us: Option<u64>,
+    #[serde(rename = "left_us")]
+    went_out_us: Option<u64>,
     #[serde(default)]
     tries_us: Vec<Stay>,
 }
@@ -40,7 +41,7 @@ pub fn meaning(status: u16, body: &[u8]) -> (Outcome, AnswerDetails) {
             retries: json.retries,
             waited_ms: json.waited_ms,
             lost: json.lock.is_some_and(|lock| lock == "lost"),
-            inside: json.entered_us.zip(json.left_us),
+            inside: json.entered_us.zip(json.went_out_us),
             tries: mem::take(&mut json.tries_us),
         };
         return (json.outcome(status), said);

@@ -6,7 +6,7 @@ use super::{
     engine::{Load, Until},
     history::{AnswerDetails, Outcome},
     link::Origin,
-    plan::{ONE, Timed},
+    plan::{ONE_INSTANCE, Timed},
     stock_api,
     terminal::stopped,
 };
@@ -51,7 +51,7 @@ impl Ceiling {
         let origin = Origin::parse(base)?;
         let (path, bytes) = smallest(
             base,
-            if target == ONE {
+            if target == ONE_INSTANCE {
                 &LIVENESS_PATHS
             } else {
                 &STATIC_PATHS
@@ -89,7 +89,7 @@ impl Ceiling {
     }
 
     pub(super) fn what(&self) -> String {
-        let of = if self.target == ONE {
+        let of = if self.target == ONE_INSTANCE {
             told!("直接请求一个实例", "one instance, directly")
         } else {
             told!("同一地址的静态文件", "a static file from the same address")

@@ -42,7 +42,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_CONCURRENT_OPENS: usize = 64;
 /// How often a request is tried on a new connection as long as nothing of it was written.
 const MAX_CONNECTIONS_PER_REQUEST: usize = 3;
-/// Nobody listens where a connection is refused: without a pause the loops would be spent at once.
+/// The pause after a refused connection: nobody listens there, and without a pause all requests would be spent in no time.
 const REFUSED_PAUSE: Duration = Duration::from_millis(50);
 /// The longest that a load counted in loops may take.
 const MAX_LOOPS_TIME: Duration = Duration::from_secs(15 * 60);
@@ -286,7 +286,7 @@ impl Load {
         match self.until {
             Until::Loops(most) if *loops == most => return None,
             Until::Loops(_) => *loops += 1,
-            Until::Over(timed) if now - seen.clock >= timed.whole() => return None,
+            Until::Over(timed) if now - seen.clock >= timed.total() => return None,
             Until::Over(timed) => {
                 if let Some(rate) = timed.rate {
                     return next_due(timed, rate, seen, stop).await;
@@ -350,14 +350,14 @@ impl Until {
                 rate: Some(_),
                 ..
             }) => due >= warm_up,
-            Self::Over(timed) => (timed.warm_up..timed.whole()).contains(&done),
+            Self::Over(timed) => (timed.warm_up..timed.total()).contains(&done),
         }
     }
 
     fn longest(self) -> Duration {
         match self {
             Self::Loops(_) => MAX_LOOPS_TIME,
-            Self::Over(timed) => timed.whole() + MAX_TIME_AFTER_END,
+            Self::Over(timed) => timed.total() + MAX_TIME_AFTER_END,
         }
     }
 }
@@ -373,7 +373,7 @@ async fn next_due(
     let after = Duration::from_secs_f64(turn as f64 / rate);
     let due = seen.clock + after;
     let waited = stop.run_until_cancelled(sleep_until(due.into()));
-    if after < timed.whole() && waited.await.is_some() {
+    if after < timed.total() && waited.await.is_some() {
         return Some((turn, due));
     }
     seen.begun.fetch_sub(1, Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 use super::{
     answer,
-    plan::{ONE, Plan},
+    plan::{ONE_INSTANCE, Plan},
     row::Row,
     run::{Snapshot, run},
 };
@@ -75,7 +75,7 @@ impl Fake {
     }
 
     pub(super) fn plan(&self, strategy: &str, threads: usize, loops: usize, count: i64) -> Plan {
-        let mut plan = Plan::new(&self.base, ONE, strategy);
+        let mut plan = Plan::new(&self.base, ONE_INSTANCE, strategy);
         (plan.threads, plan.loops, plan.count) = (threads, loops, count);
         plan
     }

@@ -7,7 +7,7 @@
 use super::{
     ceiling::Ceiling,
     conditions::Conditions,
-    plan::{ONE, Plan, THREE, Timed, target_name},
+    plan::{ONE_INSTANCE, Plan, THREE_BEHIND_NGINX, Timed, target_name},
     row::{Rate, Row},
     run::{Snapshot, run},
     target::{Registry, Where, check, token},
@@ -36,7 +36,7 @@ const LONGEST: Duration = Duration::from_secs(600);
 #[derive(Debug, clap::Args)]
 pub(super) struct MeasureArgs {
     /// One instance, three behind nginx, or both
-    #[arg(long, value_delimiter = ',', default_values = [ONE, THREE], value_parser = [ONE, THREE])]
+    #[arg(long, value_delimiter = ',', default_values = [ONE_INSTANCE, THREE_BEHIND_NGINX], value_parser = [ONE_INSTANCE, THREE_BEHIND_NGINX])]
     targets: Vec<String>,
     /// Measure rates too, for this long per strategy, target and round, as 3s
     #[arg(long, value_name = "TIME", value_parser = time)]

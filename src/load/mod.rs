@@ -42,5 +42,5 @@ mod fake;
 mod tests;
 
 pub use answer::meaning;
-pub use plan::{ONE, Plan, THREE};
+pub use plan::{ONE_INSTANCE, Plan, THREE_BEHIND_NGINX};
 pub use row::Row;

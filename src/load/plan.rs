@@ -5,15 +5,15 @@ use secrecy::SecretString;
 use serde::Serialize;
 use std::time::Duration;
 
-/// The target that is one instance; every other name stands for several.
-pub const ONE: &str = "one";
+/// The target that is one instance; any other name stands for several.
+pub const ONE_INSTANCE: &str = "one";
 /// The target that is nginx in front of three instances.
-pub const THREE: &str = "three";
+pub const THREE_BEHIND_NGINX: &str = "three";
 /// Their names in the language of the terminal.
 pub(super) fn target_name(target: &str) -> String {
     match target {
-        ONE => told!("一个实例", "one"),
-        THREE => told!("三个实例", "three"),
+        ONE_INSTANCE => told!("一个实例", "one"),
+        THREE_BEHIND_NGINX => told!("三个实例", "three"),
         other => other.to_owned(),
     }
 }
@@ -102,12 +102,12 @@ impl Timed {
         }
     }
 
-    pub(super) fn whole(self) -> Duration {
+    pub(super) fn total(self) -> Duration {
         self.warm_up + self.measured
     }
 
     pub(super) fn due(self, rate: f64) -> u64 {
-        (self.whole().as_secs_f64() * rate).ceil() as u64
+        (self.total().as_secs_f64() * rate).ceil() as u64
     }
 }
 
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_plan_in_json_has_no_token() {
-        let mut plan = Plan::new("", ONE, "none");
+        let mut plan = Plan::new("", ONE_INSTANCE, "none");
         plan.token = Some("secret".into());
         assert!(!serde_json::to_string(&plan).unwrap().contains("secret"));
         assert!(!format!("{plan:?}").contains("secret"));
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_plan_sends_at_least_the_orders_that_it_is_asked_for() {
-        let mut plan = Plan::new("", ONE, "user-mutex");
+        let mut plan = Plan::new("", ONE_INSTANCE, "user-mutex");
         plan.threads = 7;
         assert_eq!(plan.ordering(10, 3).planned(), 35);
     }

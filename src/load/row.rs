@@ -4,7 +4,7 @@ use super::{
     engine::LoadResult,
     history::{Contention, OutcomeCounts},
     lanes::Lanes,
-    plan::{INSTANCES, ONE, Orders, Plan, target_name},
+    plan::{INSTANCES, ONE_INSTANCE, Orders, Plan, target_name},
     spread::Spread,
     stats::Stats,
     verdict::{StockChange, Verdict, expected, judge, judge_orders, oversold},
@@ -238,7 +238,7 @@ impl Row {
         let expected = match sold.orders {
             // Everybody orders once and nobody stays inside: no fault has room to show.
             Some(_) if plan.timed.is_some() => Verdict::Exact,
-            _ => expected(sold.promise, plan.target == ONE),
+            _ => expected(sold.promise, plan.target == ONE_INSTANCE),
         };
         let verdict = match notes.is_empty() {
             true => sold.verdict,
@@ -406,7 +406,7 @@ impl Row {
 /// Which instances did not answer, in words: `one` is one, `three` are three, unless fewer were asked.
 fn absent(plan: &Plan, answered: &BTreeMap<String, u64>) -> Option<String> {
     let asked = match plan.target.as_str() {
-        ONE => 1,
+        ONE_INSTANCE => 1,
         _ if plan.timed.is_some() => INSTANCES,
         _ => INSTANCES.min(plan.planned()),
     };
@@ -417,7 +417,7 @@ fn absent(plan: &Plan, answered: &BTreeMap<String, u64>) -> Option<String> {
         names.join(", ")
     };
     let answered = answered.len() as u64;
-    let wrong = if plan.target == ONE {
+    let wrong = if plan.target == ONE_INSTANCE {
         answered != 1
     } else {
         answered < asked

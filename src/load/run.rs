@@ -27,7 +27,7 @@ use std::{
 use tokio::{sync::watch, time::MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-/// A snapshot is taken this often.
+/// How often a snapshot is taken: as often as people see a number move.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(200);
 /// How a run stands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, utoipa::ToSchema)]
@@ -83,7 +83,7 @@ pub async fn run(
     Ok(row)
 }
 
-/// A row, and whether what was sold is gone again.
+/// The measured row, and whether the run's own product or voucher could be removed.
 type RunResult = (Result<Row, Failure>, Result<(), Failure>);
 
 async fn product(

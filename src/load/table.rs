@@ -2,7 +2,7 @@
 
 use super::{
     history::Contention,
-    plan::{ONE, target_name},
+    plan::{ONE_INSTANCE, target_name},
     row::{OrderFigures, Rate, Row},
     terminal::{Column, ms, rate, table, whole},
     verdict::Verdict,
@@ -134,6 +134,7 @@ pub(super) fn contention(rows: &[Row], markdown: bool) -> String {
     table(&CONTENTION, &[0, 1, 10, 11], rows, markdown)
 }
 
+/// What the checker found in the orders of these rows.
 pub(super) fn orders(rows: &[Row], markdown: bool) -> String {
     table(&ORDERS, &[0, 1, 2], rows, markdown)
 }
@@ -221,7 +222,7 @@ fn promise(rows: &[Row]) -> String {
 }
 
 fn seen(row: &Row) -> String {
-    let place = match row.target == ONE {
+    let place = match row.target == ONE_INSTANCE {
         true => told!("一个实例", "one instance"),
         false => told!("三个实例", "three instances"),
     };

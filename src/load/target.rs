@@ -1,7 +1,7 @@
 //! Which cluster a command loads: a lab, or any other that runs somewhere.
 
 use super::{
-    plan::ONE,
+    plan::ONE_INSTANCE,
     stock_api::{base, slugs},
 };
 use crate::{
@@ -76,7 +76,7 @@ impl Where {
 
 impl Cluster {
     pub fn address(&self, target: &str) -> Result<&str, Failure> {
-        let (address, option) = if target == ONE {
+        let (address, option) = if target == ONE_INSTANCE {
             (&self.instance, "--instance")
         } else {
             (&self.http, "--http")

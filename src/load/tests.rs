@@ -5,7 +5,7 @@ use super::{
     fake::{Fake, Fault, STALL, run_to_its_end},
     history::{Contention, OutcomeCounts},
     measure::interleaved,
-    plan::{ONE, Plan, THREE, Timed},
+    plan::{ONE_INSTANCE, Plan, THREE_BEHIND_NGINX, Timed},
     run::{Snapshot, run},
     terminal::Bar,
     verdict::Verdict,
@@ -249,17 +249,17 @@ async fn three_means_that_three_have_answered() {
         target: target.into(),
         ..fake.plan("single-update", 6, 10, 1000)
     };
-    let row = run_to_its_end(&on(&fake.http, THREE)).await;
+    let row = run_to_its_end(&on(&fake.http, THREE_BEHIND_NGINX)).await;
     assert_eq!((row.verdict, row.kept), (Verdict::Exact, true));
     assert_eq!(row.instances.len(), 3);
 
-    let row = run_to_its_end(&on(&fake.base, THREE)).await;
+    let row = run_to_its_end(&on(&fake.base, THREE_BEHIND_NGINX)).await;
     assert_eq!((row.verdict, row.kept), (Verdict::Errors, false));
     let answered = "target three is 3 instance(s), and 1 answered: 8000";
     assert_eq!(row.notes, [answered]);
     complains(&row, answered);
 
-    let row = run_to_its_end(&on(&fake.http, ONE)).await;
+    let row = run_to_its_end(&on(&fake.http, ONE_INSTANCE)).await;
     assert_eq!(row.verdict, Verdict::Errors, "one is one");
 }
 

@@ -28,7 +28,7 @@ const USER: HeaderName = HeaderName::from_static("x-user-id");
 
 /// Orders are written behind: the check waits until none has appeared for this long.
 const MAX_QUIET: Duration = Duration::from_secs(10);
-/// Short beside the quiet that it looks for.
+/// Short beside [`MAX_QUIET`].
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(super) struct LoadVoucher {

@@ -35,6 +35,7 @@ use uuid::Uuid;
 const TESTED_LEASE: Duration = Duration::from_millis(400);
 /// A lease that does not end within a trial.
 const ENDLESS_LEASE: Duration = Duration::from_secs(30);
+/// Short beside a third of [`TESTED_LEASE`], after which A renews.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// All owners have had their turns by then, even on a slow machine.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(5);
@@ -179,7 +180,7 @@ impl Trial {
         self.log.add(ReplayEvent::of(who.to_string(), event));
     }
 
-    /// In milliseconds; -1 without a lease, -2 without a lock.
+    /// The rest of the lease in milliseconds; -1 without a lease, -2 without a lock.
     async fn lease_left(&self) -> Result<i64, TrialError> {
         let mut pttl = redis::cmd("PTTL");
         let left: RedisResult<i64> = pttl.arg(&self.key).query_async(&mut self.redis()).await;

@@ -28,7 +28,7 @@ use crate::{
 use std::{collections::VecDeque, fmt::Display, sync::LazyLock, time::Duration};
 use tokio::time::timeout;
 
-/// How often the answer of a waiting transaction is looked for.
+/// How often it is checked whether a waiting transaction was answered: the event of the answer is late by this at most.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 const DEADLOCKED: ExpectedResult = ExpectedResult::NOTHING.noting(

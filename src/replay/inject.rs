@@ -14,9 +14,9 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 pub(super) const SENTINEL: &str = "sentinel";
-/// A Sentinel takes 4 s to notice and then promotes; after a pause of its own it waits 3 s more, and after a failed
-/// attempt 20 s.
-pub(super) const PROMOTION_TIMEOUT: Duration = Duration::from_secs(40);
+/// A Sentinel takes 4 s to notice that the main Redis is gone, and then promotes; if it was paused itself, it
+/// waits 3 s more, and after a failed attempt 20 s.
+pub(super) const UNPLANNED_FAILOVER_TIMEOUT: Duration = Duration::from_secs(40);
 /// ZooKeeper ends a session after 10 s without a heartbeat.
 pub(super) const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -134,7 +134,7 @@ impl Play {
     pub(super) async fn wait_until_all_reach_redis(&self) -> Result<(), Error> {
         for host in &self.options.hosts {
             poll_until(
-                PROMOTION_TIMEOUT,
+                UNPLANNED_FAILOVER_TIMEOUT,
                 "an instance does not reach Redis after the fail-over",
                 || async { Ok(host.reaches_redis(self.stock_id).await) },
             )

@@ -139,6 +139,7 @@ impl Play {
         .await
     }
 
+    /// Waits until a lock with a lease of `longest_ms` at most has been seen.
     pub(super) async fn wait_until_locked_for(&self, longest_ms: u64) -> Result<(), Error> {
         poll_until(STEP_TIMEOUT, "nobody has taken the lock", || async move {
             Ok(self.log().since(0).iter().any(|seen| {

@@ -8,8 +8,8 @@
 //!
 //! From request to effect: `http/routes/replays/routes.rs` and `mod.rs` there, the race in `races/`, `race.rs`, `run.rs`,
 //! `play.rs`, `running_actor.rs`, `actor.rs`, `act.rs`, the strategy and what it calls. Leases end in `leases.rs`, faults come
-//! from `inject.rs`. The strategy is the `act` of the variant: for lesson 2.3 `redis-setnx-ttl` without the cure, and
-//! `redis-setnx-owner` with it.
+//! from `inject.rs`. The strategy is the `act` of the variant. Lesson 2.3 is `races/late_delete.rs`, with `redis-setnx-ttl` as
+//! the flaw and `redis-setnx-owner` as the cure; what both share of their lock is in `section/redis_polling.rs`.
 //!
 //! **What it cannot do**: be sure of an order that the clock decides. At a slow pace the leases are the course's, and a machine
 //! that stands still for seconds may let one end too soon. The replay then fails.

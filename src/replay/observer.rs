@@ -31,7 +31,7 @@ pub(super) const EXIT_POINTS: [Point; 6] = [
     Point::Left,
 ];
 
-/// The servers are read this often.
+/// How often the servers are read: a lock that is held for a shorter time may be missing in the timeline.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// A lock that is gone this long before the end of its lease was given back.
 const LEASE_TOLERANCE_MS: i64 = 60;

@@ -30,6 +30,7 @@ use tokio::{
 const STEP_PAUSE: Duration = Duration::from_millis(700);
 /// How long an actor stays at each point of its work at a slow pace.
 const LINGER_MS: u64 = 400;
+/// How often [`poll_until`] asks: short, so that the next step follows its condition at once.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// A lease that outlasts every replay, so that it ends only when the replay ends it.
 const LONG_LEASE_MS: u64 = 600_000;

@@ -310,7 +310,8 @@ pub struct ExpectedResult {
     pub inside: usize,
     /// What the race noted.
     #[schema(example = "")]
-    pub saw: &'static str,
+    #[serde(rename = "saw")]
+    pub notes: &'static str,
     /// The note for people.
     pub said: Bilingual,
     /// What goes wrong, if the numbers do not show it.
@@ -323,7 +324,7 @@ impl ExpectedResult {
         sold: 0,
         gone: 0,
         inside: 0,
-        saw: "",
+        notes: "",
         said: Bilingual::of("", ""),
         anomaly: None,
     };
@@ -345,14 +346,18 @@ impl ExpectedResult {
         Self { anomaly, ..self }
     }
 
-    /// The race must note `saw`; `zh` and `en` say it to people.
-    pub const fn noting(self, saw: &'static str, zh: &'static str, en: &'static str) -> Self {
+    /// The race must note `notes`; `zh` and `en` say it to people.
+    pub const fn noting(self, notes: &'static str, zh: &'static str, en: &'static str) -> Self {
         let said = Bilingual::of(zh, en);
-        Self { saw, said, ..self }
+        Self {
+            notes,
+            said,
+            ..self
+        }
     }
 
     pub(super) fn matches(&self, result: &ReplayResult) -> bool {
-        (self.sold, self.gone, self.inside, self.saw)
-            == (result.sold, result.gone, result.inside, &*result.saw)
+        (self.sold, self.gone, self.inside, self.notes)
+            == (result.sold, result.gone, result.inside, &*result.notes)
     }
 }

@@ -163,7 +163,7 @@ impl Script {
             sold,
             gone: left.map_or(0, |left| self.pieces - left),
             inside,
-            saw: play.all_notes(),
+            notes: play.all_notes(),
             as_meant: false,
             forced: *play.forced.lock(),
         };

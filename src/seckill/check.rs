@@ -42,7 +42,7 @@ pub struct Books {
     pub orders: Vec<Entry>,
 }
 
-/// The answers to the clients.
+/// The answers to the clients, without the refusals: a refused request must leave no order.
 #[derive(Debug, Clone, Default)]
 pub struct Answers {
     /// The orders that were answered.

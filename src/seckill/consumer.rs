@@ -45,9 +45,9 @@ const CLAIM_IDLE: Duration = Duration::from_secs(5);
 const CLAIM_INTERVAL: Duration = Duration::from_secs(1);
 /// An order that the database still refuses after this many deliveries is buried.
 const MAX_DELIVERIES: usize = 5;
-/// The pauses between tries while a server is down.
-const MIN_PAUSE: Duration = Duration::from_millis(50);
-const MAX_PAUSE: Duration = Duration::from_secs(2);
+/// The pauses between tries while a server is down; they double. Once it is back, orders wait for the longest at most.
+const FIRST_OUTAGE_PAUSE: Duration = Duration::from_millis(50);
+const MAX_OUTAGE_PAUSE: Duration = Duration::from_secs(2);
 /// An instance that is stopped writes what it has read, within the grace that it is given.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -89,12 +89,12 @@ impl Consumer {
 
     /// Runs until the instance closes.
     pub async fn run(self) {
-        let mut pause = MIN_PAUSE;
+        let mut pause = FIRST_OUTAGE_PAUSE;
         while let Err(error) = self.consume(&mut pause).await {
             if self.ctx.closing.is_cancelled() {
                 return tracing::warn!(%error, "closing with unwritten orders; they stay in the stream");
             }
-            if pause == MIN_PAUSE {
+            if pause == FIRST_OUTAGE_PAUSE {
                 tracing::warn!(%error, "orders cannot be consumed; they wait in the stream");
             }
             self.back_off(&mut pause).await;
@@ -133,7 +133,7 @@ impl Consumer {
             if entries.is_empty() {
                 entries = self.new_entries(&mut redis, &orders, client).await?;
             }
-            *pause = MIN_PAUSE;
+            *pause = FIRST_OUTAGE_PAUSE;
             if entries.is_empty() && closing {
                 return Ok(());
             }
@@ -283,12 +283,12 @@ impl Consumer {
         &self,
         orders: &[QueuedOrder],
     ) -> Result<Result<(), Refusal>, Error> {
-        let mut pause = MIN_PAUSE;
+        let mut pause = FIRST_OUTAGE_PAUSE;
         loop {
             match write_behind::write(&self.ctx, orders).await {
                 Err(Refusal::Down(error)) if self.ctx.closing.is_cancelled() => return Err(error),
                 Err(Refusal::Down(error)) => {
-                    if pause == MIN_PAUSE {
+                    if pause == FIRST_OUTAGE_PAUSE {
                         tracing::warn!(%error, orders = orders.len(), "orders wait to be written");
                     }
                     self.back_off(&mut pause).await;
@@ -315,7 +315,7 @@ impl Consumer {
     async fn back_off(&self, pause: &mut Duration) {
         let drawn = pause.mul_f64(0.5 + fastrand::f64() / 2.0);
         drop(tokio::time::timeout(drawn, self.ctx.closing.cancelled()).await);
-        *pause = (*pause * 2).min(MAX_PAUSE);
+        *pause = (*pause * 2).min(MAX_OUTAGE_PAUSE);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
     error::Error,
     section::{
         Point,
-        redis_polling::{self, Lock, Stage},
+        redis_polling::{self, Lock, LockCommands},
     },
 };
 use std::{sync::Arc, time::Duration};
@@ -29,13 +29,13 @@ pub(super) fn lock_name(order: &Order) -> String {
 }
 
 /// Places the order under its user's lock.
-pub(super) async fn place_under<S: Stage>(
+pub(super) async fn place_under<S: LockCommands>(
     ctx: &Ctx,
     order: &Order,
-    stage: S,
+    commands: S,
 ) -> Result<OrderReceipt, Error> {
     rows::check_open(ctx, order).await?;
-    let lock = Lock::named(ctx, &order.job, &lock_name(order), LEASE, stage);
+    let lock = Lock::named(ctx, &order.job, &lock_name(order), LEASE, commands);
     let held = redis_polling::try_once(ctx, &order.job, &Arc::new(lock))
         .await?
         .ok_or(SeckillError::OrderUnderWay)?;

@@ -79,7 +79,7 @@ pub enum LockState {
 
 impl Deduction {
     /// A deduction at the first try.
-    pub fn left(count: i64) -> Self {
+    pub fn remaining(count: i64) -> Self {
         Self {
             remaining: Some(count),
             ..Self::default()

@@ -24,7 +24,7 @@ const MAX_KEPT_ATTEMPTS: usize = 20;
 pub struct Observation {
     started: Instant,
     entered: OnceLock<Instant>,
-    left: Mutex<Option<Instant>>,
+    went_out: Mutex<Option<Instant>>,
     tries: Mutex<Vec<(Instant, Instant)>>,
     pub(super) waiters: Gauge,
     pub(super) on_console: AtomicBool,
@@ -38,7 +38,7 @@ impl Observation {
         Self {
             started: Instant::now(),
             entered: OnceLock::new(),
-            left: Mutex::default(),
+            went_out: Mutex::default(),
             tries: Mutex::default(),
             waiters: Gauge::noop(),
             on_console: AtomicBool::new(false),
@@ -86,7 +86,7 @@ impl Observation {
 
     /// Marks the end of the critical section: of its last attempt, if a strategy is run again.
     pub(super) fn leave(&self) {
-        *self.left.lock() = Some(Instant::now());
+        *self.went_out.lock() = Some(Instant::now());
         if let Some(visit) = &self.visit {
             visit.leave();
         }
@@ -105,7 +105,7 @@ impl Observation {
     /// processes of one machine. `None` for a strategy without a critical section.
     pub fn inside_us(&self) -> Option<(u64, u64)> {
         let unix = unix_us();
-        Some((unix(*self.entered.get()?), unix((*self.left.lock())?)))
+        Some((unix(*self.entered.get()?), unix((*self.went_out.lock())?)))
     }
 
     /// When each of its last 20 attempts began and ended, in the unit of [`inside_us`](Self::inside_us): from the read (or

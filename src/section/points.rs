@@ -164,6 +164,7 @@ pub struct Pause {
 }
 
 impl Points {
+    /// The points of a job that stops at `point`, and its pause.
     pub(crate) fn paused_at(point: Point) -> (Self, Pause) {
         let ((sender, events), (stops, stopping)) =
             (mpsc::unbounded_channel(), watch::channel(vec![point]));

@@ -1,7 +1,7 @@
 //! Shared by the six hand-written Redis locks of §2.1 to §2.7 and two of `[004]`: polling, section, backstop.
 //!
 //! 1. [`lock`]: try; if the lock is taken, try again after the course's 50 ms (±50 %), as long as the job may wait.
-//! 2. [`under`]: the section (read the key, write one less), then the unlock, which reports `kept` or `lost`.
+//! 2. [`run_then_release`]: the section (read the key, write one less), then the unlock, which reports `kept` or `lost`.
 //! 3. A caller that is cancelled at any `await`, or panics, unlocks in the background ([`LockGuard`]).
 //!
 //! An attempt and an unlock each run in a task of their own, so that cancelling the caller leaves neither half done; a
@@ -20,7 +20,7 @@ use oversell_lock::redis::{Connection, RedisClient};
 use redis::RedisResult;
 use std::{future::Future, sync::Arc, time::Duration};
 
-/// The mean time between a waiter's attempts.
+/// The mean time between a waiter's attempts: the course's 50 ms.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// §2.2: the lease of the stages that do not say otherwise.
@@ -33,12 +33,11 @@ pub(crate) struct Lock<S> {
     pub(crate) owner: String,
     /// The lease in milliseconds.
     pub(crate) lease: u64,
-    /// How it is locked and unlocked.
-    pub(crate) stage: S,
+    pub(crate) commands: S,
 }
 
-/// How a lock of the course is locked and unlocked.
-pub(crate) trait Stage: Sized + Send + Sync + 'static {
+/// The commands that lock and unlock a lock of the course.
+pub(crate) trait LockCommands: Sized + Send + Sync + 'static {
     /// Whether the key names its owner: then an attempt without an answer is undone, too.
     const OWNED: bool;
 
@@ -64,26 +63,26 @@ pub(crate) trait Stage: Sized + Send + Sync + 'static {
 /// A held lock. Dropping it unlocks in the background.
 pub(crate) struct LockGuard(Backstop<Option<LockState>>);
 
-impl<S: Stage> Lock<S> {
+impl<S: LockCommands> Lock<S> {
     /// The lock of this name for the job's product.
-    pub(crate) fn new(ctx: &Ctx, job: &Job, name: &str, lease: Duration, stage: S) -> Self {
-        Self::named(ctx, job, &job.redis_name(name), lease, stage)
+    pub(crate) fn new(ctx: &Ctx, job: &Job, name: &str, lease: Duration, commands: S) -> Self {
+        Self::named(ctx, job, &job.redis_name(name), lease, commands)
     }
 
     /// The lock of exactly this name, with the requested lease, else with this one.
-    pub(crate) fn named(ctx: &Ctx, job: &Job, name: &str, lease: Duration, stage: S) -> Self {
+    pub(crate) fn named(ctx: &Ctx, job: &Job, name: &str, lease: Duration, commands: S) -> Self {
         let lease = job.request.lease.unwrap_or(lease).as_millis();
         Self {
             key: ctx.redis_key(name),
             owner: job.owner(ctx).to_string(),
             lease: u64::try_from(lease).unwrap_or(u64::MAX),
-            stage,
+            commands,
         }
     }
 }
 
 /// Acquires the lock: tries about every 50 ms as long as the job may wait, and at least once.
-pub(crate) async fn lock<S: Stage>(
+pub(crate) async fn lock<S: LockCommands>(
     ctx: &Ctx,
     job: &Job,
     lock: Lock<S>,
@@ -99,7 +98,7 @@ pub(crate) async fn lock<S: Stage>(
 }
 
 /// Tries to take the lock once.
-pub(crate) async fn try_once<S: Stage>(
+pub(crate) async fn try_once<S: LockCommands>(
     ctx: &Ctx,
     job: &Job,
     lock: &Arc<Lock<S>>,
@@ -112,7 +111,7 @@ pub(crate) async fn try_once<S: Stage>(
     tried.await.map_err(|e| Error::Internal(e.to_string()))?
 }
 
-async fn attempt<S: Stage>(
+async fn attempt<S: LockCommands>(
     ctx: Ctx,
     points: Points,
     lock: Arc<Lock<S>>,
@@ -134,7 +133,7 @@ async fn attempt<S: Stage>(
 }
 
 /// Runs the section, then unlocks. A failed unlock does not undo a sale.
-pub(crate) async fn under(
+pub(crate) async fn run_then_release(
     held: LockGuard,
     section: impl Future<Output = Result<Deduction, Error>>,
 ) -> Result<Deduction, Error> {
@@ -165,7 +164,7 @@ pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deduction, E
     redis_key::answered(set, redis.has_sent())?;
     job.tell(Point::Written, count - 1).await;
     job.leave();
-    Ok(Deduction::left(count - 1))
+    Ok(Deduction::remaining(count - 1))
 }
 
 impl LockGuard {
@@ -175,7 +174,7 @@ impl LockGuard {
     }
 }
 
-async fn unlock<S: Stage>(
+async fn unlock<S: LockCommands>(
     mut redis: Connection,
     lock: Arc<Lock<S>>,
     points: Points,

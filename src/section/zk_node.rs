@@ -1,7 +1,7 @@
 //! Shared by the two hand-written ZooKeeper locks of §3.3 and §3.4.1: the node of a contender, and the section.
 //!
 //! 1. [`create`]: create an ephemeral node, or report that the name is taken.
-//! 2. [`under`]: the section (read the row, write one less), then delete the node.
+//! 2. [`run_then_release`]: the section (read the row, write one less), then delete the node.
 //! 3. A caller that is cancelled at any `await`, or panics, deletes its node in the background ([`Node`]).
 //!
 //! A creation runs in a task of its own, so that cancelling the caller does not leave it half done. A node whose answer
@@ -133,7 +133,7 @@ pub(crate) async fn enqueue(ctx: &Ctx, job: &Job, path: &str) -> Result<Node, Er
 }
 
 /// Runs the section, then deletes the node and reports whether the lock was kept. A failed deletion does not undo a sale.
-pub(crate) async fn under<F, S>(node: Node, section: F) -> Result<Deduction, Error>
+pub(crate) async fn run_then_release<F, S>(node: Node, section: F) -> Result<Deduction, Error>
 where
     F: FnOnce(Option<Fence>) -> S,
     S: Future<Output = Result<Deduction, Error>>,

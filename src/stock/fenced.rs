@@ -68,6 +68,6 @@ pub(super) async fn fenced_read_then_write(
     job.leave();
     Ok(Deduction {
         fence: Some(fence),
-        ..Deduction::left(count - 1)
+        ..Deduction::remaining(count - 1)
     })
 }

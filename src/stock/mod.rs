@@ -181,7 +181,7 @@ impl Spec for StrategySpec {
 ///
 /// After the section a piece is sold or not: a failed release cannot change that. It is logged, and the answer says if the
 /// lock was lost; otherwise the lock ends with its lease, its session or its row.
-async fn under<F, S>(guard: Guard, section: F) -> Result<Deduction, Error>
+async fn run_then_release<F, S>(guard: Guard, section: F) -> Result<Deduction, Error>
 where
     F: FnOnce(Option<Fence>) -> S,
     S: Future<Output = Result<Deduction, Error>>,
@@ -211,7 +211,7 @@ mod tests {
             deduct: |_, job| {
                 Box::pin(async {
                     job.enter_and_stay().await;
-                    Ok(Deduction::left(7))
+                    Ok(Deduction::remaining(7))
                 })
             },
             ..ALL[0].spec

@@ -19,13 +19,13 @@ use crate::{
 };
 use std::time::Duration;
 
-/// The bounds of the random pauses; the bound doubles each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(1);
-const MAX_PAUSE: Duration = Duration::from_millis(32);
+/// The bounds of the random pauses; the bound doubles each time: short for two that collide, long for a crowd.
+const FIRST_CONFLICT_PAUSE: Duration = Duration::from_millis(1);
+const MAX_CONFLICT_PAUSE: Duration = Duration::from_millis(32);
 
 /// Takes a piece by `strategy`, again after each rollback within the wait of the job.
 pub(super) async fn deduct(ctx: &Ctx, job: &Job, strategy: Deduct) -> Result<Deduction, Error> {
-    let (mut bound, mut retries) = (FIRST_PAUSE, 0);
+    let (mut bound, mut retries) = (FIRST_CONFLICT_PAUSE, 0);
     loop {
         match strategy(ctx, job).await {
             Ok(sold) => {
@@ -45,7 +45,7 @@ pub(super) async fn deduct(ctx: &Ctx, job: &Job, strategy: Deduct) -> Result<Ded
             }
             Err(other) => return Err(other),
         }
-        (bound, retries) = ((bound * 2).min(MAX_PAUSE), retries + 1);
+        (bound, retries) = ((bound * 2).min(MAX_CONFLICT_PAUSE), retries + 1);
     }
 }
 
@@ -76,7 +76,7 @@ mod tests {
                     0..3 => Err(job.timed_out("row in MySQL")),
                     _ => Ok(Deduction {
                         retries: 2,
-                        ..Deduction::left(7)
+                        ..Deduction::remaining(7)
                     }),
                 }
             })

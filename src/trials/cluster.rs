@@ -11,7 +11,7 @@ use crate::{
     },
     fault::Action,
     load::{
-        ONE, Plan, Row, THREE,
+        ONE_INSTANCE, Plan, Row, THREE_BEHIND_NGINX,
         measure::interleaved,
         plan::Timed,
         run::{Snapshot, run as load},
@@ -84,8 +84,8 @@ impl OwnLab {
 /// The name that a load has for it.
 pub(super) const fn target_name(target: Target) -> &'static str {
     match target {
-        Target::One => ONE,
-        Target::Three => THREE,
+        Target::OneInstance => ONE_INSTANCE,
+        Target::ThreeBehindNginx => THREE_BEHIND_NGINX,
     }
 }
 
@@ -97,11 +97,11 @@ impl Cluster {
         stop: CancellationToken,
     ) -> Result<Self, Failure> {
         let http = found
-            .address(target_name(Target::Three))?
+            .address(target_name(Target::ThreeBehindNginx))?
             .trim_end_matches('/')
             .to_owned();
         let one = found
-            .address(target_name(Target::One))?
+            .address(target_name(Target::OneInstance))?
             .trim_end_matches('/')
             .to_owned();
         if found.lab.is_none() && http == one {
@@ -154,8 +154,8 @@ impl Cluster {
     #[must_use]
     pub(crate) fn address(&self, target: Target) -> &str {
         match target {
-            Target::One => self.one(),
-            Target::Three => self.three(),
+            Target::OneInstance => self.one(),
+            Target::ThreeBehindNginx => self.three(),
         }
     }
 

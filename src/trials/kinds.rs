@@ -253,7 +253,7 @@ async fn retries(
 ) -> Result<(f64, f64, Observation), NoVerdict> {
     let mut rows = Vec::new();
     for threads in [few, 100] {
-        let mut plan = on.plan(strategy, Target::One);
+        let mut plan = on.plan(strategy, Target::OneInstance);
         (plan.threads, plan.loops) = (threads, 2000 / threads);
         rows.push(on.send(plan).await?);
     }

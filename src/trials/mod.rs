@@ -117,9 +117,8 @@ mod tests {
         }
     }
 
-    /// The race has A and B, the claim beside it names no others.
     #[test]
-    fn a_claim_names_the_actors_of_its_race() {
+    fn a_claim_names_no_actors_but_those_of_its_race() {
         let other = [
             "客户端 1",
             "客户端 2",

@@ -50,8 +50,8 @@ impl Cluster {
 }
 
 impl Product<'_> {
-    /// `GET /stock`.
-    pub(crate) async fn left(&self) -> Result<StockCounts, NoVerdict> {
+    /// How many pieces each store has, by `GET /stock`.
+    pub(crate) async fn remaining(&self) -> Result<StockCounts, NoVerdict> {
         let stock: Value = self.on.get(&self.stock()).await?.success()?.json()?;
         let count = |store: &str| {
             let count = stock[store]["count"].as_i64();

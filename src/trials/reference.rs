@@ -332,7 +332,7 @@ fn answer_within(
             Ok(printed) => printed,
             Err(CallError::Failed { why, .. }) => format!("failed {why}"),
             Err(CallError::Ended(_)) => "ended".to_owned(),
-            Err(CallError::Unanswered(_)) => "no answer".to_owned(),
+            Err(CallError::Unanswered(..)) => "no answer".to_owned(),
         };
         (printed, begun.elapsed())
     }

@@ -30,7 +30,8 @@ struct ExpectedEnd {
     sold: i64,
     gone: i64,
     inside: usize,
-    saw: String,
+    #[serde(rename = "saw")]
+    notes: String,
     said: Words,
 }
 
@@ -51,7 +52,7 @@ pub(super) async fn flaw_and_cure(
         let ReplayResult {
             sold, gone, inside, ..
         } = ends;
-        let (zh, en) = if ends.saw.is_empty() {
+        let (zh, en) = if ends.notes.is_empty() {
             Default::default()
         } else {
             (format!("，{}", said.zh), format!(", {}", said.en))
@@ -143,12 +144,12 @@ async fn read_to_end(
             "message" => events.push(serde_json::from_str(&data)?),
             "done" => {
                 let mut ends: ReplayResult = serde_json::from_str(&data)?;
-                ends.as_meant &= (ends.sold, ends.gone, ends.inside, &ends.saw)
-                    == (meant.sold, meant.gone, meant.inside, &meant.saw);
+                ends.as_meant &= (ends.sold, ends.gone, ends.inside, &ends.notes)
+                    == (meant.sold, meant.gone, meant.inside, &meant.notes);
                 let said = if ends.as_meant {
                     meant.said
                 } else {
-                    Words::same(&ends.saw)
+                    Words::same(&ends.notes)
                 };
                 return Ok(Play {
                     lesson: lesson.to_owned(),

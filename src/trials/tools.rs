@@ -87,10 +87,10 @@ pub(super) async fn wait_for_children(
 /// `mutex 三个实例：卖出 5000 件，库存减少 4321 件，超卖 679 件。`
 pub(super) fn sale(row: &Row) -> Words {
     let (sold, gone, over) = (row.counts.sold, row.gone(), row.oversold);
-    let Bilingual { zh, en } = if row.target == target_name(Target::One) {
-        Target::One
+    let Bilingual { zh, en } = if row.target == target_name(Target::OneInstance) {
+        Target::OneInstance
     } else {
-        Target::Three
+        Target::ThreeBehindNginx
     }
     .words();
     let errors = row.counts.failed();

@@ -45,7 +45,7 @@ async fn is_judged(
         ctx.close(TEST_WAIT_LIMIT).await;
     }
     ensure!(
-        ending.saw == verdict.to_string(),
+        ending.notes == verdict.to_string(),
         "{slug}: not {verdict:?} but {ending:?}"
     );
     Ok(())

@@ -268,7 +268,7 @@ async fn left(site: &Site) -> Result<Vec<String>> {
 
 /// A reset needs both stores; a strategy's reset needs what the strategy uses; it names other missing servers.
 #[apply(test!)]
-async fn a_reset_needs_what_it_sets_and_names_what_it_could_not_clear() -> Result<()> {
+async fn a_reset_needs_its_stores_and_names_other_lost_servers() -> Result<()> {
     let without = vec![Part::ZooKeeper, Part::Instances, Part::Nginx];
     let lab = Lab::start(Options {
         without,

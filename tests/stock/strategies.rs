@@ -186,7 +186,7 @@ async fn get_then_set(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         .arg(count - 1)
         .exec_async(&mut redis)
         .await?;
-    Ok(Deduction::left(count - 1))
+    Ok(Deduction::remaining(count - 1))
 }
 
 /// §1.8 on one instance: one concurrent request wins, the others retry. The twin merges them and has nothing to retry.

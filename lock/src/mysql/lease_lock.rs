@@ -18,9 +18,9 @@ use crate::{
     inherent,
     keeper::{Share, keep},
     lease::owner_and_lease,
-    left,
     reentry::{OwnerSlot, Reentry, slot_of},
     sure_until::SureUntil,
+    time_left,
 };
 use futures::FutureExt;
 use std::{
@@ -183,12 +183,14 @@ impl TableLeaseLock {
             .upgrade()
             .and_then(|hold| RowShare::join(hold, self.lease))
             && share
-                .write(Some(share.lease), left(end) + REPLY_TIMEOUT)
+                .write(Some(share.lease), time_left(end) + REPLY_TIMEOUT)
                 .await?
         {
             return Ok(share);
         }
-        let share = self.first_share(left(end), Some(slot_of(&slot))).await?;
+        let share = self
+            .first_share(time_left(end), Some(slot_of(&slot)))
+            .await?;
         slot.exclusive = Arc::downgrade(&share.hold);
         Ok(share)
     }
@@ -207,7 +209,7 @@ impl Lock for TableLeaseLock {
                 None => self.first_share(wait, None).await?,
             };
             // A guard that is already lost is not given out: its row goes with the share.
-            if self.lease.is_over(share.leased) {
+            if self.lease.is_unsure(share.leased) {
                 return Err(unanswered());
             }
             Ok(share)
@@ -302,7 +304,7 @@ impl Share for RowShare {
         };
         tokio::select! {
             () = self.hold.lost.cancelled() => {}
-            () = self.hold.row.pool.closed() => {}
+            () = self.hold.row.pool.wait_until_closed() => {}
             () = self.lease.renew_until_gone(self.leased, sure_until, late, None, renew) => {}
         }
     }

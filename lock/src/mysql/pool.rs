@@ -11,9 +11,9 @@ use super::connection_id::{ConnectionId, number_and_host};
 use crate::{
     LockError, LockObserver, Owner, Process, deadline,
     events::Observer,
-    left,
     local::ByType,
     tasks::{self, Tasks},
+    time_left,
 };
 use deadpool::managed::{self, Metrics, Object, Pool, PoolError, RecycleResult, Timeouts};
 use futures::future::BoxFuture;
@@ -429,14 +429,14 @@ impl MySqlPool {
         let free = deadline(wait);
         loop {
             let timeouts = Timeouts {
-                wait: Some(left(free)),
-                create: Some(left(end).min(CONNECT_TIMEOUT)),
+                wait: Some(time_left(free)),
+                create: Some(time_left(end).min(CONNECT_TIMEOUT)),
                 recycle: None,
             };
             let mut conn = match pool.timeout_get(&timeouts).await {
                 Ok(object) => Conn(Some(object), self.clone()),
                 Err(PoolError::Backend(e)) => return Err(failed(e)),
-                Err(PoolError::Closed) => return Err(tasks::closed(SERVER)),
+                Err(PoolError::Closed) => return Err(tasks::closed_error(SERVER)),
                 Err(PoolError::Timeout(managed::TimeoutType::Wait)) => {
                     let exhausted = PoolExhausted { waited: wait };
                     return Err(LockError::unavailable(SERVER, exhausted));
@@ -596,8 +596,8 @@ impl MySqlPool {
     }
 
     /// Completes when the pool is closed and what is still held is lost.
-    pub(super) async fn closed(&self) {
-        self.0.tasks.closed().await;
+    pub(super) async fn wait_until_closed(&self) {
+        self.0.tasks.wait_until_closed().await;
     }
 
     pub(super) fn observer(&self) -> &Observer {

@@ -25,20 +25,23 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// The mean pause between two attempts; it is random, so that waiters do not poll in step.
+/// The mean pause between two attempts to insert; it is random, so that waiters do not poll in step. Shorter, and waiters
+/// would load the database; longer, and the lock would lie idle.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long an answer may take, beyond the caller's own wait.
 pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long an insert may wait for a row lock before it is asked whose row is in its way, and how often.
+/// How long an insert may wait for a row lock before the server is asked whose row is in its way, and then between two
+/// such questions.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(1);
-/// How much longer than the caller's wait an answer may take before that is asked.
+/// Added to the wait before the first such question, because an insert that does not wait takes time too.
 const LOCK_CHECK_PAUSE: Duration = Duration::from_millis(100);
 
-/// The pauses between attempts to delete a row while the server does not answer.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const MAX_PAUSE: Duration = Duration::from_secs(5);
+/// The pauses between attempts to delete a row, or to kill a connection, while the server does not answer; they double. A
+/// server that restarts is noticed within 5 s.
+const FIRST_DELETE_PAUSE: Duration = Duration::from_millis(50);
+const MAX_DELETE_PAUSE: Duration = Duration::from_secs(5);
 
 /// The width of `tb_lock.lock_name`.
 const MAX_NAME_LENGTH: usize = 50;
@@ -179,25 +182,30 @@ impl Contender {
             ));
         }
         let start = Instant::now();
-        let left = || wait.saturating_sub(start.elapsed());
+        let time_left = || wait.saturating_sub(start.elapsed());
         let mut was_taken = false;
         loop {
-            let conn = match self.pool.conn(left()).await {
-                Err(_) if was_taken && left().is_zero() => return Err(self.taken(wait)),
+            let conn = match self.pool.conn(time_left()).await {
+                Err(_) if was_taken && time_left().is_zero() => return Err(self.taken(wait)),
                 conn => conn?,
             };
             let leased = Instant::now();
-            if let Some(row) = self.insert(conn, lease, left()).await? {
+            if let Some(row) = self.insert(conn, lease, time_left()).await? {
                 return Ok((row, leased));
             }
             was_taken = true;
             if lease.is_some() && self.sweep().await? {
                 continue;
             }
-            if left().is_zero() {
+            if time_left().is_zero() {
                 return Err(self.taken(wait));
             }
-            sleep(POLL_INTERVAL.mul_f64(0.5 + fastrand::f64()).min(left())).await;
+            sleep(
+                POLL_INTERVAL
+                    .mul_f64(0.5 + fastrand::f64())
+                    .min(time_left()),
+            )
+            .await;
         }
     }
 
@@ -321,11 +329,11 @@ impl Row {
     /// Undoes an unanswered insert. Its connection is killed first: otherwise the insert might be carried out after the
     /// deletion, and its row would stay for ever.
     async fn undo_insert(self, connection_id: ConnectionId) {
-        let mut pause = FIRST_PAUSE;
+        let mut pause = FIRST_DELETE_PAUSE;
         while let Err(error) = connection_id.kill().await {
             tracing::debug!(%error, name = self.name, "ending an unanswered insert again");
             sleep(pause).await;
-            pause = (pause * 2).min(MAX_PAUSE);
+            pause = (pause * 2).min(MAX_DELETE_PAUSE);
         }
         self.delete_until_done().await;
     }
@@ -365,13 +373,13 @@ impl Row {
     async fn delete_until_done(&self) {
         while let Err(error) = self.delete().await {
             tracing::warn!(%error, name = self.name, "a row of tb_lock stays");
-            sleep(MAX_PAUSE).await;
+            sleep(MAX_DELETE_PAUSE).await;
         }
     }
 
     /// Deletes it, retrying until answered; `false` if it was gone already. The error is a refusal.
     async fn delete(&self) -> Result<bool, LockError> {
-        let (mut pause, mut asked) = (FIRST_PAUSE, false);
+        let (mut pause, mut asked) = (FIRST_DELETE_PAUSE, false);
         loop {
             match self.delete_once(&mut asked).await {
                 Err(error) if !matches!(error, LockError::Refused { .. }) => {
@@ -380,7 +388,7 @@ impl Row {
                 deleted => return deleted,
             }
             sleep(pause).await;
-            pause = (pause * 2).min(MAX_PAUSE);
+            pause = (pause * 2).min(MAX_DELETE_PAUSE);
         }
     }
 

@@ -127,7 +127,7 @@ impl Share for TableShare {
     }
 
     async fn renew_until_lost(&self, _: &SureUntil) {
-        self.0.pool.closed().await;
+        self.0.pool.wait_until_closed().await;
     }
 
     /// A lost row is deleted in the background.

@@ -10,7 +10,7 @@ use super::{
     failure::{Failure, SERVER, failed},
     node::Servers,
     options::RedisOptions,
-    scripts::{self, Call, Script, Scripts},
+    scripts::{self, Call, Script, TellingScript},
 };
 use crate::{
     Holder, Lease, LockError, Owner,
@@ -219,8 +219,8 @@ impl RedisClient {
     }
 
     /// Completes when the client is closed and what is still held is lost.
-    pub(super) async fn closed(&self) {
-        self.0.tasks.closed().await;
+    pub(super) async fn wait_until_closed(&self) {
+        self.0.tasks.wait_until_closed().await;
     }
 
     pub(super) fn observer(&self) -> &Observer {
@@ -278,7 +278,7 @@ impl RedisClient {
     }
 
     /// The version of a script for this client's servers.
-    pub(super) fn script<'a>(&self, script: &'a Scripts) -> &'a Script {
+    pub(super) fn script<'a>(&self, script: &'a TellingScript) -> &'a Script {
         script.of(self.0.servers.is_cluster())
     }
 

@@ -40,13 +40,15 @@ use tokio::{
 };
 
 const SLOTS: usize = 16384;
-/// The longest wait for one node's map.
+/// The longest wait for one node's map: a dead node must not use up the time in which another one would answer.
 const MAX_MAP_TIMEOUT: Duration = Duration::from_secs(1);
-/// The shortest time between two maps.
+/// The shortest time between two maps: many commands that fail together ask for one.
 const MAP_INTERVAL: Duration = Duration::from_millis(50);
-const FIRST_PAUSE: Duration = Duration::from_millis(5);
-const MAX_PAUSE: Duration = Duration::from_millis(100);
-/// Nodes that disagree for longer are asked more slowly.
+/// The pauses before a refused command is sent again; they double. A slot is moved in milliseconds, but a fail-over takes
+/// seconds.
+const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(5);
+const MAX_RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// How many redirects are followed at once; nodes that disagree for longer are asked after pauses.
 const MAX_HOPS: u32 = 3;
 
 /// The slot of a key: that of the text in its first braces, if there is one.
@@ -154,7 +156,7 @@ impl Cluster {
         *sent = false;
         let ends = Instant::now() + self.timeout;
         let slot = key_of(request).map(slot);
-        let (mut redirect, mut hops, mut pause) = (None, 0, FIRST_PAUSE);
+        let (mut redirect, mut hops, mut pause) = (None, 0, FIRST_RETRY_PAUSE);
         loop {
             if redirect.is_none() {
                 self.look_if_stale().await?;
@@ -204,7 +206,7 @@ impl Cluster {
             }
             if hops > MAX_HOPS {
                 sleep(pause).await;
-                pause = (pause * 2).min(MAX_PAUSE);
+                pause = (pause * 2).min(MAX_RETRY_PAUSE);
             }
         }
     }

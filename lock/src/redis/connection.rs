@@ -29,8 +29,10 @@ use tokio::{
     time::{Instant, error::Elapsed, sleep_until, timeout},
 };
 
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const MAX_PAUSE: Duration = Duration::from_millis(500);
+/// The pauses between failed attempts to connect; they double. The first attempt after a failure is made at once, and the
+/// longest pause is short beside the default time limit of a command, 3 s.
+const FIRST_RECONNECT_PAUSE: Duration = Duration::from_millis(50);
+const MAX_RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 
 /// The connection of a [`RedisClient`](super::RedisClient), for commands of the `redis` crate. Cloning it is cheap.
 #[derive(Debug, Clone)]
@@ -302,7 +304,7 @@ impl Shared {
         if current.number == number {
             let pause = match current.failures {
                 0 => Duration::ZERO,
-                n => MAX_PAUSE.min(FIRST_PAUSE * 2_u32.saturating_pow(n - 1)),
+                n => MAX_RECONNECT_PAUSE.min(FIRST_RECONNECT_PAUSE * 2_u32.saturating_pow(n - 1)),
             };
             *current = Current {
                 number: number + 1,

@@ -22,28 +22,29 @@ use super::{
     wakeups::Subscription,
 };
 use crate::{
-    Guard, Lease, LockError, Owner, deadline, left,
+    Guard, Lease, LockError, Owner, deadline,
     local::line::{Head, Line, Turn},
     reentry::slot_of,
     registry::Registration,
+    time_left,
 };
 use parking_lot::Mutex;
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 
-/// Waiters look again after this time even without a message.
+/// Waiters look again after this time even without a message: a lost message delays them by no more.
 pub const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How long an undo is repeated, at least: the lease may have been extended by another guard, or there is none.
 pub(super) const UNDO_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// The pauses between the tries of an undo: nobody waits for it, and the server may be down.
-const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(100);
-const MAX_RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// The pauses between the tries of an undo; they double. Nobody waits for it, and the server may be down.
+const FIRST_UNDO_PAUSE: Duration = Duration::from_millis(100);
+const MAX_UNDO_PAUSE: Duration = Duration::from_secs(1);
 /// The pause before the next try while Redis is unavailable; a connection that fails again and again pauses too.
 const OUTAGE_PAUSE: Duration = Duration::from_millis(100);
-/// The shortest pause between two tries.
-const MIN_PAUSE: Duration = Duration::from_millis(1);
+/// The shortest pause between two tries: a hint of no time must not make a waiter spin.
+const MIN_RETRY_PAUSE: Duration = Duration::from_millis(1);
 
 /// The terms of one acquire.
 #[derive(Debug, Clone, Copy)]
@@ -239,7 +240,7 @@ impl<A: Send> SharedObject<(), A> {
         let head = if wait.is_zero() {
             None
         } else {
-            match self.line.join(asks, left(until)).await {
+            match self.line.join(asks, time_left(until)).await {
                 Some(Turn::Contend(head)) => Some(head),
                 Some(Turn::Failed(error)) => return Err(error),
                 Some(Turn::Handed(())) | None => return self.outage.check().map(|()| None),
@@ -283,7 +284,7 @@ pub(super) async fn wait_out(
     error: LockError,
     until: Instant,
 ) -> Result<(), LockError> {
-    let left = left(until);
+    let left = time_left(until);
     if left.is_zero() || !client.waits_out(&error) {
         return Err(error);
     }
@@ -318,13 +319,13 @@ where
             TryResult::Unavailable(error) => (Some(OUTAGE_PAUSE), Some(error)),
         };
         *outage.0.lock() = error;
-        let left = left(until);
+        let left = time_left(until);
         if left.is_zero() {
             return outage.check().map(|()| None);
         }
         let pause = hint
             .unwrap_or(RECHECK_INTERVAL)
-            .clamp(MIN_PAUSE, RECHECK_INTERVAL)
+            .clamp(MIN_RETRY_PAUSE, RECHECK_INTERVAL)
             .min(left);
         match subscription {
             Some(subscription) => drop(timeout(pause, subscription.wait_for_message()).await),
@@ -368,7 +369,7 @@ pub(super) fn undo<F>(
     client.spawn(async move {
         let (ends, mut pause, mut after_first_try) = (
             Instant::now() + lease.max(UNDO_LIMIT),
-            FIRST_RETRY_PAUSE,
+            FIRST_UNDO_PAUSE,
             Some(after_first_try),
         );
         let mut found_nothing = None;
@@ -386,7 +387,7 @@ pub(super) fn undo<F>(
             }
             after_first_try.take();
             sleep(pause).await;
-            pause = (pause * 2).min(MAX_RETRY_PAUSE);
+            pause = (pause * 2).min(MAX_UNDO_PAUSE);
         }
     });
 }

@@ -19,12 +19,12 @@ use super::{
     engine::{AcquireRequest, Outage, TryResult, fail, hint, run_to_end, undo, wait_for, wait_out},
     failure::{Failure, MAX_COMMAND_DELAY},
     hold::{Claim, Hold},
-    scripts::{self, Call, Scripts, fair_channel, lock_channel, prefixed, suffixed},
+    scripts::{self, Call, TellingScript, fair_channel, lock_channel, prefixed, suffixed},
     wakeups::Subscription,
 };
 use crate::{
-    Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease, left,
-    local::line::Head,
+    Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease,
+    local::line::Head, time_left,
 };
 use std::{
     sync::{
@@ -163,7 +163,7 @@ impl RedisFairLock {
                 Err(error) => wait_out(&self.client, error, until).await?,
                 acquired => return acquired,
             }
-            wait = left(until);
+            wait = time_left(until);
         }
     }
 
@@ -234,7 +234,7 @@ impl FairWaiter {
         let script = script.arg(claim.lease.millis()).arg(claim.id);
         let script = script.arg(millis(claim.wait_limit)).arg(millis(left));
         match claim.client.run::<(bool, i64)>(&script).await {
-            Ok((true, _)) if claim.lease.is_over(leased) => {
+            Ok((true, _)) if claim.lease.is_unsure(leased) => {
                 // The answer came late. The same identity can only be tried again once this is undone.
                 self.left_behind.store(true, Ordering::Release);
                 claim.release().await?;
@@ -288,7 +288,7 @@ impl Drop for FairWaiter {
 }
 
 /// A call of a script with the keys of the lock `name`.
-fn call(client: &RedisClient, script: &Scripts, name: &str) -> Call {
+fn call(client: &RedisClient, script: &TellingScript, name: &str) -> Call {
     let queue = prefixed("redisson_lock_queue", name);
     let timeouts = prefixed("redisson_lock_timeout", name);
     let (channel, seen) = (lock_channel(name), suffixed(name, "seen"));

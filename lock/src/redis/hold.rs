@@ -122,7 +122,7 @@ impl<C: Claim> Hold<C> {
 
     /// `None` if its lease has already ended, because the answer came late: the hold is released.
     pub(super) fn in_time(self) -> Option<Self> {
-        (!self.lease.is_over(self.leased)).then_some(self)
+        (!self.lease.is_unsure(self.leased)).then_some(self)
     }
 
     pub(super) fn into_result(self) -> TryResult<Self> {
@@ -150,7 +150,7 @@ impl<C: Claim> Hold<C> {
         let sent = Instant::now();
         let error = match self.claim.replicated(self.lease).await {
             Ok(false) => return Ok(self),
-            Ok(true) if !self.lease.is_over(sent) => {
+            Ok(true) if !self.lease.is_unsure(sent) => {
                 self.leased = sent;
                 return Ok(self);
             }
@@ -183,7 +183,7 @@ impl<C: Claim> Hold<C> {
         if !self.renew(lease, None).await? {
             return Ok(None);
         }
-        if lease.is_over(sent) {
+        if lease.is_unsure(sent) {
             return Err(lease_ended_before("it was renewed"));
         }
         reentry.0 = None;
@@ -318,7 +318,7 @@ impl<C: Claim> Share for LeaseShare<C> {
                 .renew_until_gone(self.leased, sure_until, late, Some(disconnects), renew);
         tokio::select! {
             () = self.hold.revoked.cancelled() => {}
-            () = self.hold.claim.client().closed() => {}
+            () = self.hold.claim.client().wait_until_closed() => {}
             () = renewed => {}
         }
     }

@@ -12,7 +12,7 @@ use super::{
     client::RedisClient,
     engine::{RECHECK_INTERVAL, SharedObject, wait_out},
     failure::failed,
-    scripts::{self, Call, Scripts, suffixed},
+    scripts::{self, Call, TellingScript, suffixed},
 };
 use crate::{LockError, deadline};
 use parking_lot::Mutex;
@@ -89,12 +89,13 @@ pub(super) struct SharedLatch {
 #[derive(Debug)]
 struct Poller {
     /// The last look's number and result.
-    last: watch::Sender<Observation>,
+    last: watch::Sender<NumberedLook>,
     /// Whether the task runs. Waiters join and the task ends under this mutex, so it runs while anybody waits.
     running: Mutex<bool>,
 }
 
-type Observation = (u64, Result<LatchState, LockError>);
+/// The number of a look, and its result.
+type NumberedLook = (u64, Result<LatchState, LockError>);
 
 #[derive(Debug, Clone, Copy)]
 struct LatchState {
@@ -164,7 +165,7 @@ impl RedisLatch {
         Ok(self.client.run(&script).await?)
     }
 
-    fn call(&self, script: &Scripts) -> Call {
+    fn call(&self, script: &TellingScript) -> Call {
         let opened = suffixed(&self.name, "opened");
         self.client.script(script).call([&*self.name, &opened])
     }
@@ -273,7 +274,7 @@ impl Default for Poller {
 
 impl Poller {
     /// Adds a waiter; returns whether it must start the task.
-    fn join(&self) -> (watch::Receiver<Observation>, bool) {
+    fn join(&self) -> (watch::Receiver<NumberedLook>, bool) {
         let mut running = self.running.lock();
         let must_start = !std::mem::replace(&mut *running, true);
         (self.last.subscribe(), must_start)

@@ -20,8 +20,8 @@ use super::{
 use crate::{
     Fence, Guard, Holder, Lease, Lock, LockError, Owner, inherent,
     lease::owner_and_lease,
-    left,
     local::line::{Head, LineWaiter, Turn},
+    time_left,
 };
 use redis::AsyncCommands;
 use std::{
@@ -315,7 +315,7 @@ impl Handle {
     async fn first_hold(&self, until: Instant) -> Result<Option<Hold<LockClaim>>, LockError> {
         let object = &self.lock.object;
         loop {
-            match object.line.join(self.terms, left(until)).await {
+            match object.line.join(self.terms, time_left(until)).await {
                 Some(Turn::Handed(hold)) => {
                     if let Some(hold) = hold.in_time() {
                         return Ok(Some(hold));

@@ -11,7 +11,7 @@
 //!
 //! Source: the Redis documentation, "Sentinel client spec". Next to read: `connection.rs`, `replicas.rs`.
 
-use crate::left;
+use crate::time_left;
 use redis::{
     AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, RedisError, RedisResult, Role,
     aio::MultiplexedConnection,
@@ -160,7 +160,7 @@ impl Primary {
                 continue;
             }
             // Leaves time to ask the others.
-            match in_time(left(end) / 2, self.primary_at(&address, config)).await {
+            match in_time(time_left(end) / 2, self.primary_at(&address, config)).await {
                 Ok(connection) => {
                     sentinels.first_asked.store(index, Ordering::Relaxed);
                     return Ok((connection, address));

@@ -263,7 +263,7 @@ impl Redlock {
             nodes: self.nodes,
             asked,
         });
-        if outcome == Outcome::Agreed && !self.lease.is_over(leased) {
+        if outcome == Outcome::Agreed && !self.lease.is_unsure(leased) {
             return Ok(TryResult::Acquired(Hold::new(
                 claim, None, self.lease, leased, head,
             )));
@@ -331,7 +331,7 @@ impl RedlockNode {
         })
     }
 
-    /// `force_unlock.lua`, as an answer: whether it was held.
+    /// Runs `force_unlock.lua` on this node; the answer says whether the lock was held.
     fn force_unlock(&self, lease: Lease) -> impl Future<Output = Answer> + Send + use<> {
         let node = self.clone();
         self.run_in_background(lease, async move {

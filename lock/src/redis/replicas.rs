@@ -27,8 +27,9 @@ use std::{io, sync::Arc, time::Duration};
 
 /// The longest wait for the replicas; at most half of the time limit of a command.
 const MAX_REPLICA_WAIT: Duration = Duration::from_secs(1);
-/// One for a slot that has moved, two for one that moves, and as many for a script that a node does not know.
-const MAX_REDIRECTS: u32 = 6;
+/// Five are enough: the old map's node says `MOVED`; the slot's node says `ASK`; the node that is getting the slot says
+/// `MOVED`, because loading a script that it does not know uses up `ASKING`; the slot's node says `ASK` again. One is spare.
+const MAX_ATTEMPTS: u32 = 6;
 
 impl RedisClient {
     /// Waits until enough replicas have the hold that `renewal` renews; `false` if none are waited for.
@@ -85,7 +86,7 @@ impl RedisClient {
     ) -> RedisResult<(bool, Arc<RedisNode>, MultiplexedConnection)> {
         let gone = || io::Error::other("no node of the cluster serves the slot for now");
         let mut node = self.inner().servers.of(key).ok_or_else(gone)?;
-        let (mut is_asking, mut hops) = (false, 0);
+        let (mut is_asking, mut attempts) = (false, 0);
         loop {
             let mut connection = self.to_wait_on(&node).await?;
             if is_asking {
@@ -95,12 +96,12 @@ impl RedisClient {
                 Ok(renewed) => return Ok((renewed, node, connection)),
                 Err(error) => error,
             };
-            hops += 1;
+            attempts += 1;
             let Servers::Cluster(cluster) = &self.inner().servers else {
                 return Err(error);
             };
             match cluster.redirect(&error, &node)? {
-                Some(redirect) if hops < MAX_REDIRECTS => (node, is_asking) = redirect,
+                Some(redirect) if attempts < MAX_ATTEMPTS => (node, is_asking) = redirect,
                 _ => return Err(error),
             }
         }

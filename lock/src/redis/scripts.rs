@@ -71,13 +71,13 @@ impl Call {
 
 /// A script that tells waiters, in two versions.
 #[derive(Debug)]
-pub(super) struct Scripts {
+pub(super) struct TellingScript {
     alone: LazyLock<Script>,
-    /// Also tells those who listen by shards.
+    /// Also tells by SPUBLISH.
     in_cluster: LazyLock<Script>,
 }
 
-impl Scripts {
+impl TellingScript {
     pub(super) fn of(&self, is_cluster: bool) -> &Script {
         if is_cluster {
             &self.in_cluster
@@ -106,7 +106,7 @@ pub fn script_text(digest: &str) -> Option<&'static str> {
 
 macro_rules! telling_scripts {
     ($($name:ident = $($file:literal),+;)+) => {
-        $(pub(super) static $name: Scripts = Scripts {
+        $(pub(super) static $name: TellingScript = TellingScript {
             alone: LazyLock::new(|| Script::new(concat!(include_str!("lua/tell.lua"), $(include_str!(concat!("lua/", $file))),+))),
             in_cluster: LazyLock::new(|| Script::new(concat!(include_str!("lua/tell_in_cluster.lua"), $(include_str!(concat!("lua/", $file))),+))),
         };)+

@@ -16,7 +16,7 @@ use super::{
     engine::{HeadOfLine, SharedObject, TryResult, UNDO_LIMIT, fail, hint, undo},
     failure::Failure,
     hold::{Claim, Hold},
-    scripts::{self, Call, Scripts, prefixed, suffixed},
+    scripts::{self, Call, TellingScript, prefixed, suffixed},
 };
 use crate::{
     FOR_EVER, Guard, Lease, LockError, Owner, deadline,
@@ -363,7 +363,7 @@ impl RedisSemaphore {
     }
 
     /// A call of a script with the keys of permits that expire, and perhaps one more.
-    fn call(&self, script: &Scripts, more: Option<&str>) -> Call {
+    fn call(&self, script: &TellingScript, more: Option<&str>) -> Call {
         let timeouts = self.timeouts();
         let keys = [&*self.name, &timeouts, self.object.channel()].into_iter();
         self.client.script(script).call(keys.chain(more))
@@ -481,7 +481,7 @@ impl Share for ClaimedPermits {
     }
 
     async fn renew_until_lost(&self, _: &SureUntil) {
-        self.semaphore.client.closed().await;
+        self.semaphore.client.wait_until_closed().await;
     }
 
     async fn finish(self, lost: bool) -> Result<(), LockError> {

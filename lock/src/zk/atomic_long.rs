@@ -19,9 +19,9 @@ use zookeeper_client::Error;
 /// The tries before the mutex is taken.
 const OPTIMISTIC_TRIES: u32 = 3;
 
-/// The pause after the first failed try; it doubles each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(2);
-const MAX_PAUSE: Duration = Duration::from_millis(100);
+/// The bounds of the random pauses after failed tries; the bound doubles each time. Another's change takes milliseconds.
+const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(2);
+const MAX_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// The longest wait for the mutex, and the longest time of tries under it.
 const MUTEX_TIMEOUT: Duration = Duration::from_secs(10);
@@ -345,14 +345,14 @@ impl ZkAtomicLong {
         &self,
         change: impl Fn(i64) -> i64 + Send + Sync,
     ) -> Result<Outcome, LockError> {
-        let mut pause = FIRST_PAUSE;
+        let mut pause = FIRST_RETRY_PAUSE;
         for _ in 0..self.tries {
             let outcome = self.attempt(&change).await?;
             if outcome.succeeded {
                 return Ok(outcome);
             }
             sleep(pause.mul_f64(fastrand::f64())).await;
-            pause = (pause * 2).min(MAX_PAUSE);
+            pause = (pause * 2).min(MAX_RETRY_PAUSE);
         }
         let guard = match self.mutex.acquire(MUTEX_TIMEOUT).await {
             Err(LockError::Taken { .. }) => {

@@ -127,7 +127,7 @@ impl ZkClient {
     /// [`LockError::Unavailable`] while there is no connection.
     pub fn session(&self) -> Result<Client, LockError> {
         if self.0.tasks.is_closing() {
-            return Err(closed());
+            return Err(closed_error());
         }
         match self.0.connection.borrow().session() {
             Ok(session) => Ok(Client::clone(session)),
@@ -170,7 +170,7 @@ impl ZkClient {
     pub async fn close(&self) {
         self.0.tasks.close(SERVER).await;
         self.0.end.cancel();
-        self.0.supervisor.ended().await;
+        self.0.supervisor.wait_until_ended().await;
     }
 
     /// The live session, waiting for a connection that was just lost.
@@ -224,7 +224,7 @@ impl ZkClient {
         let in_vain = async |lost: &Disconnection| {
             sleep_until(lost.since + self.timeout() / 2).await;
             if let Some(sure_until) = lost.sure_until.as_ref().filter(|_| stands) {
-                sure_until.over().await;
+                sure_until.wait_until_over().await;
             }
         };
         let cut = async {
@@ -238,13 +238,13 @@ impl ZkClient {
                     },
                 };
                 if changed.is_err() {
-                    return closed();
+                    return closed_error();
                 }
             }
         };
         tokio::select! {
             biased;
-            () = self.0.tasks.closing() => closed(),
+            () = self.0.tasks.wait_until_closing() => closed_error(),
             error = cut => error,
         }
     }
@@ -253,7 +253,7 @@ impl ZkClient {
         self.0.timeout
     }
 
-    pub(super) async fn ended(&self) {
+    pub(super) async fn wait_until_ended(&self) {
         self.0.end.cancelled().await;
     }
 
@@ -267,8 +267,8 @@ impl ZkClient {
     }
 }
 
-fn closed() -> LockError {
-    tasks::closed(SERVER)
+fn closed_error() -> LockError {
+    tasks::closed_error(SERVER)
 }
 
 impl fmt::Debug for ZkClient {

@@ -19,7 +19,8 @@
 use super::ZkClient;
 use super::engine::request::{ask, catch_up};
 use super::engine::{
-    Wait, failed, insist, node::Node, over, session::Session, unanswered, unless, valid,
+    Wait, failed, insist, is_session_over, is_unanswered, node::Node, session::Session, unless,
+    valid,
 };
 use crate::LockError;
 use std::num::NonZeroU32;
@@ -162,7 +163,7 @@ impl ZkDoubleBarrier {
             {
                 Ok(true) => return Ok(member.leave()),
                 Ok(false) => return Err(wait.timed_out(&self.path)),
-                Err(error) if over(&error) => {
+                Err(error) if is_session_over(&error) => {
                     tracing::debug!(%error, path = self.path, "entering again")
                 }
                 Err(error) => return Err(failed(error)),
@@ -303,7 +304,7 @@ impl ZkDoubleBarrier {
         match marks.commit().await.map_err(Error::from) {
             Ok(_) => Ok(Look::Open),
             Err(Error::NoNode | Error::NodeExists | Error::BadVersion) => Ok(Look::Again),
-            Err(error) if unanswered(&error) => Ok(Look::Again),
+            Err(error) if is_unanswered(&error) => Ok(Look::Again),
             Err(error) => Err(error),
         }
     }

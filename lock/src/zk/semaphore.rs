@@ -11,7 +11,9 @@
 
 use super::engine::hold::NodeHold;
 use super::engine::queue::{self, FencedNode, Recipe};
-use super::engine::{Wait, failed, insist, node::Node, over, session::Session, unless, valid};
+use super::engine::{
+    Wait, failed, insist, is_session_over, node::Node, session::Session, unless, valid,
+};
 use super::{ZkClient, mutex::MUTEX};
 use crate::{Guard, Holder, Lock, LockError, inherent};
 use futures::future::join_all;
@@ -193,7 +195,9 @@ impl ZkSemaphore {
                     return Ok(leases.into_iter().map(guard).collect());
                 }
                 Ok(None) => return Err(self.client.late(wait, &self.path)),
-                Err(error) if over(&error) => tracing::debug!(%error, self.path, "queueing again"),
+                Err(error) if is_session_over(&error) => {
+                    tracing::debug!(%error, self.path, "queueing again")
+                }
                 Err(error) => return Err(failed(error)),
             }
         }

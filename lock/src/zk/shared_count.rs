@@ -8,13 +8,13 @@
 
 use super::ZkClient;
 use super::engine::request::{ask, catch_up, once, with_node};
-use super::engine::{failed, over, unanswered};
+use super::engine::{failed, is_session_over, is_unanswered};
 use crate::LockError;
 use std::time::Duration;
 use tokio::{sync::watch, time::sleep};
 use zookeeper_client::Error;
 
-/// How long a listener pauses after a refusal.
+/// How long a listener pauses after a refusal, which lasts until somebody changes a right.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// A shared number; see [`ZkClient::shared_count`]. Source: Curator's `SharedCount`.
@@ -207,7 +207,7 @@ impl ZkSharedCount {
         self.client.tasks().runtime().spawn(async move {
             tokio::select! {
                 () = sender.closed() => {}
-                () = count.client.ended() => {}
+                () = count.client.wait_until_ended() => {}
                 () = count.follow(&sender) => {}
             }
         });
@@ -225,7 +225,7 @@ impl ZkSharedCount {
                     }
                     watch.changed().await;
                 }
-                Err(error) if over(&error) || unanswered(&error) => {
+                Err(error) if is_session_over(&error) || is_unanswered(&error) => {
                     tracing::debug!(%error, path = self.path, "listening again");
                 }
                 Err(error) => {

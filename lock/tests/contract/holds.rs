@@ -173,7 +173,9 @@ async fn a_lease_without_end_or_length_is_refused<S: Server>(family: Family<S>) 
 
 /// A short lease inside a longer one does not end the lock earlier, and ends for its own guard alone.
 #[apply(leased_by_owner!)]
-async fn a_short_lease_inside_does_not_end_the_long_one<S: Server>(family: Family<S>) -> Result {
+async fn a_short_lease_of_an_inner_hold_ends_that_hold_alone<S: Server>(
+    family: Family<S>,
+) -> Result {
     let (name, process, other) = (name(), family.process().await, family.process().await);
     let owner = process.owner();
     let ask = |lease| process.held(&name, owner, lease);

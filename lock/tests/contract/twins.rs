@@ -231,7 +231,7 @@ twins! {
     a_lease_that_nobody_extends_is_caught:
         blind_to_time, holds::a_fixed_lease_is_extended, "at first sure for None";
     a_re_entry_that_cuts_the_lease_is_caught:
-        cuts, holds::a_short_lease_inside_does_not_end_the_long_one, "the outer hold ends in";
+        cuts, holds::a_short_lease_of_an_inner_hold_ends_that_hold_alone, "the outer hold ends in";
     one_that_pushes_in_is_caught:
         runs PUSHES_IN, clauses::waiters_are_served_in_order_of_arrival, "the turns were";
     one_that_leaves_the_scores_of_the_others_is_caught:

@@ -29,7 +29,7 @@ use tokio::{
     time::timeout,
 };
 
-/// How often the server is asked whether a statement waits.
+/// How often the server is asked whether a statement waits: a statement that need not wait is answered sooner.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The row-lock timeout of plays that people follow, in seconds: longer than people and busy machines need.
@@ -116,7 +116,7 @@ impl TwoTransactions {
         self.sides[side as usize].failed
     }
 
-    /// Whether the last statement of this one has no answer yet: it waits for a row lock.
+    /// Whether this one's last statement waits for a row lock, or has an answer that [`hear`](Self::hear) has not taken yet.
     pub(crate) fn waits(&self, side: Side) -> bool {
         matches!(self.sides[side as usize].state, State::Waiting(..))
     }

@@ -29,7 +29,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             wait: None,
             stay: Some(|| DEFAULT_LEASE),
             visit: |ctx, job| {
-                Box::pin(keep(
+                Box::pin(leave_to_lease(
                     ctx,
                     job,
                     lock(ctx, job).read().lease(fixed(job)),
@@ -47,7 +47,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             wait: None,
             stay: Some(|| DEFAULT_LEASE),
             visit: |ctx, job| {
-                Box::pin(keep(
+                Box::pin(leave_to_lease(
                     ctx,
                     job,
                     lock(ctx, job).write().lease(fixed(job)),
@@ -64,7 +64,12 @@ const DEFAULT_LEASE: Duration = Duration::from_secs(10);
 /// Takes a half and leaves it to its lease.
 ///
 /// Cancel safety: Dropping it while it waits leaves nothing behind.
-async fn keep(ctx: &Ctx, job: &Job, half: impl Lock, text: &str) -> Result<Answer, Error> {
+async fn leave_to_lease(
+    ctx: &Ctx,
+    job: &Job,
+    half: impl Lock,
+    text: &str,
+) -> Result<Answer, Error> {
     let guard = half.acquire(job.wait_left()).await?;
     let end = end(ctx, job).await?;
     job.say(format_args!("{text}锁。。。。"));

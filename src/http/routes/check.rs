@@ -1,11 +1,11 @@
 //! `/check/lock`: checks the stock and takes a piece, by the strategy that is asked for.
 //!
 //! From request to effect, for `redis-lock`: `routes/mod.rs`; [`by_strategy`] here; `Strategy::take` in `stock/mod.rs`; `deduct`
-//! in `stock/strategies/redis_lock.rs`. The library takes the lock: `RedisLock::acquire` in `lock/src/redis/lock.rs`,
-//! `AcquireRequest::acquire` in `engine.rs`, the line of waiters in `local/line.rs`; `RedisClient::run` in `client.rs` sends
-//! `lua/acquire.lua`. Then `stock::under` runs `none::read_then_write`, whose statements go through `section/mysql.rs`, and
-//! releases: `Guard::release`, `keeper.rs`, `hold.rs`, `lua/release.lua`. The answer is [`PurchaseBody`], or the problem of
-//! `http/error.rs`.
+//! in `stock/strategies/redis_lock.rs`. The library takes the lock: `RedisLock::acquire`, which `inherent!` in `lock/src/lib.rs`
+//! makes of `Lock::acquire` in `lock/src/redis/lock.rs`; `AcquireRequest::acquire` in `engine.rs`, the line of waiters in
+//! `local/line.rs`, `RedisClient::run` in `client.rs`; `Call::send` in `scripts.rs` sends `lua/acquire.lua` by EVALSHA. Then
+//! `stock::run_then_release` runs `none::read_then_write`, whose statements go through `section/mysql.rs`, and releases:
+//! `Guard::release`, `keeper.rs`, `hold.rs`, `lua/release.lua`. The answer is [`PurchaseBody`], or the problem of `http/error.rs`.
 
 use super::replays;
 use crate::http::routes::prelude::*;
@@ -32,9 +32,9 @@ pub(in crate::http) struct PurchaseBody {
     #[schema(example = 1_790_000_000_000_000_u64)]
     entered_us: Option<u64>,
     /// When it had written, and was about to give the lock back.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "left_us", skip_serializing_if = "Option::is_none")]
     #[schema(example = 1_790_000_000_001_000_u64)]
-    left_us: Option<u64>,
+    went_out_us: Option<u64>,
     /// Where the strategy has no critical section: from when to when each of its tries was under way, by the same clock; all
     /// but the last were in vain. The last 20 of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -105,12 +105,12 @@ async fn take(
     let result = strategy.take(&app.ctx, &job).await;
     metrics.count(&job, &result);
     let deducted = result?;
-    let (entered_us, left_us) = job.observation.inside_us().unzip();
+    let (entered_us, went_out_us) = job.observation.inside_us().unzip();
     let sold = PurchaseBody {
         took: JobSummary::of(app, AnswerOutcome::Sold, strategy.slug, &job),
         deducted,
         entered_us,
-        left_us,
+        went_out_us,
         tries_us: job.observation.tries_us(),
     };
     Ok(format.answer(SOLD, sold))

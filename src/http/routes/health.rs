@@ -90,7 +90,7 @@ pub(in crate::http) async fn live(State(app): State<AppState>) -> Json<Live> {
     ))]
 pub(in crate::http) async fn ready(
     State(app): State<AppState>,
-    Own(cluster): Own<Cluster>,
+    InstanceState(cluster): InstanceState<Cluster>,
     Query(scope): Query<ReadyQuery>,
 ) -> Result<Response, Error> {
     let now = Instant::now();

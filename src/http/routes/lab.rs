@@ -22,8 +22,7 @@ const NO_LAB_HERE: Bilingual = Bilingual {
 };
 
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = LabView)]
-pub(in crate::http) struct View {
+pub(in crate::http) struct LabView {
     /// Whether a lab has started this instance and takes orders.
     owned: bool,
     /// Why not.
@@ -57,13 +56,15 @@ pub(in crate::http) struct FaultResult {
     #[schema(example = "8100 is paused")]
     said: String,
     #[serde(flatten)]
-    lab: View,
+    lab: LabView,
 }
 
 /// The members and links of the lab, and their states.
 #[utoipa::path(get, path = "/lab", tag = "lab", responses(
-    (status = 200, description = "The members and links of the lab; none where no lab has started this instance", body = View)))]
-pub(in crate::http) async fn look(State(app): State<AppState>) -> Result<axum::Json<View>, Error> {
+    (status = 200, description = "The members and links of the lab; none where no lab has started this instance", body = LabView)))]
+pub(in crate::http) async fn look(
+    State(app): State<AppState>,
+) -> Result<axum::Json<LabView>, Error> {
     view(&app).await.map(axum::Json)
 }
 
@@ -77,7 +78,7 @@ pub(in crate::http) async fn look(State(app): State<AppState>) -> Result<axum::J
 pub(in crate::http) async fn inject(
     _: Admin,
     State(app): State<AppState>,
-    Own(replays): Own<Replays>,
+    InstanceState(replays): InstanceState<Replays>,
     Json(Fault {
         action,
         member,
@@ -129,9 +130,9 @@ pub(in crate::http) async fn inject(
     }))
 }
 
-async fn view(app: &AppState) -> Result<View, Error> {
+async fn view(app: &AppState) -> Result<LabView, Error> {
     let Some(lab) = Control::of(&app.ctx.config) else {
-        return Ok(View {
+        return Ok(LabView {
             owned: false,
             why: Some(NO_LAB_HERE),
             kinds: Vec::new(),
@@ -139,7 +140,7 @@ async fn view(app: &AppState) -> Result<View, Error> {
         });
     };
     let breakable = lab.breakable().await.map_err(lab_unavailable)?;
-    Ok(View {
+    Ok(LabView {
         owned: true,
         why: None,
         kinds: app.ctx.config.replays.lab_kinds.clone(),

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use std::collections::HashSet;
 use tokio::sync::Semaphore;
 
-/// A grading is a load, and watches the clock.
+/// Few at once, because a grading is a load and measures times.
 const MAX_GRADINGS: usize = 2;
 
 /// The scripts, and those of the course to begin with.
@@ -23,13 +23,12 @@ pub(in crate::http) struct OwnLock {
     #[schema(example = 1)]
     stock_id: i64,
     /// The course's own locks.
-    stages: Vec<Stage>,
+    stages: Vec<ScriptStage>,
 }
 
 /// One of the course's own locks, as scripts.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ScriptStage)]
-struct Stage {
+struct ScriptStage {
     /// The section that it is from.
     #[schema(example = "2.1")]
     section: &'static str,
@@ -92,7 +91,7 @@ pub(in crate::http) async fn read(
 ) -> Result<axum::Json<OwnLock>, Error> {
     check_enabled(&app)?;
     let scripts = stock::current_scripts(&app.ctx, visitor.id()).await?;
-    let stages = stock::stages().map(|(section, scripts)| Stage { section, scripts });
+    let stages = stock::stages().map(|(section, scripts)| ScriptStage { section, scripts });
     let stages = stages.collect();
     let stock_id = match visitor.has_id() {
         true => own_lock::product_of(visitor.id()),
@@ -132,7 +131,7 @@ pub(in crate::http) async fn keep(
 pub(in crate::http) async fn grade(
     visitor: Visitor,
     State(app): State<AppState>,
-    Own(grading): Own<Grading>,
+    InstanceState(grading): InstanceState<Grading>,
 ) -> Result<axum::Json<GradeBody>, Error> {
     check_enabled(&app)?;
     let places = Arc::clone(&grading.places);

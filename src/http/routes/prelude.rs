@@ -3,7 +3,7 @@
 pub(super) use crate::http::{
     app::AppState,
     error::Error,
-    extract::{Json, Own, Path, Query, Whole},
+    extract::{InstanceState, Json, Path, Query, Whole},
     format::Format,
     problem::AnswerOutcome,
 };

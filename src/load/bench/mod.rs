@@ -316,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ceiling_with_errors_makes_a_ratio_void_and_improves_none() {
+    fn a_ratio_is_void_if_one_of_its_measurements_had_errors() {
         let threshold = thresholds()
             .find(|threshold| threshold.ceiling == Work::Sell("redis-script"))
             .expect("redis-watch-merged is measured against it");

@@ -3,7 +3,7 @@
 use super::{ceilings::BareWork, figure::Goal};
 use crate::{
     addresses::Addresses,
-    load::plan::{ONE, Plan, THREE, Timed},
+    load::plan::{ONE_INSTANCE, Plan, THREE_BEHIND_NGINX, Timed},
     seckill,
 };
 use std::{collections::BTreeSet, fmt, time::Duration};
@@ -181,7 +181,7 @@ impl Work {
 
     /// The load that measures it; where there is no HTTP, what is done instead.
     pub(super) fn plan(self, at: &Addresses) -> Result<Plan, BareWork> {
-        let on_three = |slug| Plan::new(&at.http, THREE, slug);
+        let on_three = |slug| Plan::new(&at.http, THREE_BEHIND_NGINX, slug);
         Ok(match self {
             Self::BareWork(bare) => return Err(bare),
             Self::Sell(slug) => on_three(slug).timed(MEASURED_TIME),
@@ -191,7 +191,7 @@ impl Work {
             },
             Self::Order { step, hold_ms } => {
                 let plan = match (hold_ms, at.instances.first()) {
-                    (1.., Some(one)) => Plan::new(&one.url, ONE, step),
+                    (1.., Some(one)) => Plan::new(&one.url, ONE_INSTANCE, step),
                     _ => on_three(step),
                 };
                 Plan {

@@ -6,7 +6,7 @@ use crate::load::{
     engine::LoadResult,
     fake::{Fake, Fault},
     history::{AnswerDetails, History, Outcome},
-    plan::{ONE, THREE},
+    plan::{ONE_INSTANCE, THREE_BEHIND_NGINX},
     row::{Row, SaleResult},
     stats::{Bytes, Stats},
     verdict::{StockChange, Verdict},
@@ -18,7 +18,7 @@ use std::time::Duration;
 fn row(strategy: &str, target: &str, sold: u64, gone: i64) -> Row {
     let mut history = History::default();
     let names = match target {
-        ONE => &["8000"][..],
+        ONE_INSTANCE => &["8000"][..],
         _ => &["8000", "8100", "8200"],
     };
     for (i, name) in (0..sold).zip(names.iter().cycle()) {
@@ -61,7 +61,7 @@ fn found(rows: Vec<Row>) -> Measurement {
         ..Conditions::default()
     };
     let ceiling = Ceiling {
-        target: ONE.into(),
+        target: ONE_INSTANCE.into(),
         path: "/",
         bytes: 38,
         threads: 100,
@@ -208,13 +208,18 @@ async fn a_row_near_its_ceiling_is_bounded_by_the_generator() {
         .iter()
         .map(|c| (c.target.as_str(), c.path))
         .collect();
-    assert_eq!(ceilings, [(ONE, "/health/live"), (THREE, "/")]);
+    assert_eq!(
+        ceilings,
+        [(ONE_INSTANCE, "/health/live"), (THREE_BEHIND_NGINX, "/")]
+    );
     let ceiling = |target: &str, throughput| Ceiling {
         target: target.into(),
         throughput,
         ..found.ceilings[0].clone()
     };
-    assert!(ceiling(ONE, 100.0).bounds(71.0) && !ceiling(ONE, 100.0).bounds(70.0));
+    assert!(
+        ceiling(ONE_INSTANCE, 100.0).bounds(71.0) && !ceiling(ONE_INSTANCE, 100.0).bounds(70.0)
+    );
 }
 
 #[tokio::test]

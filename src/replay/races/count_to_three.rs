@@ -140,7 +140,7 @@ async fn by_script(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 
 async fn done(job: &Job, seen: i64) -> Result<Deduction, Error> {
     job.tell(Point::Read, seen).await;
-    Ok(Deduction::left(seen))
+    Ok(Deduction::remaining(seen))
 }
 
 /// The counts that A and B saw, round by round.

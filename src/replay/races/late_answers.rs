@@ -23,9 +23,9 @@ use futures::future::join_all;
 use redis::Script;
 use std::sync::LazyLock;
 
-/// Longer than the lease, and shorter than the reply timeout of the client.
 const LEASE_MS: u64 = 1600;
-const LATE_MS: u64 = 1900;
+/// Longer than the lease, and shorter than the reply timeout of the client.
+const ANSWER_DELAY_MS: u64 = 1900;
 
 static DELETE_IF_MINE: LazyLock<Script> = LazyLock::new(|| {
     lua::script(include_str!(
@@ -55,7 +55,7 @@ pub(super) const RACE: Race = Race {
             "A 收各节点的答复要 1.9 秒，比租约 1.6 秒还久",
             "the nodes' answers to A take 1.9 s, and the lease is 1.6 s",
         ),
-        A.gets_answers_late(LATE_MS),
+        A.gets_answers_late(ANSWER_DELAY_MS),
         A.impatient()
             .self_ending_lease(LEASE_MS, LEASE_MS)
             .will_stop_at(Point::Read),
@@ -63,7 +63,7 @@ pub(super) const RACE: Race = Race {
             "各节点都把锁给了 A，答复还在路上；锁过期了",
             "all nodes give A the lock, their answers are under way, and the lock ends",
         ),
-        Custom(|play| Box::pin(keys_come_and_go(play))),
+        Custom(|play| Box::pin(wait_until_keys_came_and_ended(play))),
         say("B 拿到锁，读", "B takes the lock, and reads"),
         B.stops_at(Point::Read),
     ],
@@ -107,10 +107,10 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// A client that gives up releases its keys, so they must be seen before. The first purchase had a longer lease; on a node
-/// a lease is a little longer than for its holder.
-async fn keys_come_and_go(play: &Play) -> Result<(), Error> {
-    play.wait_until_locked_for(LATE_MS).await?;
+/// Waits until A's keys are seen, which their short lease tells from those of the first purchase, and then until they have
+/// ended. They must be seen first: a client that gives up releases its keys.
+async fn wait_until_keys_came_and_ended(play: &Play) -> Result<(), Error> {
+    play.wait_until_locked_for(ANSWER_DELAY_MS).await?;
     play.wait_until_lease_ends(false).await
 }
 

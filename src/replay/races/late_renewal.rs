@@ -14,7 +14,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::play::Play,
-    section::{Deduction, Job, Name, Points, redis_polling as stage},
+    section::{Deduction, Job, Name, Points, redis_polling},
     stock::{Reentrant, Store},
 };
 use std::time::Duration;
@@ -106,7 +106,7 @@ pub(super) const RACE: Race = Race {
 async fn blind(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = Reentrant::lock(ctx, job, LOCK);
     let (key, lease) = (lock.key.clone(), lock.lease);
-    let held = stage::lock(ctx, job, lock).await?;
+    let held = redis_polling::lock(ctx, job, lock).await?;
     let timer = AbortOnDropHandle::new(tokio::spawn(renew(
         ctx.clone(),
         key,
@@ -114,14 +114,14 @@ async fn blind(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         job.observation.points().clone(),
     )));
     let section = async {
-        let outcome = stage::read_then_write(ctx, job).await;
+        let outcome = redis_polling::read_then_write(ctx, job).await;
         drop(timer);
         outcome
     };
-    stage::under(held, section).await
+    redis_polling::run_then_release(held, section).await
 }
 
-/// Renews the key, whoever holds it.
+/// The text's timer: at every third of the lease it sends PEXPIRE, whoever holds the key.
 async fn renew(ctx: Ctx, key: String, lease: u64, points: Points) {
     loop {
         tokio::time::sleep(Duration::from_millis(lease / 3)).await;

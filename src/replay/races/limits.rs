@@ -98,7 +98,7 @@ async fn in_all(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 
 /// The count stands where a strategy says what is left: it is the number that an actor reports at its end.
 fn reporting(count: i64) -> Deduction {
-    Deduction::left(count)
+    Deduction::remaining(count)
 }
 
 fn limiter(stock_id: i64) -> String {

@@ -16,7 +16,7 @@ use crate::{
     error::Error,
     fault::Action,
     replay::{
-        inject::PROMOTION_TIMEOUT,
+        inject::UNPLANNED_FAILOVER_TIMEOUT,
         play::{Play, poll_until},
     },
 };
@@ -96,7 +96,7 @@ pub(super) const RACE: Race = Race {
 /// Waits until the main Redis has lost the lock, and every instance reaches it.
 async fn main_forgets(play: &Play) -> Result<(), Error> {
     poll_until(
-        PROMOTION_TIMEOUT,
+        UNPLANNED_FAILOVER_TIMEOUT,
         "the main Redis was not replaced",
         || async { Ok(play.reader.is_free_on_node(0).await.unwrap_or(false)) },
     )

@@ -12,7 +12,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::play::Play,
-    section::{Deduction, Job, Name, redis_polling as stage},
+    section::{Deduction, Job, Name, redis_polling},
     stock::{DeleteByScript, Store},
 };
 
@@ -96,15 +96,15 @@ pub(super) const RACE: Race = Race {
 
 /// The course's `a()`, under the lock of §2.5.
 async fn a(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let held = stage::lock(ctx, job, DeleteByScript::lock(ctx, job)).await?;
+    let held = redis_polling::lock(ctx, job, DeleteByScript::lock(ctx, job)).await?;
     job.at(Point::Locked).await;
-    stage::under(held, b(ctx, job)).await
+    redis_polling::run_then_release(held, b(ctx, job)).await
 }
 
 /// The course's `b()`, under the same lock.
 async fn b(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let held = stage::lock(ctx, job, DeleteByScript::lock(ctx, job)).await?;
-    stage::under(held, stage::read_then_write(ctx, job)).await
+    let held = redis_polling::lock(ctx, job, DeleteByScript::lock(ctx, job)).await?;
+    redis_polling::run_then_release(held, redis_polling::read_then_write(ctx, job)).await
 }
 
 async fn note_holds(play: &mut Play) -> Result<(), Error> {

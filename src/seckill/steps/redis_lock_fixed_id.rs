@@ -5,7 +5,7 @@ use crate::{
     seckill::simple_redis_lock::place_under,
     section::{
         Points,
-        redis_polling::{Lock, Stage},
+        redis_polling::{Lock, LockCommands},
     },
 };
 use oversell_lock::redis::Connection;
@@ -22,9 +22,10 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     place_under(ctx, order, FixedId).await
 }
 
+/// SET NX with a lease and the value 1 to lock, DEL to unlock, whoever's the key is by then.
 struct FixedId;
 
-impl Stage for FixedId {
+impl LockCommands for FixedId {
     const OWNED: bool = false;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {

@@ -5,7 +5,7 @@ use crate::{
     seckill::simple_redis_lock::place_under,
     section::{
         Points, lua,
-        redis_polling::{Lock, Stage},
+        redis_polling::{Lock, LockCommands},
     },
 };
 use oversell_lock::redis::Connection;
@@ -29,9 +29,10 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     place_under(ctx, order, DeleteByScript).await
 }
 
+/// SET NX with lease and owner to lock; to unlock a script that compares and deletes in one step.
 struct DeleteByScript;
 
-impl Stage for DeleteByScript {
+impl LockCommands for DeleteByScript {
     const OWNED: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {

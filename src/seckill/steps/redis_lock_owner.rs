@@ -5,7 +5,7 @@ use crate::{
     seckill::simple_redis_lock::place_under,
     section::{
         Points,
-        redis_polling::{Lock, Stage},
+        redis_polling::{Lock, LockCommands},
     },
 };
 use oversell_lock::redis::Connection;
@@ -22,9 +22,10 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     place_under(ctx, order, CheckOwner).await
 }
 
+/// SET NX with lease and owner to lock; to unlock GET, a comparison here, then DEL.
 struct CheckOwner;
 
-impl Stage for CheckOwner {
+impl LockCommands for CheckOwner {
     const OWNED: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {

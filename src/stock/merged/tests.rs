@@ -131,7 +131,7 @@ async fn nothing_is_taken_for_a_client_that_has_disconnected() {
 }
 
 #[tokio::test]
-async fn a_request_that_may_wait_less_than_its_group_waits_less() {
+async fn a_request_times_out_before_the_rest_of_its_group() {
     let ctx = ctx();
     let few = Duration::from_millis(100);
     let (first, mut behind) = crowd::<Stuck>(&ctx, &[LONG_WAIT * 1000, few]).await;

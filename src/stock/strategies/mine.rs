@@ -6,7 +6,7 @@ use crate::{
     own_lock::{Scripts, run_script},
     section::{
         Points, lua,
-        redis_polling::{self, Lock, Stage},
+        redis_polling::{self, Lock, LockCommands},
     },
 };
 use oversell_lock::redis::{Connection, RedisClient};
@@ -81,7 +81,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         drop(watchdog);
         outcome
     };
-    redis_polling::under(held, section).await
+    redis_polling::run_then_release(held, section).await
 }
 
 /// The scripts of the course's own locks, each with its section.
@@ -109,6 +109,7 @@ pub(crate) async fn current_scripts(ctx: &Ctx, visitor: &str) -> Result<Scripts,
         .ok_or_else(|| Error::Internal("there is no stage".to_owned()))
 }
 
+/// The visitor's own three scripts.
 struct Mine {
     acquire: String,
     release: String,
@@ -121,7 +122,7 @@ impl Mine {
     }
 }
 
-impl Stage for Mine {
+impl LockCommands for Mine {
     const OWNED: bool = true;
 
     fn client(ctx: &Ctx) -> &RedisClient {
@@ -129,16 +130,16 @@ impl Stage for Mine {
     }
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
-        Self::run(&lock.stage.acquire, lock, redis).await
+        Self::run(&lock.commands.acquire, lock, redis).await
     }
 
     async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
-        Self::run(&lock.stage.release, lock, redis).await
+        Self::run(&lock.commands.release, lock, redis).await
     }
 }
 
 impl Renewable for Mine {
     async fn renew(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
-        Self::run(&lock.stage.renew, lock, redis).await
+        Self::run(&lock.commands.renew, lock, redis).await
     }
 }

@@ -30,7 +30,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     mysql::execute(ctx, job, update).await?;
     job.tell(Point::Written, count - 1).await;
     job.leave();
-    Ok(Deduction::left(count - 1))
+    Ok(Deduction::remaining(count - 1))
 }
 
 /// This process's mutex for the job's product, waiting for it as long as the job may.

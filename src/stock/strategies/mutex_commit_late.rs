@@ -46,5 +46,5 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, job: &Job) -> Result<Deducti
     mysql::commit(conn, job).await?;
     job.at(Point::Committed).await;
     job.leave();
-    Ok(Deduction::left(count - 1))
+    Ok(Deduction::remaining(count - 1))
 }

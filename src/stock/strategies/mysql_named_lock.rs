@@ -67,5 +67,5 @@ async fn under_lock(conn: &mut Conn, job: &Job, name: &str) -> Result<Deduction,
         .bind(job.request.stock_id);
     mysql::execute_on(conn, job, update).await?;
     job.leave();
-    Ok(Deduction::left(count - 1))
+    Ok(Deduction::remaining(count - 1))
 }

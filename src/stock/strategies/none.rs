@@ -41,6 +41,6 @@ pub(super) async fn read_then_write(
     job.leave();
     Ok(Deduction {
         fence,
-        ..Deduction::left(count - 1)
+        ..Deduction::remaining(count - 1)
     })
 }

@@ -21,7 +21,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         .lease(job.watchdog(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     let lift = async |seen| lock.lift(seen).await;
-    under(guard, async |fence| {
+    run_then_release(guard, async |fence| {
         let outcome = fenced::fenced_read_then_write(ctx, job, lock.name(), fence, lift).await;
         let has_met_row = matches!(outcome, Ok(_) | Err(Error::SoldOut | Error::Fenced { .. }));
         // Each number that a client makes up would leave a counter behind. If the row is there and nobody could ask, it refuses

@@ -19,5 +19,5 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = RedlockClient::new(&ctx.nodes)?.lock(&job.redis_name("redLock"));
     let lock = lock.lease(job.watchdog(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
-    under(guard, |fence| none::read_then_write(ctx, job, fence)).await
+    run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

@@ -2,7 +2,7 @@
 
 use crate::section::{
     FixedLease, Points, lua,
-    redis_polling::{self, Lock, Stage},
+    redis_polling::{self, Lock, LockCommands},
 };
 use crate::stock::*;
 use oversell_lock::redis::Connection;
@@ -29,15 +29,16 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let held =
         redis_polling::lock(ctx, job, Reentrant::lock(ctx, job, "lock:redis-reentrant")).await?;
-    redis_polling::under(held, again(ctx, job)).await
+    redis_polling::run_then_release(held, again(ctx, job)).await
 }
 
 async fn again(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let held =
         redis_polling::lock(ctx, job, Reentrant::lock(ctx, job, "lock:redis-reentrant")).await?;
-    redis_polling::under(held, redis_polling::read_then_write(ctx, job)).await
+    redis_polling::run_then_release(held, redis_polling::read_then_write(ctx, job)).await
 }
 
+/// A hash of the owner and the count of its holds; a script enters it, another leaves it.
 pub(crate) struct Reentrant;
 
 impl Reentrant {
@@ -46,7 +47,7 @@ impl Reentrant {
     }
 }
 
-impl Stage for Reentrant {
+impl LockCommands for Reentrant {
     const OWNED: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {

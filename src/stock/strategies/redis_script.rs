@@ -29,6 +29,6 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     match job.record_attempt(since, left) {
         None => Err(redis_key::missing(ctx, job.request.stock_id).await),
         Some(SOLD_OUT) => Err(Error::SoldOut),
-        Some(left) => Ok(Deduction::left(left)),
+        Some(left) => Ok(Deduction::remaining(left)),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::section::{
     Points,
-    redis_polling::{self, Lock, Stage},
+    redis_polling::{self, Lock, LockCommands},
 };
 use crate::stock::*;
 use oversell_lock::redis::Connection;
@@ -22,12 +22,13 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = Lock::new(ctx, job, "lock:redis-setnx", redis_polling::LEASE, Setnx);
     let held = redis_polling::lock(ctx, job, lock).await?;
-    redis_polling::under(held, redis_polling::read_then_write(ctx, job)).await
+    redis_polling::run_then_release(held, redis_polling::read_then_write(ctx, job)).await
 }
 
+/// SETNX to lock, DEL to unlock.
 struct Setnx;
 
-impl Stage for Setnx {
+impl LockCommands for Setnx {
     const OWNED: bool = false;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {

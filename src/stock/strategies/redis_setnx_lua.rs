@@ -2,7 +2,7 @@
 
 use crate::section::{
     FixedLease, Points, lua,
-    redis_polling::{self, Lock, Stage},
+    redis_polling::{self, Lock, LockCommands},
 };
 use crate::stock::*;
 use oversell_lock::redis::Connection;
@@ -25,9 +25,10 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let held = redis_polling::lock(ctx, job, DeleteByScript::lock(ctx, job)).await?;
-    redis_polling::under(held, redis_polling::read_then_write(ctx, job)).await
+    redis_polling::run_then_release(held, redis_polling::read_then_write(ctx, job)).await
 }
 
+/// SET NX with lease and owner to lock; to unlock a script that compares and deletes in one step.
 pub(crate) struct DeleteByScript;
 
 impl DeleteByScript {
@@ -36,7 +37,7 @@ impl DeleteByScript {
     }
 }
 
-impl Stage for DeleteByScript {
+impl LockCommands for DeleteByScript {
     const OWNED: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {

@@ -2,7 +2,7 @@
 
 use crate::section::{
     FixedLease, Points,
-    redis_polling::{self, Lock, Stage},
+    redis_polling::{self, Lock, LockCommands},
 };
 use crate::stock::*;
 use oversell_lock::redis::Connection;
@@ -28,12 +28,13 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         CheckOwner,
     );
     let held = redis_polling::lock(ctx, job, lock).await?;
-    redis_polling::under(held, redis_polling::read_then_write(ctx, job)).await
+    redis_polling::run_then_release(held, redis_polling::read_then_write(ctx, job)).await
 }
 
+/// SET NX with lease and owner to lock; to unlock GET, a comparison here, then DEL.
 struct CheckOwner;
 
-impl Stage for CheckOwner {
+impl LockCommands for CheckOwner {
     const OWNED: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {

@@ -2,7 +2,7 @@
 
 use crate::section::{
     FixedLease, Points,
-    redis_polling::{self, Lock, Stage},
+    redis_polling::{self, Lock, LockCommands},
 };
 use crate::stock::*;
 use oversell_lock::redis::Connection;
@@ -22,12 +22,13 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = Lock::new(ctx, job, "lock:redis-setnx-ttl", redis_polling::LEASE, Ttl);
     let held = redis_polling::lock(ctx, job, lock).await?;
-    redis_polling::under(held, redis_polling::read_then_write(ctx, job)).await
+    redis_polling::run_then_release(held, redis_polling::read_then_write(ctx, job)).await
 }
 
+/// SET NX with a lease to lock, DEL to unlock, whoever's the key is by then.
 struct Ttl;
 
-impl Stage for Ttl {
+impl LockCommands for Ttl {
     const OWNED: bool = false;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {

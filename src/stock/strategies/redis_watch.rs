@@ -4,7 +4,7 @@ use crate::section::{RedisTap, redis_key};
 use crate::stock::*;
 use redis::{AsyncCommands, aio::ConnectionLike};
 
-/// The mean pause after a conflict.
+/// The mean pause after a conflict: the course's 50 ms.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
@@ -36,7 +36,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
             job.tell(Point::Written, count - 1).await;
             return Ok(Deduction {
                 retries,
-                ..Deduction::left(count - 1)
+                ..Deduction::remaining(count - 1)
             });
         }
         job.at(Point::Conflict).await;

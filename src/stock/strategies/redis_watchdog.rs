@@ -3,7 +3,7 @@
 use super::redis_reentrant::Reentrant;
 use crate::section::{
     Points, lua,
-    redis_polling::{self, Lock, Stage},
+    redis_polling::{self, Lock, LockCommands},
 };
 use crate::stock::*;
 use oversell_lock::redis::Connection;
@@ -38,11 +38,11 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         drop(watchdog);
         outcome
     };
-    redis_polling::under(held, section).await
+    redis_polling::run_then_release(held, section).await
 }
 
 /// A lock whose lease is renewed.
-pub(super) trait Renewable: Stage {
+pub(super) trait Renewable: LockCommands {
     /// Renews once; false if the lock was no longer there.
     fn renew(
         lock: &Lock<Self>,

@@ -39,5 +39,5 @@ async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Deduction, Error> 
     job.leave();
     mysql::commit(conn, job).await?;
     job.at(Point::Committed).await;
-    Ok(Deduction::left(count - 1))
+    Ok(Deduction::remaining(count - 1))
 }

@@ -22,7 +22,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         if let Some(count) = mysql::end_uncommitted(conn, tried).await? {
             return Ok(Deduction {
                 retries,
-                ..Deduction::left(count)
+                ..Deduction::remaining(count)
             });
         }
         if job.wait_left().is_zero() {

@@ -23,7 +23,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         .table_lock(&job.redis_name(NAME))
         .caller(caller(ctx, job, module_path!()));
     let guard = lock.acquire(job.wait_left()).await?;
-    under(guard, |fence| none::read_then_write(ctx, job, fence)).await
+    run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }
 
 /// The caller, for the columns that the course has for it.

@@ -7,8 +7,8 @@ const NAME: &str = "lock-as-printed";
 const INSERT: &str = "INSERT INTO tb_lock (lock_name, class_name) VALUES (?, ?)";
 const DELETE: &str = "DELETE FROM tb_lock WHERE id = ?";
 
-/// The mean time before a retry.
-const RETRY: Duration = Duration::from_millis(50);
+/// The mean pause before a retry: the course's 50 ms.
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     chapter: "4.2",
@@ -32,7 +32,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
             None => waiting += 1,
         }
         job.at(Point::Refused).await;
-        poll::pause(job, RETRY, || format!("lock {name}")).await?;
+        poll::pause(job, RETRY_PAUSE, || format!("lock {name}")).await?;
     };
     let mut sold = none::read_then_write(ctx, job, None).await;
     unlock.now().await;

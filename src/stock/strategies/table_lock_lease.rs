@@ -26,10 +26,10 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         .lease(Lease::Watchdog(lease))
         .owner(job.owner(ctx));
     let outer = lock.acquire(job.wait_left()).await?;
-    under(outer, |_| again(ctx, job, &lock)).await
+    run_then_release(outer, |_| again(ctx, job, &lock)).await
 }
 
 async fn again(ctx: &Ctx, job: &Job, lock: &TableLeaseLock) -> Result<Deduction, Error> {
     let inner = lock.acquire(job.wait_left()).await?;
-    under(inner, |fence| none::read_then_write(ctx, job, fence)).await
+    run_then_release(inner, |fence| none::read_then_write(ctx, job, fence)).await
 }

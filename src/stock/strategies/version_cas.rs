@@ -37,7 +37,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
             job.tell(Point::Written, row.count - 1).await;
             return Ok(Deduction {
                 retries,
-                ..Deduction::left(row.count - 1)
+                ..Deduction::remaining(row.count - 1)
             });
         }
         job.at(Point::Conflict).await;

@@ -23,9 +23,9 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 /// How many of an instance try at once.
 const MAX_CONCURRENT_TRIES: usize = 2;
-/// The bound of the first pause, and of the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(1);
-const MAX_PAUSE: Duration = Duration::from_millis(32);
+/// The bounds of the random pauses; the bound doubles each time: short for two that collide, long for a crowd.
+const FIRST_CONFLICT_PAUSE: Duration = Duration::from_millis(1);
+const MAX_CONFLICT_PAUSE: Duration = Duration::from_millis(32);
 
 const TAKE_ONE: &str =
     "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND version = ?";
@@ -44,7 +44,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let _permit = timeout(job.wait_left(), permits.0.acquire())
         .await
         .map_err(|_| job.timed_out("turn to try"))?;
-    let (mut bound, mut retries) = (FIRST_PAUSE, 0);
+    let (mut bound, mut retries) = (FIRST_CONFLICT_PAUSE, 0);
     loop {
         let row = mysql::read(ctx, job, READ).await?;
         if row.count <= 0 {
@@ -59,7 +59,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         if job.record_attempt(since, mysql::execute(ctx, job, write).await?) == 1 {
             return Ok(Deduction {
                 retries,
-                ..Deduction::left(row.count - 1)
+                ..Deduction::remaining(row.count - 1)
             });
         }
         let pause = bound.mul_f64(fastrand::f64());
@@ -67,6 +67,6 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
             return Err(job.timed_out("row in db_stock (version)"));
         }
         sleep(pause).await;
-        (bound, retries) = ((bound * 2).min(MAX_PAUSE), retries + 1);
+        (bound, retries) = ((bound * 2).min(MAX_CONFLICT_PAUSE), retries + 1);
     }
 }

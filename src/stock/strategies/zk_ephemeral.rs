@@ -1,11 +1,11 @@
 #![doc = include_str!("zk_ephemeral.md")]
 
 use super::none;
-use crate::section::zk_node as stage;
+use crate::section::zk_node;
 use crate::stock::*;
 use zookeeper_client::CreateMode;
 
-/// The mean time between a waiter's attempts.
+/// The mean time between a waiter's attempts: the course's 200 ms.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
@@ -22,8 +22,9 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path("/distributed/zk-ephemeral");
     loop {
-        if let Some(node) = stage::create(ctx, job, &path, CreateMode::Ephemeral).await? {
-            return stage::under(node, |fence| none::read_then_write(ctx, job, fence)).await;
+        if let Some(node) = zk_node::create(ctx, job, &path, CreateMode::Ephemeral).await? {
+            return zk_node::run_then_release(node, |fence| none::read_then_write(ctx, job, fence))
+                .await;
         }
         job.at(Point::Refused).await;
         poll::pause(job, POLL_INTERVAL, || format!("lock {path}")).await?;

@@ -20,5 +20,5 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         .lock(&job.zk_path("/distributed/zk-lock"))
         .acquire(job.wait_left())
         .await?;
-    under(guard, |fence| none::read_then_write(ctx, job, fence)).await
+    run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

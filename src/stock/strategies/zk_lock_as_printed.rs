@@ -19,7 +19,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path("/distributed/zk-lock-as-printed") + "/lock-";
     let node = lock(ctx, job, &path).await?;
-    zk_node::under(node, |fence| none::read_then_write(ctx, job, fence)).await
+    zk_node::run_then_release(node, |fence| none::read_then_write(ctx, job, fence)).await
 }
 
 /// Constructor and `lock()`: the node with which it believes to have the lock.

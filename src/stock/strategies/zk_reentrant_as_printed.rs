@@ -1,7 +1,7 @@
 #![doc = include_str!("zk_reentrant_as_printed.md")]
 
 use super::{none, zk_lock_as_printed as zk_lock};
-use crate::section::zk_node as stage;
+use crate::section::zk_node;
 use crate::stock::*;
 use futures::future::BoxFuture;
 use std::cell::Cell;
@@ -48,7 +48,7 @@ pub(crate) async fn locked<'a>(
     }
     let node = zk_lock::lock(ctx, job, path).await?;
     THREAD_LOCAL.with(|count| count.set(1));
-    let outcome = stage::under(node, |_| section()).await;
+    let outcome = zk_node::run_then_release(node, |_| section()).await;
     THREAD_LOCAL.with(|count| count.set(0));
     outcome
 }

@@ -19,5 +19,5 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         .zk
         .semaphore_mutex(&job.zk_path("/curator/semaphore-mutex"));
     let guard = lock.acquire(job.wait_left()).await?;
-    under(guard, |fence| none::read_then_write(ctx, job, fence)).await
+    run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

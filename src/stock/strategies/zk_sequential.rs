@@ -1,10 +1,10 @@
 #![doc = include_str!("zk_sequential.md")]
 
 use super::none;
-use crate::section::zk_node as stage;
+use crate::section::zk_node;
 use crate::stock::*;
 
-/// The mean time between a waiter's looks.
+/// The mean time between two looks of a waiter: the course's 20 ms.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
@@ -21,14 +21,17 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path("/distributed/zk-sequential") + "/lock-";
     loop {
-        let node = stage::enqueue(ctx, job, &path).await?;
+        let node = zk_node::enqueue(ctx, job, &path).await?;
         loop {
             let queue = node.siblings().await?;
             if !queue.iter().any(|name| name == node.name()) {
                 break;
             }
             if queue.iter().all(|name| name.as_str() >= node.name()) {
-                return stage::under(node, |fence| none::read_then_write(ctx, job, fence)).await;
+                return zk_node::run_then_release(node, |fence| {
+                    none::read_then_write(ctx, job, fence)
+                })
+                .await;
             }
             poll::pause(job, POLL_INTERVAL, || format!("lock {path}")).await?;
         }

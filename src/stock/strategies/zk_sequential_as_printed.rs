@@ -4,7 +4,7 @@ use super::none;
 use crate::section::zk_node::{self, Node};
 use crate::stock::*;
 
-/// The mean time between a waiter's looks.
+/// The mean time between two looks of a waiter: the course's 20 ms.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
@@ -24,7 +24,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     while pre_node(&node).await?.is_some() {
         poll::pause(job, POLL_INTERVAL, || format!("lock {path}")).await?;
     }
-    zk_node::under(node, |fence| none::read_then_write(ctx, job, fence)).await
+    zk_node::run_then_release(node, |fence| none::read_then_write(ctx, job, fence)).await
 }
 
 /// `getPreNode`: the greatest number below its own that is greater than 0.

@@ -21,5 +21,5 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         .write()
         .acquire(job.wait_left())
         .await?;
-    under(guard, |fence| none::read_then_write(ctx, job, fence)).await
+    run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

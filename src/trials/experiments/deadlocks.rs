@@ -104,7 +104,7 @@ pub(in crate::trials) async fn deadlock(
             before.0, before.1, after.0, after.1
         );
     }
-    let shown = lesson.explain.is_none() || shows_the_cure(flaw, cure);
+    let shown = lesson.explain.is_none() || uses_another_index(flaw, cure);
     let holds = shown
         && error == lesson.error
         && flaw.committed.len() == 1
@@ -117,7 +117,7 @@ pub(in crate::trials) async fn deadlock(
 }
 
 /// Whether the plans before and after differ in the index they use.
-fn shows_the_cure(flaw: &DeadlockRun, cure: &DeadlockRun) -> bool {
+fn uses_another_index(flaw: &DeadlockRun, cure: &DeadlockRun) -> bool {
     match (flaw.plans.last(), cure.plans.last()) {
         (Some(before), Some(after)) => {
             before.r#type.is_some() && after.key.is_some() && before.key != after.key
@@ -342,7 +342,7 @@ mod tests {
             plan(Some("ALL"), None),
             plan(Some("range"), Some("idx_code")),
         );
-        assert!(shows_the_cure(&all, &by_index));
+        assert!(uses_another_index(&all, &by_index));
         let (none, tree) = (played(json!([])), plan(None, None));
         for (flaw, cure) in [
             (&tree, &tree),
@@ -350,7 +350,7 @@ mod tests {
             (&all, &all),
             (&tree, &by_index),
         ] {
-            assert!(!shows_the_cure(flaw, cure));
+            assert!(!uses_another_index(flaw, cure));
         }
     }
 

@@ -41,7 +41,8 @@ const LEASE: Lease = Lease::Fixed(Duration::from_secs(120));
 const ACQUIRE_TIMEOUT: Duration = Duration::from_millis(500);
 /// Each process takes this many locks before the fault.
 const MIN_LOCKS: usize = 20;
-const LOCKS_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long until the locks are acquired: before the fault, and again after it.
+const FIRST_LOCKS_TIMEOUT: Duration = Duration::from_secs(30);
 /// The Sentinels begin no fail-over within 20 s of another one.
 const FAILOVER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The lab's name of the first primary.
@@ -114,10 +115,10 @@ async fn cut_off(on: &Cluster, min_replicas: u8) -> Result<Observation, NoVerdic
     let is_cut = || lose_primary(on, &group, Action::Cut);
     set_min_replicas(on, min_replicas).await?;
     let [plain, waited] = held_over(on, &group, [0, 1], is_cut()).await?;
-    make_first_lead(on).await?;
+    restore_first_primary(on).await?;
     set_min_replicas(on, 1).await?;
     let [refused] = held_over(on, &group, [0], is_cut()).await?;
-    make_first_lead(on).await?;
+    restore_first_primary(on).await?;
     set_min_replicas(on, 0).await?;
     let [killed] = held_over(on, &group, [0], lose_primary(on, &group, Action::Kill)).await?;
     lab.stop().await?;
@@ -316,7 +317,7 @@ async fn held_by<const N: usize>(
             }
         };
         let none = |_| NoVerdict::failed("there are no locks before the fail-over");
-        let done = match timeout(LOCKS_TIMEOUT, begun).await.map_err(none) {
+        let done = match timeout(FIRST_LOCKS_TIMEOUT, begun).await.map_err(none) {
             Ok(()) => fault.await,
             Err(none) => Err(none),
         };
@@ -360,7 +361,8 @@ async fn wait_for_new_leader(on: &Cluster, group: &str) -> Result<(), NoVerdict>
     timeout(FAILOVER_TIMEOUT, promoted).await.map_err(late)?
 }
 
-async fn make_first_lead(on: &Cluster) -> Result<(), NoVerdict> {
+/// Mends the first primary, and makes it the primary again.
+async fn restore_first_primary(on: &Cluster) -> Result<(), NoVerdict> {
     on.fault(Action::Mend, PRIMARY).await?;
     on.fault(Action::Promote, PRIMARY).await
 }
@@ -451,7 +453,7 @@ async fn wait_for_locks(process: &Nodes) -> Result<(), NoVerdict> {
         Ok(())
     };
     let late = |_| NoVerdict::failed("there are no locks after the fail-over");
-    timeout(LOCKS_TIMEOUT, had).await.map_err(late)?
+    timeout(FIRST_LOCKS_TIMEOUT, had).await.map_err(late)?
 }
 
 #[cfg(test)]

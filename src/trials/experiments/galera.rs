@@ -50,7 +50,7 @@ async fn sell(
     [buyers, each]: [usize; 2],
     (strategy, more): (&str, &str),
 ) -> Result<SaleCounts, NoVerdict> {
-    let before = product.left().await?.mysql;
+    let before = product.remaining().await?.mysql;
     let begun = Instant::now();
     let buyers = at.iter().cycle().take(buyers).map(|at| async move {
         let mut counts = SaleCounts::default();
@@ -65,7 +65,7 @@ async fn sell(
     let buyers = join_all(buyers).await.into_iter();
     let mut all = buyers.fold(SaleCounts::default(), SaleCounts::and);
     all.per_sec = all.sold as f64 / begun.elapsed().as_secs_f64();
-    all.gone = before - product.left().await?.mysql;
+    all.gone = before - product.remaining().await?.mysql;
     Ok(all)
 }
 
@@ -163,7 +163,7 @@ async fn locked_on_one_node(on: &Cluster, second_node: usize) -> Result<Observat
         let name = format!("course-{}", product.id);
         named.push(lock.bind(name).fetch_one(node).await?);
     }
-    let gone = STOCK - product.left().await?.mysql;
+    let gone = STOCK - product.remaining().await?.mysql;
     product.remove().await?;
     let (second_shown, one_ends, two_ends) = (shown(second), shown(ends[0]), shown(ends[1]));
     let named_shown: Vec<_> = named
@@ -235,7 +235,7 @@ async fn lagging(on: &Cluster, lags: bool) -> Result<Observation, NoVerdict> {
     let refused = product.buy(two, "single-update", "&wait_ms=1000").await?.0;
     locker.execute("UNLOCK TABLES").await?;
     let fresh = read(1).await?;
-    let gone = STOCK - product.left().await?.mysql;
+    let gone = STOCK - product.remaining().await?.mysql;
     product.remove().await?;
     let (old, missed) = (STOCK - plain, STOCK - fresh);
     let waited = causal.map_or_else(|| "-".to_owned(), |read| (STOCK - read).to_string());
@@ -280,7 +280,7 @@ async fn read_only(on: &Cluster, rights: &str) -> Result<Observation, NoVerdict>
     ] {
         root.execute(order.as_str()).await?;
     }
-    let gone = STOCK - product.left().await?.mysql;
+    let gone = STOCK - product.remaining().await?.mysql;
     product.remove().await?;
     let [reads, writes, root_writes] = [read, by_shop, by_root].map(shown);
     let words = words!(
@@ -371,7 +371,7 @@ struct CommitCounts {
 
 async fn read_then_write(on: &Cluster, snapshot_isolation: u8) -> Result<CommitCounts, NoVerdict> {
     const CLIENTS: usize = 6;
-    const LASTS: Duration = Duration::from_secs(3);
+    const LOAD_DURATION: Duration = Duration::from_secs(3);
     let product = on.product_on_each_node(STOCK).await?;
     let id = product.id;
     let nodes: Vec<_> = on.servers()?.mysql_nodes().collect();
@@ -385,7 +385,7 @@ async fn read_then_write(on: &Cluster, snapshot_isolation: u8) -> Result<CommitC
             ));
         }
         let (begun, mut done) = (Instant::now(), CommitCounts::default());
-        while begun.elapsed() < LASTS {
+        while begun.elapsed() < LOAD_DURATION {
             let committed = async {
                 let mut work = node.begin().await?;
                 let read = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?";
@@ -409,7 +409,7 @@ async fn read_then_write(on: &Cluster, snapshot_isolation: u8) -> Result<CommitC
         all.committed += done.committed;
         all.rolled_back += done.rolled_back;
     }
-    all.lost = all.committed - (STOCK - product.left().await?.mysql);
+    all.lost = all.committed - (STOCK - product.remaining().await?.mysql);
     product.remove().await?;
     Ok(all)
 }

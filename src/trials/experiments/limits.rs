@@ -155,7 +155,7 @@ mod tests {
     fn a_window_is_no_bucket_although_its_first_burst_is_the_same() {
         let bucket = Burst {
             route: "",
-            on: Target::One,
+            on: Target::OneInstance,
             requests: 60,
             through: [10, 11],
             more_per_second: 10.0,

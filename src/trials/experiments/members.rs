@@ -80,7 +80,7 @@ async fn ensemble_losses(own: &OwnLab, majority_dies: bool) -> Result<Observatio
     let lost = while_sold(&product, "zk-lock", &purchases, losses).await?;
     let (without_follower, without_leader, [minority, mended], back) = lost;
     let in_minority = purchases.count_sales(minority, Some(mended));
-    let all = purchases.counts(STOCK - product.left().await?.mysql);
+    let all = purchases.counts(STOCK - product.remaining().await?.mysql);
     let [follower_s, leader_s, back_s] = [without_follower, without_leader, back].map(seconds);
     let words = words!(
         "三台里的一个 Follower 被杀：最长 {follower_s} s 没有卖出；它回来以后 Leader 被杀：{leader_s} s；又死一台，{} s 里卖出 {in_minority} 件；它再启动，{back_s} s 后又卖。一共卖出 {} 件，库存减少 {} 件，{} 个没有回答。",
@@ -139,7 +139,7 @@ async fn writers_lost(on: &Cluster, two_die: bool) -> Result<Observation, NoVerd
     let [killed_s, ended_s] = [killed, ended].map(seconds);
     // Without a node that sells, the stock cannot be read.
     let gone = match ended {
-        Some(_) => STOCK - product.left().await?.mysql,
+        Some(_) => STOCK - product.remaining().await?.mysql,
         None => 0,
     };
     let all = purchases.counts(gone);

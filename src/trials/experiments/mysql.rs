@@ -8,7 +8,7 @@ use sqlx::{Connection, Executor, MySqlConnection, Row};
 
 experiments! {
     "1.7.1.last" => last_piece(1), twin(2);
-    "1.7.3.stale" => lost_before("version-cas"), twin(EXACT);
+    "1.7.3.stale" => most_updates_in_vain_were_stale_when_sent("version-cas"), twin(EXACT);
 }
 
 /// Claim: the text's condition leaves the last piece.
@@ -40,8 +40,11 @@ const COUNTED: &str =
 
 /// Claim: of the UPDATEs of 100 threads that change nothing, most were stale before they were sent: there were fewer waits for
 /// the row lock.
-async fn lost_before(on: &Cluster, strategy: &str) -> Result<Observation, NoVerdict> {
-    let mut plan = on.plan(strategy, Target::One);
+async fn most_updates_in_vain_were_stale_when_sent(
+    on: &Cluster,
+    strategy: &str,
+) -> Result<Observation, NoVerdict> {
+    let mut plan = on.plan(strategy, Target::OneInstance);
     plan.loops = 20;
     let mut conn = on.mysql().await?;
     let before = counted(&mut conn).await?;
@@ -55,7 +58,7 @@ async fn lost_before(on: &Cluster, strategy: &str) -> Result<Observation, NoVerd
         "{} sold by {updates} UPDATEs, {in_vain} of them in vain; {waits} waits for a row lock in all. More than half in vain is claimed, and more than half of these without a wait.",
         row.counts.sold
     );
-    let seen = Observation::holds(most_are_lost_before(updates, in_vain, waits), words);
+    let seen = Observation::holds(most_in_vain_did_not_wait(updates, in_vain, waits), words);
     Ok(seen
         .sales([&row])
         .value("updates", updates)
@@ -63,7 +66,7 @@ async fn lost_before(on: &Cluster, strategy: &str) -> Result<Observation, NoVerd
 }
 
 /// Holds even if every wait was by an UPDATE in vain.
-fn most_are_lost_before(updates: i64, in_vain: i64, waits: i64) -> bool {
+fn most_in_vain_did_not_wait(updates: i64, in_vain: i64, waits: i64) -> bool {
     in_vain * 2 > updates && waits * 2 < in_vain
 }
 
@@ -92,7 +95,7 @@ mod tests {
             (0, 0, 0, false),
         ] {
             assert_eq!(
-                most_are_lost_before(updates, in_vain, waits),
+                most_in_vain_did_not_wait(updates, in_vain, waits),
                 lost,
                 "{updates} {in_vain} {waits}"
             );

@@ -27,7 +27,9 @@ pub(in crate::trials) async fn refused_beside(
     );
     let refused = Observation::holds(status == 409 && said.contains("不允许重复下单"), words)
         .value("beside", said);
-    Ok(one_each(on, step, Target::Three).await?.and(refused))
+    Ok(one_each(on, step, Target::ThreeBehindNginx)
+        .await?
+        .and(refused))
 }
 
 /// Claim: the unlock of an order whose lock has expired leaves the next owner's lock alone.

@@ -49,7 +49,7 @@ pub(in crate::trials) async fn crowd(
     let (written, twice, oversold) = (ordered.orders, ordered.duplicate_orders, row.oversold);
     let [placed, failed] = [row.counts.sold, row.counts.failed()].map(u64::cast_signed);
     let all = pieces.min(users.cast_signed());
-    let holds = comes_to(verdict, &ordered.faults, [placed, written, failed], all);
+    let holds = is_verdict(verdict, &ordered.faults, [placed, written, failed], all);
     let place = target.words();
     let words = Words::new(
         format!(
@@ -70,9 +70,14 @@ pub(in crate::trials) async fn crowd(
     Ok(Observation::holds(holds, words).value("crowd", figures))
 }
 
-/// Whether the checker's result is this verdict. Missing orders are no fault to the checker, so for `exact` all orders must have
+/// Whether the checker comes to this verdict. Missing orders are no fault to the checker, so for `exact` all orders must have
 /// been placed and written, and no request may have failed.
-fn comes_to(verdict: OrdersVerdict, faults: &[OrdersVerdict], orders: [i64; 3], all: i64) -> bool {
+fn is_verdict(
+    verdict: OrdersVerdict,
+    faults: &[OrdersVerdict],
+    orders: [i64; 3],
+    all: i64,
+) -> bool {
     match verdict {
         OrdersVerdict::Exact => faults.is_empty() && orders == [all, all, 0],
         fault => faults.contains(&fault),
@@ -90,7 +95,7 @@ pub(super) async fn one_each(
 
 /// One user stays inside, and another one comes, who may not wait: refused by the one lock, and not by a lock per user.
 async fn global_mutex(on: &Cluster, one_lock: &str) -> Result<Observation, NoVerdict> {
-    let exact = one_each(on, "global-mutex", Target::One).await?;
+    let exact = one_each(on, "global-mutex", Target::OneInstance).await?;
     let mut statuses = Vec::new();
     for step in [one_lock, "user-mutex"] {
         let voucher = on.on_sale(10).await?;
@@ -151,7 +156,7 @@ mod tests {
             (Oversold, &[DuplicateOrders], [40, 40, 0], false),
             (Oversold, &[], [0, 0, 0], false),
         ] {
-            let found = comes_to(verdict, faults, placed_written_and_failed, 40);
+            let found = is_verdict(verdict, faults, placed_written_and_failed, 40);
             assert_eq!(
                 found, holds,
                 "{verdict:?} {faults:?} {placed_written_and_failed:?}"

@@ -29,6 +29,7 @@ experiments! {
 
 /// Longer than a ZooKeeper session, 10 s, and than the lease: a lock still taken then needs a repair.
 const MAX_WAIT: Duration = Duration::from_secs(16);
+/// Longer than these too, so that the paused holder loses its session or lease; shorter than [`MAX_WAIT`].
 const HOLDER_PAUSE: Duration = Duration::from_secs(13);
 /// The lease of a lock that has one.
 const LEASE: &str = "&lease_ms=5000";
@@ -95,7 +96,7 @@ impl LockResult {
                 "{strategy} {:.1} s of waiting",
                 ms as f64 / 1000.0
             ),
-            (_, None) => words!("{strategy} 一直拿不到", "{strategy} never free"),
+            (_, None) => words!("{strategy} 一直拿不到", "{strategy} never got the lock"),
         }
     }
 }
@@ -125,7 +126,7 @@ impl<'a> Contest<'a> {
     }
 
     /// A buyer holds the lock, `fault` hits, another buyer waits; then `mended`. Returns the pieces sold and the wait.
-    async fn under(
+    async fn with_fault(
         &self,
         stay_ms: u64,
         fault: impl Future<Output = Result<(), NoVerdict>>,
@@ -214,13 +215,14 @@ async fn of_holder(
         STAY_MS
     };
     let still = || std::future::ready(Ok(()));
-    let under = (contests.iter()).map(|contest| contest.under(stay_ms, fault_all(), still()));
-    let under = try_join_all(under).await?;
+    let outcomes =
+        (contests.iter()).map(|contest| contest.with_fault(stay_ms, fault_all(), still()));
+    let outcomes = try_join_all(outcomes).await?;
     if fault == Fault::HolderKilled {
         on.fault(Action::Start, holder).await?;
     }
-    let cells = contests.iter().zip(under);
-    let cells = try_join_all(cells.map(|(contest, under)| contest.cell(under))).await?;
+    let cells = contests.iter().zip(outcomes);
+    let cells = try_join_all(cells.map(|(contest, outcome)| contest.cell(outcome))).await?;
     for contest in contests {
         contest.product.remove().await?;
     }
@@ -259,8 +261,8 @@ async fn of_server(
     };
     // The lab is stopped, and its product with it.
     let contest = Contest::new(on, lock).await?;
-    let under = contest.under(STAY_MS, dies, mended).await?;
-    contest.cell(under).await
+    let outcome = contest.with_fault(STAY_MS, dies, mended).await?;
+    contest.cell(outcome).await
 }
 
 /// Claim: of three stores ZooKeeper fails under the fewest faults, and Redis under as many as the database, whether or not the
@@ -306,7 +308,7 @@ async fn ranked(on: &Cluster, faults: [Fault; 4]) -> Result<Observation, NoVerdi
     ));
     all.push(words!(
         "四种故障里，超卖或者一直拿不到的：ZooKeeper {zookeeper} 种，Redis {redis} 种（复制先切断就是 {redis_lagging} 种），数据库 {mysql} 种。",
-        "Oversold or never free, of four faults: ZooKeeper under {zookeeper}, Redis under {redis} (with its replica cut off before, {redis_lagging}), the database under {mysql}."
+        "Oversold or never got the lock, of four faults: ZooKeeper under {zookeeper}, Redis under {redis} (with its replica cut off before, {redis_lagging}), the database under {mysql}."
     ));
     let cells: Vec<_> = matrix
         .iter()
@@ -375,7 +377,7 @@ async fn majority(on: &Cluster, two_die_at_once: bool) -> Result<Observation, No
         on.fault(Action::Kill, &servers[1]).await?;
     }
     let minority = product.buy(other, "zk-lock", "&wait_ms=3000").await?.0;
-    let gone = 5000 - product.left().await?.mysql;
+    let gone = 5000 - product.remaining().await?.mysql;
     own.stop().await?;
     let lock = answer["lock"].as_str().unwrap_or("-");
     let words = words!(

@@ -19,7 +19,7 @@ experiments! {
 /// Claim: where each answer of the database comes 200 ms later, a purchase under each of these locks takes longer than one
 /// without a lock, by the two commands that take and release the lock.
 async fn as_slow_as_the_database(on: &Cluster, locks: &[&str]) -> Result<Observation, NoVerdict> {
-    const LATER: Duration = Duration::from_millis(200);
+    const ANSWER_DELAY: Duration = Duration::from_millis(200);
     let product = on.product(5000).await?;
     let Some(instance) = on.servers()?.instances.last() else {
         return Err(NoVerdict::unavailable("没有实例", "there is no instance"));
@@ -41,7 +41,9 @@ async fn as_slow_as_the_database(on: &Cluster, locks: &[&str]) -> Result<Observa
         Ok::<_, NoVerdict>(took)
     };
     let fast = measure().await?;
-    on.faults()?.inject_sized(Action::Slow, &way, LATER).await?;
+    on.faults()?
+        .inject_sized(Action::Slow, &way, ANSWER_DELAY)
+        .await?;
     let slow = measure().await?;
     on.fault(Action::Mend, &way).await?;
     product.remove().await?;
@@ -62,7 +64,7 @@ async fn as_slow_as_the_database(on: &Cluster, locks: &[&str]) -> Result<Observa
     );
     let bound = more[1..]
         .iter()
-        .all(|with_lock| *with_lock > more[0] + 1.5 * LATER.as_secs_f64());
+        .all(|with_lock| *with_lock > more[0] + 1.5 * ANSWER_DELAY.as_secs_f64());
     Ok(Observation::holds(bound, words).value("more_s", more))
 }
 

@@ -10,6 +10,7 @@ experiments! {
     "3.7.7.1" => shared_count(0), twin(1);
 }
 
+/// Claim: each instance reads what the one before has set. `apart`: 0 if all ask for one product.
 async fn shared_count(on: &Cluster, apart: i64) -> Result<Observation, NoVerdict> {
     let product = on.product(1).await?;
     let mut seen = Vec::new();

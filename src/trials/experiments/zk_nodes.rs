@@ -11,8 +11,8 @@ experiments! {
     "3.1.2.watch" => watches(true), twin(false);
 }
 
-/// A directory of an experiment's own.
-async fn directory(zookeeper: &Client) -> Result<String, NoVerdict> {
+/// Makes a directory for one experiment, and returns its path.
+async fn make_directory(zookeeper: &Client) -> Result<String, NoVerdict> {
     let path = format!("/course-{:08x}", fastrand::u32(..));
     let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
     zookeeper.create(&path, b"", &options).await?;
@@ -22,7 +22,7 @@ async fn directory(zookeeper: &Client) -> Result<String, NoVerdict> {
 async fn types(on: &Cluster, second: CreateMode) -> Result<Observation, NoVerdict> {
     use CreateMode::{Ephemeral, EphemeralSequential, Persistent};
     let (stays, goes) = (on.zookeeper().await?, on.zookeeper().await?);
-    let path = directory(&stays).await?;
+    let path = make_directory(&stays).await?;
     for (name, mode) in [
         ("aa", Persistent),
         ("bb", second),
@@ -63,7 +63,7 @@ async fn names(zookeeper: &Client, path: &str) -> Result<Vec<String>, NoVerdict>
 
 async fn watches(on: &Cluster, is_deleted: bool) -> Result<Observation, NoVerdict> {
     let (watches, changes) = (on.zookeeper().await?, on.zookeeper().await?);
-    let path = directory(&changes).await?;
+    let path = make_directory(&changes).await?;
     let (node, child) = (format!("{path}/xx"), format!("{path}/xx/y"));
     let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
     let mut told = Vec::new();

@@ -120,7 +120,7 @@ fn broken(found: &Matrix) -> Vec<String> {
     let cells = |run: &FaultRun| {
         let (engine, fault) = (run.engine.clone(), run.fault.words().here());
         let broken = run.cells.iter().filter_map(move |cell| {
-            let words = cell.broken()?;
+            let words = cell.broken_promise()?;
             Some(format!(
                 "{engine}, {fault}: {}: {}",
                 cell.strategy,

@@ -107,7 +107,7 @@ static ENGINES: [Engine; 7] = [
     Engine {
         id: "mysql",
         title: Bilingual::of("一个 MariaDB", "One MariaDB"),
-        lab: ONE,
+        lab: SINGLE_SERVERS,
         hits: Hits::MySql,
         faults: BREAKS,
         strategies: IN_MYSQL,
@@ -115,7 +115,7 @@ static ENGINES: [Engine; 7] = [
     Engine {
         id: "redis",
         title: Bilingual::of("一个 Redis", "One Redis"),
-        lab: ONE,
+        lab: SINGLE_SERVERS,
         hits: Hits::Redis,
         faults: BREAKS,
         strategies: IN_REDIS,
@@ -123,7 +123,7 @@ static ENGINES: [Engine; 7] = [
     Engine {
         id: "zookeeper",
         title: Bilingual::of("一个 ZooKeeper", "One ZooKeeper"),
-        lab: ONE,
+        lab: SINGLE_SERVERS,
         hits: Hits::ZooKeeper,
         faults: BREAKS,
         strategies: IN_ZOOKEEPER,
@@ -179,7 +179,7 @@ static ENGINES: [Engine; 7] = [
         strategies: IN_ZOOKEEPER,
     },
 ];
-const ONE: &str = "--instances 0,0,0 --redis-ports 0 --ways";
+const SINGLE_SERVERS: &str = "--instances 0,0,0 --redis-ports 0 --ways";
 const GALERA_EACH: &str = "galera-each";
 const SENTINELS: &str = "sentinels";
 const ENSEMBLE: &str = "ensemble";
@@ -194,7 +194,7 @@ impl Engine {
     fn must_be_noticed(&self, fault: Fault) -> bool {
         match fault {
             Fault::None | Fault::Promote => false,
-            Fault::Cut => self.lab == ONE,
+            Fault::Cut => self.lab == SINGLE_SERVERS,
             Fault::Kill | Fault::Pause => self.id != ENSEMBLE,
         }
     }
@@ -257,10 +257,10 @@ struct Cell {
 impl Cell {
     /// Compares the buyers' answers with the pieces that left the stock.
     fn of(told: &BuyerAnswers, gone: i64) -> Self {
-        let mut left = told.left.clone();
-        left.sort_unstable();
-        left.dedup();
-        let doubled = signed(told.left.len() - left.len());
+        let mut distinct = told.remaining.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let doubled = signed(told.remaining.len() - distinct.len());
         let beyond = told.counts.sold - doubled - gone;
         let untold = (-beyond).max(0);
         Self {
@@ -297,6 +297,7 @@ impl Cell {
         }
     }
 
+    /// Whether a buyer noticed the fault: by a refusal, an unknown answer, or no sale for [`MIN_NOTICED_GAP_MS`].
     fn was_noticed(&self) -> bool {
         let waited = self
             .without_service_ms
@@ -305,7 +306,7 @@ impl Cell {
     }
 
     /// The broken promise, if any. Every strategy must sell again once the fault is mended.
-    fn broken(&self) -> Option<Words> {
+    fn broken_promise(&self) -> Option<Words> {
         let Self {
             lost,
             doubled,
@@ -328,7 +329,7 @@ impl Cell {
 struct BuyerAnswers {
     counts: SaleCounts,
     /// The number left, of each answer that has it.
-    left: Vec<i64>,
+    remaining: Vec<i64>,
     orders: Vec<Entry>,
 }
 
@@ -337,7 +338,7 @@ impl BuyerAnswers {
     fn record(&mut self, outcome: &Outcome, body: Option<&Value>, user: Option<i64>) {
         self.counts.count(outcome);
         if let (Outcome::Sold, Some(body)) = (outcome, body) {
-            self.left.extend(body["remaining"].as_i64());
+            self.remaining.extend(body["remaining"].as_i64());
             let order_id = body["order_id"].as_str().and_then(|id| id.parse().ok());
             let order = order_id.zip(user);
             self.orders
@@ -365,7 +366,7 @@ mod tests {
     fn cell(sold: i64, left: &[i64], unknown: i64, gone: i64) -> Cell {
         let told = BuyerAnswers {
             counts: counts(sold, unknown),
-            left: left.to_vec(),
+            remaining: left.to_vec(),
             ..BuyerAnswers::default()
         };
         Cell {
@@ -418,18 +419,22 @@ mod tests {
         ] {
             let seen = [told.lost, told.doubled, told.vanished, told.done];
             assert_eq!(seen, [lost, doubled, vanished, done], "{what}");
-            assert_eq!(told.broken().is_none(), sound, "{what}: {told:?}");
+            assert_eq!(told.broken_promise().is_none(), sound, "{what}: {told:?}");
             let promised_nothing = Cell {
                 promises: false,
                 ..told.clone()
             };
-            assert_eq!(promised_nothing.broken().is_none(), told.sold > 0, "{what}");
+            assert_eq!(
+                promised_nothing.broken_promise().is_none(),
+                told.sold > 0,
+                "{what}"
+            );
         }
         let never_again = Cell {
             without_service_ms: None,
             ..cell(3, &[], 0, 3)
         };
-        assert!(never_again.broken().is_some());
+        assert!(never_again.broken_promise().is_some());
     }
 
     /// The twins of orders: lost, written twice, and never asked for.
@@ -484,7 +489,7 @@ mod tests {
         ] {
             let seen = [cell.lost, cell.doubled, cell.vanished, cell.done];
             assert_eq!(seen, [lost, doubled, vanished, done], "{what}");
-            assert_eq!(cell.broken().is_none(), sound, "{what}: {cell:?}");
+            assert_eq!(cell.broken_promise().is_none(), sound, "{what}: {cell:?}");
         }
     }
 

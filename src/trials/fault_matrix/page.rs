@@ -163,7 +163,7 @@ fn row(fault: Fault, cell: &Cell, lang: Lang, markdown: bool) -> [String; 9] {
         0 => "0".to_owned(),
         _ => format!("{unknown} ({done})"),
     };
-    let promise = match (cell.broken(), cell.promises) {
+    let promise = match (cell.broken_promise(), cell.promises) {
         (Some(broken), _) if markdown => format!("**{}**", lang.words(&broken)),
         (Some(broken), _) => format!("✗ {}", lang.words(&broken)),
         (None, true) => lang.of(Bilingual::of("每件一次", "each once")).to_owned(),

@@ -211,6 +211,8 @@ pub(super) async fn run(
     })
 }
 
+/// Injects the fault for [`FAULT_DURATION`], mends it, and waits until a Redis that led follows. A planned fail-over is not
+/// mended; without a fault it only waits.
 async fn break_and_mend(own: &OwnLab, hits: Hits, fault: Fault) -> Result<(), NoVerdict> {
     let on = &own.cluster;
     let (does, mends) = match fault {

@@ -43,7 +43,7 @@ fn race() -> Play {
             sold: 2,
             gone: 1,
             inside: 2,
-            saw: String::new(),
+            notes: String::new(),
             forced: None,
             as_meant: true,
         },
@@ -86,7 +86,7 @@ fn page() -> String {
         },
         per_sec: Spread::of([900.0, 1100.0]),
     };
-    let (first, second) = (rated(Target::Three), rated(Target::One));
+    let (first, second) = (rated(Target::ThreeBehindNginx), rated(Target::OneInstance));
     let ratio = Ratio {
         first,
         second,

@@ -39,7 +39,7 @@ impl Place {
         }
     }
 
-    /// After 2^31 - 1 the server's numbers turn negative and sort before all others.
+    /// Whether its number is not negative: after 2^31 - 1 the server's numbers turn negative and sort before all others.
     pub(super) fn is_sound(&self) -> bool {
         !self.number.starts_with('-')
     }
@@ -68,12 +68,12 @@ struct View {
     /// The last listing, without the nodes known to have gone.
     nodes: BTreeSet<Place>,
     /// This process's contenders whose nodes have not gone, holders included.
-    own: BTreeMap<Place, watch::Receiver<Stage>>,
+    own: BTreeMap<Place, watch::Receiver<ContenderState>>,
 }
 
 /// The state of a contender of this process.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ContenderState {
     Waits,
     In,
     /// Its node has gone. `seen`: the waiter of this process behind it whose node was there at that moment.
@@ -86,7 +86,7 @@ pub(super) enum Stage {
 pub(super) enum Predecessor {
     Nobody,
     /// The nearest is this process's: its state.
-    Own(watch::Receiver<Stage>),
+    Own(watch::Receiver<ContenderState>),
     /// The nearest is another process's; it, and the next ones that are.
     Others(Vec<Place>),
 }
@@ -97,19 +97,19 @@ pub(super) enum Predecessor {
 pub(super) struct LineMember {
     directory: Arc<Directory>,
     place: Place,
-    stage: watch::Sender<Stage>,
+    state: watch::Sender<ContenderState>,
 }
 
 impl LineMember {
     pub(super) fn enter(&self) {
-        self.stage.send_replace(Stage::In);
+        self.state.send_replace(ContenderState::In);
     }
 
     /// The next waiter of this process.
     pub(super) fn next(&self) -> Option<Place> {
         let view = self.directory.view.lock();
         let mut behind = view.own.range((Excluded(&self.place), Unbounded));
-        let next = behind.find(|(_, stage)| *stage.borrow() == Stage::Waits);
+        let next = behind.find(|(_, state)| *state.borrow() == ContenderState::Waits);
         next.map(|(place, _)| place.clone())
     }
 
@@ -117,7 +117,7 @@ impl LineMember {
     pub(super) fn gone(self, seen: Option<Place>) {
         self.directory.gone([&self.place]);
         self.remove_from_view();
-        self.stage.send_replace(Stage::Gone { seen });
+        self.state.send_replace(ContenderState::Gone { seen });
     }
 
     fn remove_from_view(&self) {
@@ -143,12 +143,12 @@ impl Directory {
     }
 
     pub(super) fn join(self: &Arc<Self>, place: &Place) -> LineMember {
-        let (stage, told) = watch::channel(Stage::Waits);
+        let (state, told) = watch::channel(ContenderState::Waits);
         self.view.lock().own.insert(place.clone(), told);
         LineMember {
             directory: self.clone(),
             place: place.clone(),
-            stage,
+            state,
         }
     }
 
@@ -157,12 +157,13 @@ impl Directory {
         &self,
         own: &Place,
         waits_for: WaitsFor,
-    ) -> Option<watch::Receiver<Stage>> {
+    ) -> Option<watch::Receiver<ContenderState>> {
         let view = self.view.lock();
         let mut before = view.own.range(..own).rev();
-        let waits = |stage: &watch::Receiver<Stage>| *stage.borrow() == Stage::Waits;
-        let found = before.find(|(place, stage)| waits_for(&place.name) && waits(stage));
-        found.map(|(_, stage)| stage.clone())
+        let waits =
+            |state: &watch::Receiver<ContenderState>| *state.borrow() == ContenderState::Waits;
+        let found = before.find(|(place, state)| waits_for(&place.name) && waits(state));
+        found.map(|(_, state)| state.clone())
     }
 
     /// Ensures a listing that was requested after `since`; returns whether it was made just now.
@@ -196,11 +197,11 @@ impl Directory {
         let Some(nearest) = before.peek() else {
             return Some(Predecessor::Nobody);
         };
-        if let Some(stage) = view.own.get(*nearest) {
-            let mut stage = stage.clone();
+        if let Some(state) = view.own.get(*nearest) {
+            let mut state = state.clone();
             // Its present state is known; the next change is that it goes.
-            stage.mark_unchanged();
-            return Some(Predecessor::Own(stage));
+            state.mark_unchanged();
+            return Some(Predecessor::Own(state));
         }
         let others = before.filter(|place| !view.own.contains_key(*place));
         Some(Predecessor::Others(

@@ -10,7 +10,7 @@
 //! Next to read: `queue.rs`.
 
 use super::queue::{self, FencedNode, Recipe};
-use super::{Wait, failed, insist, node::Node, over, unavailable};
+use super::{Wait, failed, insist, is_session_over, node::Node, unavailable};
 use crate::events::Observer;
 use crate::keeper::{Share, keep};
 use crate::reentry::{OwnerSlot, Reentry, slot_of};
@@ -83,7 +83,7 @@ impl Handle {
                 let mut node = writer.node.beside(recipe.marker);
                 zk.answered(wait, node.create())
                     .await?
-                    .map_err(|error| ended(error, path))?;
+                    .map_err(|error| hold_error(error, path))?;
                 // Only now is it certain that no other writer came in between.
                 writer.reenter(zk, path, wait).await?;
                 // The new node's zxid is above those of the writers that wait behind it.
@@ -223,7 +223,7 @@ impl NodeHold {
         let there = zk
             .answered(wait, there)
             .await?
-            .map_err(|error| ended(error, name))?;
+            .map_err(|error| hold_error(error, name))?;
         there.map(drop).ok_or_else(|| LockError::lost(name))
     }
 
@@ -245,7 +245,7 @@ impl NodeHold {
             tokio::select! {
                 biased;
                 () = kept => {}
-                () = client.ended() => {}
+                () = client.wait_until_ended() => {}
             }
         });
         guard
@@ -255,7 +255,7 @@ impl NodeHold {
         match timeout(self.node.session().timeout, self.node.delete(None)).await {
             Ok(Ok(true)) => Ok(()),
             Ok(Ok(false)) => Err(LockError::lost(name)),
-            Ok(Err(error)) => Err(ended(error, &name)),
+            Ok(Err(error)) => Err(hold_error(error, &name)),
             Err(_) => Err(unavailable(
                 "the release was not answered; it goes on in the background",
             )),
@@ -264,8 +264,8 @@ impl NodeHold {
 }
 
 /// Maps a failed request to an error of a hold.
-fn ended(error: Error, name: &str) -> LockError {
-    if over(&error) {
+fn hold_error(error: Error, name: &str) -> LockError {
+    if is_session_over(&error) {
         LockError::lost(name)
     } else {
         failed(error)
@@ -290,7 +290,7 @@ impl Share for SessionShare {
 
     /// The session's heartbeat keeps the hold, and reports its loss.
     async fn renew_until_lost(&self, _: &SureUntil) {
-        self.client.ended().await;
+        self.client.wait_until_ended().await;
     }
 
     async fn finish(self, lost: bool) -> Result<(), LockError> {

@@ -52,14 +52,14 @@ pub(super) fn unless<T>(errors: &[Error], answer: Result<T, Error>) -> Result<Op
 
 /// Whether the answer was lost with its connection: the request may have been carried out, and the session may live on.
 /// The client holds the next request until it is connected again, so repeating does not spin.
-pub(super) fn unanswered(error: &Error) -> bool {
+pub(super) fn is_unanswered(error: &Error) -> bool {
     matches!(
         error,
         Error::ConnectionLoss | Error::SessionMoved | Error::Custom(_)
     )
 }
 
-pub(super) fn over(error: &Error) -> bool {
+pub(super) fn is_session_over(error: &Error) -> bool {
     matches!(
         error,
         Error::SessionExpired | Error::ClientClosed | Error::AuthFailed
@@ -81,7 +81,9 @@ where
 {
     loop {
         match request().await {
-            Err(error) if unanswered(&error) => tracing::debug!(%error, "asking zookeeper again"),
+            Err(error) if is_unanswered(&error) => {
+                tracing::debug!(%error, "asking zookeeper again")
+            }
             answered => return answered,
         }
     }

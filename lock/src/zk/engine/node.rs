@@ -9,9 +9,9 @@
 
 use super::{
     directory::{LineMember, Place},
-    insist, over,
+    insist, is_session_over, is_unanswered,
     session::Session,
-    unanswered, unless,
+    unless,
 };
 use crate::Fence;
 use std::{sync::Arc, time::Duration};
@@ -19,9 +19,10 @@ use tokio::time::sleep;
 use uuid::Uuid;
 use zookeeper_client::{CreateMode, Error, MultiWriteError};
 
-/// The first pause between attempts to delete; it doubles each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const MAX_PAUSE: Duration = Duration::from_secs(10);
+/// The pauses between attempts to delete a node while the server refuses that; they double and become long, because a
+/// refusal lasts until somebody changes a right.
+const FIRST_DELETE_PAUSE: Duration = Duration::from_millis(100);
+const MAX_DELETE_PAUSE: Duration = Duration::from_secs(10);
 
 /// The version number that matches every version.
 const ANY: i32 = -1;
@@ -129,7 +130,7 @@ impl Node {
                 }
                 Err(Error::NoNode) => session.make_directory(directory).await?,
                 // Nobody else has this uuid, so an answer was lost.
-                Err(error) if unanswered(&error) || error == Error::NodeExists => {
+                Err(error) if is_unanswered(&error) || error == Error::NodeExists => {
                     if let Some((name, fence)) = self.address.find().await? {
                         self.address.name = Some(name);
                         return Ok(fence);
@@ -166,7 +167,7 @@ impl Node {
             return Ok(false);
         }
         let deleted = self.address.delete(version, &mut self.line).await;
-        self.there = !deleted.as_ref().map_or_else(over, |_| true);
+        self.there = !deleted.as_ref().map_or_else(is_session_over, |_| true);
         deleted
     }
 
@@ -258,7 +259,7 @@ impl NodeAddress {
                         next = None;
                         break asked_before;
                     }
-                    error if unanswered(&error) => asked_before = true,
+                    error if is_unanswered(&error) => asked_before = true,
                     error => return Err(error),
                 },
             }
@@ -288,15 +289,15 @@ impl NodeAddress {
 
     /// Deletes it, retrying while the server refuses.
     async fn delete_until_done(self, mut line: Option<LineMember>) {
-        let mut pause = FIRST_PAUSE;
+        let mut pause = FIRST_DELETE_PAUSE;
         while let Err(error) = self.delete(None, &mut line).await
-            && !over(&error)
+            && !is_session_over(&error)
         {
-            if pause == FIRST_PAUSE {
+            if pause == FIRST_DELETE_PAUSE {
                 tracing::warn!(%error, entry = ?(&self.directory, &self.prefix), "a node is not deleted: trying again");
             }
             sleep(pause).await;
-            pause = (pause * 2).min(MAX_PAUSE);
+            pause = (pause * 2).min(MAX_DELETE_PAUSE);
         }
     }
 

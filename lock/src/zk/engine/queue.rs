@@ -25,10 +25,9 @@
 
 use super::{
     Wait,
-    directory::{Directory, Key, MAX_CHECKS, Place, Predecessor, Stage, WaitsFor, list},
-    failed, insist,
+    directory::{ContenderState, Directory, Key, MAX_CHECKS, Place, Predecessor, WaitsFor, list},
+    failed, insist, is_session_over,
     node::Node,
-    over,
     request::ask,
     session::Session,
     unless, valid,
@@ -108,7 +107,7 @@ pub(in crate::zk) async fn turn(
                     "its directory's numbers are used up: it must be deleted when nobody uses it";
                 return Err(LockError::invalid(directory, rule));
             }
-            Err(error) if over(&error) => {
+            Err(error) if is_session_over(&error) => {
                 tracing::debug!(%error, directory, "the session ended: queueing again");
             }
             Err(error) => return Err(failed(error)),
@@ -196,7 +195,7 @@ impl QueueWaiter<'_> {
                     if !self.wait_for_change(&mut before).await? {
                         return Ok(WaitEnd::Late);
                     }
-                    seen = matches!(&*before.borrow(), Stage::Gone { seen: Some(next) } if next == own);
+                    seen = matches!(&*before.borrow(), ContenderState::Gone { seen: Some(next) } if next == own);
                     if self.recipe.lists_again {
                         since = Instant::now();
                     }
@@ -222,7 +221,10 @@ impl QueueWaiter<'_> {
     }
 
     /// Waits for a change of one of this process's contenders; `false` if the wait ended first.
-    async fn wait_for_change(&self, before: &mut watch::Receiver<Stage>) -> Result<bool, Error> {
+    async fn wait_for_change(
+        &self,
+        before: &mut watch::Receiver<ContenderState>,
+    ) -> Result<bool, Error> {
         tokio::select! {
             biased;
             _ = before.changed() => Ok(true),

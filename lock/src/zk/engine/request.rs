@@ -6,7 +6,9 @@
 //!
 //! Next to read: `../barrier.rs`.
 
-use super::{Wait, failed, over, session::Session, unanswered, unavailable, unless, valid};
+use super::{
+    Wait, failed, is_session_over, is_unanswered, session::Session, unavailable, unless, valid,
+};
 use crate::{LockError, zk::ZkClient};
 use std::{sync::Arc, time::Duration};
 use zookeeper_client::{CreateMode, Error, Stat};
@@ -33,7 +35,7 @@ where
     loop {
         let session = zk.connected(wait.end + zk.timeout()).await?;
         match zk.answered(wait, request(session)).await? {
-            Err(error) if over(&error) || unanswered(&error) => {
+            Err(error) if is_session_over(&error) || is_unanswered(&error) => {
                 tracing::debug!(%error, "asking zookeeper again")
             }
             answer => return answer.map_err(failed),
@@ -79,7 +81,9 @@ where
     let session = zk.connected(wait.end + zk.timeout()).await?;
     match zk.answered(wait, request(session)).await {
         Err(error) => Err(outcome_unknown(error)),
-        Ok(Err(error)) if over(&error) || unanswered(&error) => Err(outcome_unknown(error)),
+        Ok(Err(error)) if is_session_over(&error) || is_unanswered(&error) => {
+            Err(outcome_unknown(error))
+        }
         Ok(answer) => unless(refusals, answer).map_err(failed),
     }
 }

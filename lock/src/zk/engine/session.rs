@@ -22,7 +22,7 @@
 //! answer carries the acknowledgement. Measured: 5,000 cycles of lock and unlock, half of them contended, with 1
 //! delayed acknowledgement; one cycle alone takes 0.4 ms.
 
-use super::{insist, over, unanswered, unless};
+use super::{insist, is_session_over, is_unanswered, unless};
 use crate::{local::ByType, sure_until::SureUntil, tasks::Tasks, zk::ZkOptions};
 use futures::future::join_all;
 use parking_lot::Mutex;
@@ -36,9 +36,9 @@ use zookeeper_client::{
     Acls, Client, CreateMode, CreateOptions, Error, MultiReadResult, SessionState, Stat,
 };
 
-/// The first pause between attempts to connect; it doubles each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const MAX_PAUSE: Duration = Duration::from_secs(1);
+/// The pauses between attempts to connect; they double. A server that is back is found within a second.
+const FIRST_RECONNECT_PAUSE: Duration = Duration::from_millis(50);
+const MAX_RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 
 /// The longest wait for the server to confirm the end of the session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -167,8 +167,8 @@ impl Session {
                     self.lasts(sent + lasts);
                     sleep_until(sent + every).await;
                 }
-                Err(error) if over(&error) => return std::future::pending().await,
-                Err(error) if unanswered(&error) => {}
+                Err(error) if is_session_over(&error) => return std::future::pending().await,
+                Err(error) if is_unanswered(&error) => {}
                 Err(error) => {
                     tracing::warn!(%error, "zookeeper refused a heartbeat");
                     sleep(every).await;
@@ -265,11 +265,11 @@ impl Supervisor {
     }
 
     async fn keep(&self, last: &mut Option<Arc<Session>>) {
-        let mut pause = FIRST_PAUSE;
+        let mut pause = FIRST_RECONNECT_PAUSE;
         loop {
             match self.open_session().await {
                 Ok(session) => {
-                    pause = FIRST_PAUSE;
+                    pause = FIRST_RECONNECT_PAUSE;
                     *last = Some(session.clone());
                     tracing::info!(session = %session.session_id(), timeout = ?session.session_timeout(), "zookeeper session opened");
                     tokio::select! {
@@ -281,12 +281,12 @@ impl Supervisor {
                 }
                 Err(error) => {
                     // Once per outage, not per attempt.
-                    if pause == FIRST_PAUSE {
+                    if pause == FIRST_RECONNECT_PAUSE {
                         tracing::warn!(%error, connect = self.options.connect, "zookeeper is not reached");
                     }
                     Connection::lose(&self.connection, error);
                     sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-                    pause = (pause * 2).min(MAX_PAUSE);
+                    pause = (pause * 2).min(MAX_RECONNECT_PAUSE);
                 }
             }
         }

@@ -53,7 +53,7 @@ pub(in crate::http) struct BurstAnswer {
     ))]
 pub(in crate::http) async fn send_burst(
     State(app): State<AppState>,
-    Own(turn): Own<BurstTurn>,
+    InstanceState(turn): InstanceState<BurstTurn>,
     Json(Burst { limit }): Json<Burst>,
 ) -> Result<axum::Json<Vec<BurstAnswer>>, Error> {
     let nginx = app.ctx.config.cluster.http.trim_end_matches('/');

@@ -202,7 +202,7 @@ impl Class {
     ))]
 pub(in crate::http) async fn present(
     visitor: Visitor,
-    Own(class): Own<Class>,
+    InstanceState(class): InstanceState<Class>,
     Json(Presence { lesson, who }): Json<Presence>,
 ) -> Result<axum::Json<PresenceAnswer>, Error> {
     let lesson = claims::find(&lesson).ok_or(Error::NoLesson(lesson))?;
@@ -218,9 +218,9 @@ pub(in crate::http) async fn present(
 pub(in crate::http) async fn desk(
     _: Admin,
     visitor: Visitor,
-    Own(class): Own<Class>,
-    Own(replays): Own<Replays>,
-    Own(runs): Own<Runs>,
+    InstanceState(class): InstanceState<Class>,
+    InstanceState(replays): InstanceState<Replays>,
+    InstanceState(runs): InstanceState<Runs>,
 ) -> axum::Json<DeskView> {
     let students = class.students();
     let waiting = runs.waiting().into_iter().chain(replays.waiting());
@@ -256,8 +256,8 @@ pub(in crate::http) async fn desk(
     ))]
 pub(in crate::http) async fn call(
     _: Admin,
-    Own(class): Own<Class>,
-    Own(replays): Own<Replays>,
+    InstanceState(class): InstanceState<Class>,
+    InstanceState(replays): InstanceState<Replays>,
     Json(NewCall {
         lesson,
         replays: ids,
@@ -278,8 +278,8 @@ pub(in crate::http) async fn call(
     responses((status = 200, description = "How many", body = QueueCleared)))]
 pub(in crate::http) async fn clear_queue(
     _: Admin,
-    Own(replays): Own<Replays>,
-    Own(runs): Own<Runs>,
+    InstanceState(replays): InstanceState<Replays>,
+    InstanceState(runs): InstanceState<Runs>,
 ) -> axum::Json<QueueCleared> {
     let ended = runs.end_waiting() + replays.end_waiting();
     axum::Json(QueueCleared { ended })

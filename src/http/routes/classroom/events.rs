@@ -58,7 +58,7 @@ pub(in crate::http) struct WatchQuery {
     responses((status = 200, description = "Server-sent events", body = VisitEvent, content_type = "text/event-stream")))]
 pub(in crate::http) async fn events(
     State(app): State<AppState>,
-    Own(watchers): Own<Watchers>,
+    InstanceState(watchers): InstanceState<Watchers>,
     Query(whose): Query<WatchQuery>,
 ) -> Result<Response, Error> {
     let places = match whose.own {

@@ -66,7 +66,7 @@ pub(in crate::http) struct LineOutput {
 pub(in crate::http) async fn type_line(
     _: Admin,
     State(app): State<AppState>,
-    Own(slots): Own<LineSlots>,
+    InstanceState(slots): InstanceState<LineSlots>,
     Path((lesson, number)): Path<(String, usize)>,
 ) -> Result<axum::Json<LineOutput>, Error> {
     check_enabled(&app)?;

@@ -128,7 +128,7 @@ impl VisitRequest {
     responses((status = 202, description = "They are on their way: `GET /classroom/events` tells of each")))]
 pub(in crate::http) async fn send_visits(
     State(app): State<AppState>,
-    Own(sent): Own<SentVisits>,
+    InstanceState(sent): InstanceState<SentVisits>,
     Json(visits): Json<VisitRequest>,
 ) -> Result<StatusCode, Error> {
     let wanted = u32::try_from(visits.names.len()).unwrap_or(u32::MAX);

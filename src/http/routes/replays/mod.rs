@@ -44,21 +44,23 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 /// A race, its cure, and a schedule of either.
-const MAX_OF_A_VISITOR: usize = 4;
-const MAX_RUNNING: usize = 400;
+const MAX_UNFINISHED_OF_A_VISITOR: usize = 4;
+const MAX_UNFINISHED: usize = 400;
 /// The ended replays of a visitor whose events can still be read.
 const MAX_REMEMBERED_OF_A_VISITOR: usize = 4;
 const MAX_REMEMBERED: usize = 400;
 /// A replay that waits for a person delays others no longer than this.
 const PERSON_GRACE: Duration = Duration::from_secs(60);
+/// A visitor who shows no sign of life for this long has left.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(15);
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// How often it is checked whether a visitor has left: often beside [`LEAVE_TIMEOUT`].
+const LEAVE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Running replays and the latest ended ones, and the actors that play here for other instances.
+/// Waiting and running replays, the ended ones that are remembered, and the actors that play here for other instances.
 #[derive(Default)]
 pub(in crate::http) struct Replays {
-    /// In the order in which they were asked for.
-    latest: Mutex<Vec<Arc<ActiveReplay>>>,
+    /// The queue, and the ended ones, oldest request first.
+    in_order_asked: Mutex<Vec<Arc<ActiveReplay>>>,
     /// A replay has begun or ended.
     changed: Notify,
     others: LatestAnswer<Vec<RemoteReplay>>,
@@ -204,28 +206,28 @@ impl Replays {
 
     /// Takes a place behind all that were asked for before, if the visitor may have another one.
     fn enqueue(&self, replay: &Arc<ActiveReplay>) -> Result<(), Error> {
-        let mut latest = self.latest.lock();
-        let running = || latest.iter().filter(|other| other.is_running());
+        let mut in_order_asked = self.in_order_asked.lock();
+        let running = || in_order_asked.iter().filter(|other| other.is_running());
         let own: Vec<_> = running()
             .filter(|other| other.visitor == replay.visitor)
             .collect();
         if let Some(same) = own.iter().find(|other| other.is_same_as(replay)) {
             return Err(Error::ReplayInProgress(same.lesson));
         }
-        if own.len() >= MAX_OF_A_VISITOR {
+        if own.len() >= MAX_UNFINISHED_OF_A_VISITOR {
             return Err(Error::TooMany {
                 what: "replays of one visitor",
-                most: MAX_OF_A_VISITOR,
+                most: MAX_UNFINISHED_OF_A_VISITOR,
             });
         }
-        if running().count() >= MAX_RUNNING {
+        if running().count() >= MAX_UNFINISHED {
             return Err(Error::TooMany {
                 what: "replays of all visitors",
-                most: MAX_RUNNING,
+                most: MAX_UNFINISHED,
             });
         }
-        let ended_of = |latest: &[Arc<ActiveReplay>], visitor: Option<&Visitor>| {
-            let ended = latest.iter().enumerate().filter(|(_, other)| {
+        let ended_of = |in_order_asked: &[Arc<ActiveReplay>], visitor: Option<&Visitor>| {
+            let ended = in_order_asked.iter().enumerate().filter(|(_, other)| {
                 !other.is_running() && visitor.is_none_or(|of| other.visitor == *of)
             });
             ended.map(|(n, _)| n).collect::<Vec<_>>()
@@ -234,15 +236,16 @@ impl Replays {
             (Some(&replay.visitor), MAX_REMEMBERED_OF_A_VISITOR),
             (None, MAX_REMEMBERED),
         ] {
-            let ended = ended_of(&latest, of);
+            let ended = ended_of(&in_order_asked, of);
             if ended.len() >= most {
-                latest.remove(ended[0]);
+                in_order_asked.remove(ended[0]);
             }
         }
-        replay
-            .has_begun
-            .store(place_in(&latest, replay).is_none(), Ordering::Relaxed);
-        latest.push(Arc::clone(replay));
+        replay.has_begun.store(
+            place_in(&in_order_asked, replay).is_none(),
+            Ordering::Relaxed,
+        );
+        in_order_asked.push(Arc::clone(replay));
         Ok(())
     }
 
@@ -252,8 +255,8 @@ impl Replays {
         loop {
             let changed = self.changed.notified();
             let place = {
-                let latest = self.latest.lock();
-                let place = place_in(&latest, replay);
+                let in_order_asked = self.in_order_asked.lock();
+                let place = place_in(&in_order_asked, replay);
                 if place.is_none() {
                     replay.has_begun.store(true, Ordering::Relaxed);
                 }
@@ -279,7 +282,7 @@ impl Replays {
             }
             tokio::select! {
                 () = replay.cancel.cancelled() => return Err("it was cancelled".to_owned()),
-                _ = timeout(POLL_INTERVAL, changed) => {}
+                _ = timeout(LEAVE_CHECK_INTERVAL, changed) => {}
             }
         }
     }
@@ -325,8 +328,8 @@ impl Replays {
     }
 
     fn running(&self) -> Vec<Arc<ActiveReplay>> {
-        let latest = self.latest.lock();
-        latest
+        let in_order_asked = self.in_order_asked.lock();
+        in_order_asked
             .iter()
             .filter(|replay| replay.is_running())
             .cloned()
@@ -335,8 +338,11 @@ impl Replays {
 
     /// The races of this visitor that go on or can still be watched, the newest first.
     pub(in crate::http) fn races_of(&self, visitor: &Visitor) -> Vec<VisitorRace> {
-        let latest = self.latest.lock();
-        let own = latest.iter().rev().filter(|one| one.visitor == *visitor);
+        let in_order_asked = self.in_order_asked.lock();
+        let own = in_order_asked
+            .iter()
+            .rev()
+            .filter(|one| one.visitor == *visitor);
         let mut races: Vec<VisitorRace> = Vec::new();
         for replay in own {
             let found = races.iter().position(|race| race.lesson == replay.lesson);
@@ -396,12 +402,14 @@ impl Replays {
     fn place_of(&self, replay: &ActiveReplay) -> Option<Place> {
         let has_begun = replay.has_begun.load(Ordering::Relaxed);
         let waits = replay.is_running() && !has_begun;
-        waits.then(|| place_in(&self.latest.lock(), replay))?
+        waits.then(|| place_in(&self.in_order_asked.lock(), replay))?
     }
 
     fn find(&self, id: &str) -> Result<Arc<ActiveReplay>, Error> {
-        let latest = self.latest.lock();
-        let found = latest.iter().find(|replay| replay.id.to_string() == id);
+        let in_order_asked = self.in_order_asked.lock();
+        let found = in_order_asked
+            .iter()
+            .find(|replay| replay.id.to_string() == id);
         found.cloned().ok_or_else(|| Error::NoReplay(id.to_owned()))
     }
 
@@ -415,13 +423,13 @@ impl Replays {
 }
 
 /// Whom a replay waits for: those that came before it and exclude it. `None` if it may begin.
-fn place_in(latest: &[Arc<ActiveReplay>], replay: &ActiveReplay) -> Option<Place> {
-    let before = latest
+fn place_in(in_order_asked: &[Arc<ActiveReplay>], replay: &ActiveReplay) -> Option<Place> {
+    let before = in_order_asked
         .iter()
         .take_while(|other| other.id != replay.id)
         .filter(|other| other.is_running());
     let blocking: Vec<_> = before.filter(|other| replay.excludes(other)).collect();
-    let left = |other: &&Arc<ActiveReplay>| other.left();
+    let left = |other: &&Arc<ActiveReplay>| other.time_left();
     let alone = blocking.iter().filter(|other| other.is_exclusive);
     let side_by_side = blocking.iter().filter(|other| !other.is_exclusive);
     let starts_in =
@@ -457,7 +465,7 @@ impl ActiveReplay {
             return std::future::pending().await;
         }
         while !self.is_abandoned() {
-            sleep(POLL_INTERVAL).await;
+            sleep(LEAVE_CHECK_INTERVAL).await;
         }
     }
 
@@ -471,7 +479,7 @@ impl ActiveReplay {
         half(self) == half(other)
     }
 
-    fn left(&self) -> Duration {
+    fn time_left(&self) -> Duration {
         match self.has_begun.load(Ordering::Relaxed) {
             true => self.lasts.saturating_sub(self.asked.elapsed()),
             false => self.lasts,
@@ -546,7 +554,14 @@ mod tests {
                 });
                 let id = Path(one.id.to_string());
                 let visitor = Visitor::named("one");
-                routes::next(admin, visitor, Own(Arc::clone(&replays)), id, actor).await
+                routes::next(
+                    admin,
+                    visitor,
+                    InstanceState(Arc::clone(&replays)),
+                    id,
+                    actor,
+                )
+                .await
             };
             let stranger = next(Err(Error::Unauthorized)).await;
             assert_eq!(stranger.is_err(), is_exclusive, "{stranger:?}");

@@ -25,7 +25,8 @@ const MAX_ACTORS: usize = 500;
 
 /// The replays of this instance.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct List {
+#[schema(as = List)]
+pub(in crate::http) struct ReplaysOverview {
     /// Whether this instance plays replays.
     enabled: bool,
     /// The visitor's replays in progress, and those that a teacher shows to all.
@@ -221,14 +222,14 @@ impl ReplayView {
 /// Every lesson that has a replay, in the course's order.
 #[utoipa::path(get, path = "/replays", tag = "replays",
     params(ListFilter, ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
-    responses((status = 200, description = "The replays", body = List)))]
+    responses((status = 200, description = "The replays", body = ReplaysOverview)))]
 pub(in crate::http) async fn list(
     admin: Result<Admin, Error>,
     visitor: Visitor,
     State(app): State<AppState>,
-    Own(replays): Own<Replays>,
+    InstanceState(replays): InstanceState<Replays>,
     Query(ListFilter { lesson, all }): Query<ListFilter>,
-) -> Result<axum::Json<List>, Error> {
+) -> Result<axum::Json<ReplaysOverview>, Error> {
     check_permission(all, admin)?;
     let mut races: Vec<_> = replay::lessons()
         .filter(|(shown, _)| lesson.as_deref().is_none_or(|wanted| wanted == *shown))
@@ -263,12 +264,12 @@ pub(in crate::http) async fn list(
             all || replay.is_shared.load(Ordering::Relaxed) || replay.visitor == visitor
         })
         .map(|replay| ReplayView::of(&app, &replays, replay, &visitor));
-    Ok(axum::Json(List {
+    Ok(axum::Json(ReplaysOverview {
         enabled: app.ctx.config.replays.enabled,
         playing: playing.collect(),
         breaking: breaking.map(|replay| BreakingReplay {
             lesson: replay.lesson,
-            left_ms: u64::try_from(replay.left().as_millis()).unwrap_or(u64::MAX),
+            left_ms: u64::try_from(replay.time_left().as_millis()).unwrap_or(u64::MAX),
         }),
         replays: listed.collect(),
     }))
@@ -290,7 +291,7 @@ pub(in crate::http) async fn start(
     admin: Result<Admin, Error>,
     visitor: Visitor,
     State(app): State<AppState>,
-    Own(replays): Own<Replays>,
+    InstanceState(replays): InstanceState<Replays>,
     Path(lesson): Path<String>,
     Query(how): Query<StartOptions>,
 ) -> Result<Response, Error> {
@@ -339,7 +340,7 @@ pub(in crate::http) async fn start(
 pub(in crate::http) async fn step(
     admin: Result<Admin, Error>,
     visitor: Visitor,
-    Own(replays): Own<Replays>,
+    InstanceState(replays): InstanceState<Replays>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Error> {
     let replay = replays.find_own(&id, &visitor)?;
@@ -369,7 +370,7 @@ pub(in crate::http) struct NextQuery {
 pub(in crate::http) async fn next(
     admin: Result<Admin, Error>,
     visitor: Visitor,
-    Own(replays): Own<Replays>,
+    InstanceState(replays): InstanceState<Replays>,
     Path(id): Path<String>,
     Query(NextQuery { actor }): Query<NextQuery>,
 ) -> Result<StatusCode, Error> {
@@ -391,7 +392,7 @@ pub(in crate::http) async fn cancel(
     admin: Result<Admin, Error>,
     visitor: Visitor,
     State(app): State<AppState>,
-    Own(replays): Own<Replays>,
+    InstanceState(replays): InstanceState<Replays>,
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
     let replay = replays.find_own(&id, &visitor)?;
@@ -414,7 +415,7 @@ pub(in crate::http) async fn cancel(
     ))]
 pub(in crate::http) async fn events(
     State(app): State<AppState>,
-    Own(replays): Own<Replays>,
+    InstanceState(replays): InstanceState<Replays>,
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
     let log = Arc::clone(&replays.find(&id)?.log);
@@ -456,8 +457,8 @@ fn from_the_beginning(log: Arc<Log>) -> impl Stream<Item = Result<Event, axum::E
 pub(in crate::http) async fn start_actor(
     _: Admin,
     State(app): State<AppState>,
-    Own(replays): Own<Replays>,
-    Json(StartActor { id, part: spec }): Json<StartActor>,
+    InstanceState(replays): InstanceState<Replays>,
+    Json(StartActor { id, spec }): Json<StartActor>,
 ) -> Result<Response, Error> {
     check_enabled(&app)?;
     if replays.actors.lock().len() >= MAX_ACTORS {
@@ -484,7 +485,7 @@ pub(in crate::http) async fn start_actor(
     ))]
 pub(in crate::http) async fn direct_actor(
     _: Admin,
-    Own(replays): Own<Replays>,
+    InstanceState(replays): InstanceState<Replays>,
     Path(id): Path<Uuid>,
     Json(SetStops { stops }): Json<SetStops>,
 ) -> Result<StatusCode, Error> {

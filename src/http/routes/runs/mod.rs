@@ -16,21 +16,21 @@ use crate::http::routes::prelude::*;
 use crate::{ctx::Ctx, http::visitor::Visitor, load::Plan};
 use oversell_lock::Guard;
 use parking_lot::Mutex;
-use run::{Run, View};
+use run::{Run, RunView};
 use tokio::{
     sync::{Notify, oneshot},
     time::timeout,
 };
 
-const MAX_OF_A_VISITOR: usize = 2;
-const MAX_WAITING: usize = 100;
+const MAX_UNFINISHED_OF_A_VISITOR: usize = 2;
+const MAX_UNFINISHED: usize = 100;
 /// The ended ones that are remembered.
 const MAX_REMEMBERED: usize = 100;
-/// A visitor who does not ask for its waiting run for so long has left.
+/// A visitor who does not ask for its waiting run for this long has left.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Another instance's run is looked at this often.
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// The assumed time of a run whose rate is not known yet.
+/// How often a waiting run tries again to get its turn from another instance, and checks whether its visitor has left.
+const TURN_CHECK_INTERVAL: Duration = Duration::from_millis(500);
+/// What a run takes of which nothing else is known.
 const USUAL_TIME: Duration = Duration::from_secs(5);
 
 /// The runs of this instance, in the order in which they were asked for.
@@ -70,8 +70,10 @@ impl Runs {
         let waiting = || all.iter().filter(|run| !run.has_ended());
         let own = waiting().filter(|other| other.visitor == run.visitor);
         let (what, count, most) = match own.count() {
-            own if own >= MAX_OF_A_VISITOR => ("runs of one visitor", own, MAX_OF_A_VISITOR),
-            _ => ("runs of all visitors", waiting().count(), MAX_WAITING),
+            own if own >= MAX_UNFINISHED_OF_A_VISITOR => {
+                ("runs of one visitor", own, MAX_UNFINISHED_OF_A_VISITOR)
+            }
+            _ => ("runs of all visitors", waiting().count(), MAX_UNFINISHED),
         };
         if count >= most {
             return Err(Error::TooMany { what, most });
@@ -114,7 +116,7 @@ impl Runs {
                     run.fail("it was cancelled before it began");
                     return None;
                 }
-                _ = timeout(POLL_INTERVAL, changed) => {}
+                _ = timeout(TURN_CHECK_INTERVAL, changed) => {}
             }
             if run.unwatched_for() > LEAVE_TIMEOUT {
                 run.fail("its visitor has left the queue");
@@ -132,7 +134,7 @@ impl Runs {
         before.filter(|run| !run.has_ended()).cloned().collect()
     }
 
-    fn view(&self, run: &Run, visitor: &Visitor) -> View {
+    fn view(&self, run: &Run, visitor: &Visitor) -> RunView {
         let before = self.before(run);
         run.view(before.len(), time_of(&before), *visitor == run.visitor)
     }
@@ -184,6 +186,6 @@ impl Runs {
 
 /// About how long these take, one after the other.
 fn time_of(runs: &[Arc<Run>]) -> Duration {
-    let left = runs.iter().map(|run| run.left().unwrap_or(USUAL_TIME));
+    let left = runs.iter().map(|run| run.time_left().unwrap_or(USUAL_TIME));
     left.sum()
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Runs,
-    run::{End, Progress, State as RunState, View},
+    run::{End, Progress, RunView, State as RunState},
 };
 use crate::http::routes::prelude::*;
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
         terms::HoldMs,
         visitor::{Visitor, origin},
     },
-    load::{ONE, Plan, THREE},
+    load::{ONE_INSTANCE, Plan, THREE_BEHIND_NGINX},
     stock,
 };
 use async_stream::stream;
@@ -54,20 +54,21 @@ pub(in crate::http) struct RunRequest {
 
 /// Where to send the load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
 enum Target {
     /// To this instance.
     #[default]
-    One,
+    #[serde(rename = "one")]
+    ThisInstance,
     /// To `cluster.http`.
-    Three,
+    #[serde(rename = "three")]
+    ThreeBehindNginx,
 }
 
 /// Starts a run of load, on a product of its own that is removed at its end.
 #[utoipa::path(post, path = "/runs", tag = "load", request_body = RunRequest,
     security((), ("admin" = [])), params(("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
-        (status = 202, description = "It has begun, or has a place in the queue: `position`, `starts_in_ms`", body = View),
+        (status = 202, description = "It has begun, or has a place in the queue: `position`, `starts_in_ms`", body = RunView),
         (status = 404, description = "There is no such strategy"),
         (status = 429, description = "The visitor, or all together, have as many as may wait"),
     ))]
@@ -75,7 +76,7 @@ pub(in crate::http) async fn start(
     _: Admin,
     visitor: Visitor,
     State(app): State<AppState>,
-    Own(runs): Own<Runs>,
+    InstanceState(runs): InstanceState<Runs>,
     peer: Option<Extension<ConnectInfo<SocketAddr>>>,
     headers: HeaderMap,
     Json(wanted): Json<RunRequest>,
@@ -93,10 +94,13 @@ pub(in crate::http) async fn start(
 /// The visitor's run that waits or is under way; else the one under way, whosever it is; else the visitor's last one.
 #[utoipa::path(get, path = "/runs/current", tag = "load", params(("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
-        (status = 200, description = "How it stands; once it has ended, its row", body = View),
+        (status = 200, description = "How it stands; once it has ended, its row", body = RunView),
         (status = 204, description = "There was none yet"),
     ))]
-pub(in crate::http) async fn current(visitor: Visitor, Own(runs): Own<Runs>) -> Response {
+pub(in crate::http) async fn current(
+    visitor: Visitor,
+    InstanceState(runs): InstanceState<Runs>,
+) -> Response {
     match runs.current(&visitor) {
         Some(run) => {
             if run.visitor == visitor {
@@ -113,13 +117,13 @@ pub(in crate::http) async fn current(visitor: Visitor, Own(runs): Own<Runs>) -> 
     params(("id" = String, Path, description = "From `POST /runs`"),
         ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
-        (status = 202, description = "It ends now", body = View),
+        (status = 202, description = "It ends now", body = RunView),
         (status = 404, description = "There is no such run"),
     ))]
 pub(in crate::http) async fn cancel(
     _: Admin,
     visitor: Visitor,
-    Own(runs): Own<Runs>,
+    InstanceState(runs): InstanceState<Runs>,
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
     let run = runs.find_own(&id, &visitor)?;
@@ -137,7 +141,7 @@ pub(in crate::http) async fn cancel(
     ))]
 pub(in crate::http) async fn events(
     State(app): State<AppState>,
-    Own(runs): Own<Runs>,
+    InstanceState(runs): InstanceState<Runs>,
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
     let states = runs.find(&id)?.watch();
@@ -168,13 +172,13 @@ fn plan(app: &AppState, wanted: &RunRequest) -> Result<Plan, Error> {
     let strategy =
         stock::find(&wanted.strategy).ok_or_else(|| Error::no_strategy(wanted.strategy.clone()))?;
     let (target, base) = match wanted.target {
-        Target::One => (ONE, app.own_address()),
-        Target::Three if app.ctx.config.cluster.http.is_empty() => {
+        Target::ThisInstance => (ONE_INSTANCE, app.own_address()),
+        Target::ThreeBehindNginx if app.ctx.config.cluster.http.is_empty() => {
             let rule =
                 "cannot be three: this instance does not know its cluster (setting cluster.http)";
             return Err(Error::bad_input("target", rule));
         }
-        Target::Three => (THREE, app.ctx.config.cluster.http.clone()),
+        Target::ThreeBehindNginx => (THREE_BEHIND_NGINX, app.ctx.config.cluster.http.clone()),
     };
     let (threads, loops) = (
         wanted.threads.map_or(100, Whole::get),

@@ -5,7 +5,7 @@ use crate::http::routes::prelude::*;
 use crate::{
     ctx::Ctx,
     http::{under_way::InstancePoll, visitor::Visitor},
-    load::{self, ONE, Plan, run::Snapshot},
+    load::{self, ONE_INSTANCE, Plan, run::Snapshot},
     stock, stock_admin,
 };
 use futures::FutureExt;
@@ -19,8 +19,8 @@ use uuid::Uuid;
 
 /// As often as people see a bar move.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
-/// Each poll asks every instance.
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// Slower than [`PROGRESS_INTERVAL`], because each poll asks every instance.
+const INSTANCE_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub(super) struct Run {
@@ -108,8 +108,7 @@ pub(super) enum End {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = RunView)]
-pub(in crate::http) struct View {
+pub(in crate::http) struct RunView {
     #[serde(flatten)]
     pub(super) about: About,
     #[serde(flatten)]
@@ -208,7 +207,7 @@ impl Run {
     }
 
     /// The remaining time, if known.
-    pub(super) fn left(&self) -> Option<Duration> {
+    pub(super) fn time_left(&self) -> Option<Duration> {
         let elapsed = self.started.lock().elapsed();
         let state = self.state.borrow();
         let left = left_ms(&state.progress.snapshot, elapsed);
@@ -222,13 +221,13 @@ impl Run {
     }
 
     /// `position` runs come before it, which take about `left`.
-    pub(super) fn view(&self, position: usize, left: Duration, own: bool) -> View {
-        let left_ms = self.left().map(millis);
+    pub(super) fn view(&self, position: usize, left: Duration, own: bool) -> RunView {
+        let left_ms = self.time_left().map(millis);
         let State { progress, end } = self.state.borrow().clone();
         let waits = matches!(end, End::Waiting);
         let elsewhere = self.elsewhere.lock().clone().filter(|_| waits);
         let position = position + usize::from(elsewhere.is_some());
-        View {
+        RunView {
             about: self.about.clone(),
             left_ms,
             end,
@@ -306,9 +305,9 @@ impl Run {
         snapshots: watch::Receiver<Snapshot>,
         under_way: watch::Sender<BTreeMap<String, u64>>,
     ) {
-        let own = self.about.plan.target == ONE;
+        let own = self.about.plan.target == ONE_INSTANCE;
         let mut instances = InstancePoll::new(&app.ctx.config.cluster.instances);
-        let mut ticks = tokio::time::interval(POLL_INTERVAL);
+        let mut ticks = tokio::time::interval(INSTANCE_POLL_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
