@@ -97,6 +97,10 @@ describe('the model of a race', () => {
     const lease = [step(0, 'A 的租约到期'), { t_us: 1_000, actor: 'stock', event: 'stock', value: '5000' }, { t_us: 30_000, actor: 'lock', event: 'expired', owner: 'A' }].map((e) => ({ ...e, t_us: e.t_us * 100 }));
     assert.deepEqual(at(modelOf(lease.slice(0, -1), 2_800_000, 1, { live: true })), []);
     assert.deepEqual(at(modelOf(lease, 3_000_000, 1, { live: true })), [[3_000_000, 'A 的租约到期']]);
+    // What has not happened is not waited for: without "还没" it would be.
+    for (const [said, told] of /** @type {const} */ ([['A 还没写，B 也读', [[70_000, 'A 还没写，B 也读']]], ['A 写，B 也读', []]])) {
+      assert.deepEqual(at(modelOf([step(0, said), ...EVENTS.slice(1, 2)], 0, 1, { live: true })), told);
+    }
     // C's entry is told when C enters, not after its write.
     const entry = [step(0, 'C 进来了'), { t_us: 8_000, actor: 'C', event: 'locked' }, { t_us: 12_000, actor: 'C', event: 'read', value: '1' }, { t_us: 16_000, actor: 'C', event: 'written', value: '0' }]
       .map((e) => ({ ...e, t_us: e.t_us * 100 }));

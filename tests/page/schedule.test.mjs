@@ -101,11 +101,6 @@ describe('a schedule of one’s own', () => {
     for (const actor of ['A', 'clock', 'B', 'A', 'B']) await tab.press(`#schedule-buttons [data-key=${actor}][aria-disabled=false]`);
     await tab.waitForText('#schedule-say', /^B 用读到的旧值盖掉了别人的写：超卖。按了 5 次，做到了。为什么修正后也会：/);
     await tab.waitForCount('#schedule-lines .guilty', 2);
-    const bottoms = await tab.evaluate(() => {
-      scrollTo({ top: 0, behavior: 'instant' });
-      return ['schedule-buttons', 'schedule-lanes'].map((id) => document.getElementById(id).getBoundingClientRect().bottom - innerHeight);
-    });
-    assert.ok(bottoms.every((below) => below <= 0), `buttons and the whole picture are on one screen: ${bottoms}`);
     tab.assertNoErrors();
   });
 

@@ -115,8 +115,8 @@ function arrowsOf(e) {
 const INCIDENTAL = ['start', 'refused', 'waits', 'renew', 'renewed', 'retries', 'queue', 'woken'];
 /** A caption that names the end of a lease waits for it, however long the lease is. */
 const LEASE_ENDS = ['expired', 'free'];
-/** Words of a caption that name no event of its own: what has not happened, is awaited, is wanted, or was before; who comes to read, or to write. */
-const NO_EVENT = /(没|不|等(?!得)|要|只拿)[^，：；。、]*|[^，：；。]*以后|(在里面|在|来|独自)[读写]|读完/g;
+/** Words of a caption that name no event of its own: what has not happened, is awaited, is wanted, or was before; who comes to read, or to write; a timer. */
+const NO_EVENT = /(没|不|等(?!得)|要|只拿)[^，：；。、]*|[^，：；。]*以后|(在里面|在|来|独自)[读写]|读完|定时器醒了|去续期/g;
 /** The events that the words of a caption name, and its first one of each is waited for. @type {[RegExp, string[]][]} */
 const NAMED_EVENTS = [
   [/拿到|进来|进去|进了|抢到/, ['locked', 'taken', 'entered']], [/读|看/, ['read', 'checked']], [/写/, ['written', 'refused-by-row', 'conflict', 'failed']],
