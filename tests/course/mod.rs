@@ -1,2 +1,3 @@
 mod by_hand;
+mod statements;
 mod verdicts;

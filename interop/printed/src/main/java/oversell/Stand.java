@@ -62,6 +62,10 @@ final class Stand {
         return key + "_stock";
     }
 
+    String lockKey() {
+        return key + "_lock";
+    }
+
     String database() {
         return database;
     }

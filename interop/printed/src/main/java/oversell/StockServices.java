@@ -1,14 +1,21 @@
 package oversell;
 
 import com.baomidou.mybatisplus.core.conditions.update.UpdateWrapper;
+import java.util.Arrays;
 import java.util.Date;
 import java.util.List;
+import java.util.UUID;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
+import org.apache.commons.lang3.StringUtils;
+import org.redisson.api.RLock;
+import org.redisson.api.RedissonClient;
 import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.dao.DataAccessException;
 import org.springframework.data.redis.core.RedisOperations;
 import org.springframework.data.redis.core.SessionCallback;
 import org.springframework.data.redis.core.StringRedisTemplate;
+import org.springframework.data.redis.core.script.DefaultRedisScript;
 import org.springframework.stereotype.Service;
 import org.springframework.transaction.annotation.Transactional;
 
@@ -143,6 +150,162 @@ final class StockServices {
         }
     }
 
+    /** What §2.1 to §2.7 do under their locks. Differs from the print: the keys of the stock and of the lock are given. */
+    abstract static class InRedis implements StockService {
+        @Autowired
+        protected StringRedisTemplate redisTemplate;
+
+        @Autowired
+        protected Stand stand;
+
+        final void deduct() {
+            String stock = redisTemplate.opsForValue().get(stand.stockKey()).toString();
+
+            if (stock != null && stock.length() != 0) {
+                Integer st = Integer.valueOf(stock);
+                if (st > 0) {
+                    redisTemplate.opsForValue().set(stand.stockKey(), String.valueOf(--st));
+                }
+            }
+        }
+    }
+
+    /** §2.1. */
+    @Service("2.1")
+    static class UnderSetnx extends InRedis {
+        @Override
+        public void checkAndLock() {
+            Boolean lock = this.redisTemplate.opsForValue().setIfAbsent(stand.lockKey(), "111");
+            if (!lock) {
+                try {
+                    Thread.sleep(50);
+                    this.checkAndLock();
+                } catch (InterruptedException e) {
+                    e.printStackTrace();
+                }
+            } else {
+                try {
+                    deduct();
+                } finally {
+                    this.redisTemplate.delete(stand.lockKey());
+                }
+            }
+        }
+    }
+
+    /** §2.2: the text shows its code as a picture, and names the command, {@code set key value ex 3 nx}. */
+    @Service("2.2")
+    static class UnderSetnxFor3Seconds extends InRedis {
+        @Override
+        public void checkAndLock() {
+            while (!this.redisTemplate.opsForValue().setIfAbsent(stand.lockKey(), "111", 3, TimeUnit.SECONDS)) {
+                pause();
+            }
+            try {
+                deduct();
+            } finally {
+                this.redisTemplate.delete(stand.lockKey());
+            }
+        }
+    }
+
+    /** §2.3: a picture, too; the prose says that the value is compared before the key is deleted. */
+    @Service("2.3")
+    static class UnderOwnKey extends InRedis {
+        @Override
+        public void checkAndLock() {
+            String uuid = UUID.randomUUID().toString();
+            while (!this.redisTemplate.opsForValue().setIfAbsent(stand.lockKey(), uuid, 3, TimeUnit.SECONDS)) {
+                pause();
+            }
+            try {
+                deduct();
+            } finally {
+                if (StringUtils.equals(this.redisTemplate.opsForValue().get(stand.lockKey()), uuid)) {
+                    this.redisTemplate.delete(stand.lockKey());
+                }
+            }
+        }
+    }
+
+    /** §2.5. */
+    @Service("2.5")
+    static class UnderScript extends InRedis {
+        @Override
+        public void checkAndLock() {
+            String uuid = UUID.randomUUID().toString();
+            while (!this.redisTemplate.opsForValue().setIfAbsent(stand.lockKey(), uuid, 3, TimeUnit.SECONDS)) {
+                pause();
+            }
+            try {
+                deduct();
+            } finally {
+                String script = "if redis.call('get', KEYS[1]) == ARGV[1] "
+                        + "then "
+                        + "   return redis.call('del', KEYS[1]) "
+                        + "else "
+                        + "   return 0 "
+                        + "end";
+                this.redisTemplate.execute(
+                        new DefaultRedisScript<>(script, Boolean.class), Arrays.asList(stand.lockKey()), uuid);
+            }
+        }
+    }
+
+    private static void pause() {
+        try {
+            Thread.sleep(50);
+        } catch (InterruptedException e) {
+            e.printStackTrace();
+        }
+    }
+
+    /** §2.6.4. */
+    @Service("2.6")
+    static class UnderReentrantLock extends InRedis {
+        @Override
+        public void checkAndLock() {
+            under(new RedisReentrantLock(redisTemplate, stand.lockKey(), Peer.ID));
+        }
+
+        final void under(java.util.concurrent.locks.Lock redisLock) {
+            redisLock.lock();
+
+            try {
+                deduct();
+            } finally {
+                redisLock.unlock();
+            }
+        }
+    }
+
+    /** The service of §2.6.4 with the lock of §2.7. */
+    @Service("2.7")
+    static class UnderWatchdogLock extends UnderReentrantLock {
+        @Override
+        public void checkAndLock() {
+            under(new RedisWatchdogLock(redisTemplate, stand.lockKey(), Peer.ID));
+        }
+    }
+
+    /** §2.10.1: no {@code finally}. Differs from the print: the name of the lock is given. */
+    @Service("2.10.1")
+    static class UnderRLock extends Simple {
+        @Autowired
+        private RedissonClient redissonClient;
+
+        @Autowired
+        private Stand stand;
+
+        @Override
+        public void checkAndLock() {
+            RLock lock = this.redissonClient.getLock(stand.lockKey());
+            lock.lock();
+            super.checkAndLock();
+            lock.unlock();
+        }
+    }
+
     /** §3.3: no {@code finally}. */
     @Service("3.3")
     static class UnderSpinLock implements StockService {
@@ -182,6 +345,51 @@ final class StockServices {
             } finally {
                 lock.unlock();
             }
+        }
+    }
+
+    /** The service of §3.3 with the lock of §3.4.1. */
+    @Service("3.4.1")
+    static class UnderSequentialLock extends Simple {
+        @Autowired
+        private ZkClient client;
+
+        @Override
+        public void checkAndLock() {
+            ZkSequentialLock lock = this.client.sequentialLock("lock");
+            lock.lock();
+            super.checkAndLock();
+            lock.unlock();
+        }
+    }
+
+    /** The service of §3.3 with the lock of §3.4.2. */
+    @Service("3.4.2")
+    static class UnderWatchLock extends Simple {
+        @Autowired
+        private ZkClient client;
+
+        @Override
+        public void checkAndLock() {
+            ZkWatchLock lock = this.client.watchLock("lock");
+            lock.lock();
+            super.checkAndLock();
+            lock.unlock();
+        }
+    }
+
+    /** The service of §3.3 with the lock of §3.5. */
+    @Service("3.5")
+    static class UnderCountedNode extends Simple {
+        @Autowired
+        private ZkClient client;
+
+        @Override
+        public void checkAndLock() {
+            ZkReentrantLock lock = this.client.reentrantLock("lock");
+            lock.lock();
+            super.checkAndLock();
+            lock.unlock();
         }
     }
 

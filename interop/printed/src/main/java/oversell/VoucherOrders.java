@@ -226,6 +226,30 @@ final class VoucherOrders {
         }
     }
 
+    /** 解决Redis分布式锁误删问题: the value is compared before the key is deleted. */
+    @Service("redis-lock-owner")
+    static class UnderComparedLock extends UnderRedisLock {
+        @Resource
+        private StringRedisTemplate stringRedisTemplate;
+
+        @Override
+        Result order(Long voucherId, Long userId) {
+            return under(new SimpleRedisLock.Comparing("order:" + userId, stringRedisTemplate), voucherId, userId);
+        }
+    }
+
+    /** 利用Java代码调用Lua脚本改造分布式锁. */
+    @Service("redis-lock-lua")
+    static class UnderScriptedLock extends UnderRedisLock {
+        @Resource
+        private StringRedisTemplate stringRedisTemplate;
+
+        @Override
+        Result order(Long voucherId, Long userId) {
+            return under(new SimpleRedisLock.Scripted("order:" + userId, stringRedisTemplate), voucherId, userId);
+        }
+    }
+
     /** The repaired twin: the voucher is in the key. */
     @Service("redis-lock-mended")
     static class UnderRedisLockMended extends UnderRedisLock {
