@@ -249,9 +249,8 @@ pub struct StartActor {
     #[garde(skip)]
     pub id: Uuid,
     /// What it must do.
-    #[garde(dive, rename("part"))]
-    #[serde(rename = "part")]
-    pub spec: ActorSpec,
+    #[garde(dive)]
+    pub part: ActorSpec,
 }
 
 /// The stops of an actor.
@@ -297,7 +296,7 @@ async fn start_remote(
     let (stops, mut stopping) = watch::channel(spec.stops.clone());
     let request = StartActor {
         id: Uuid::new_v4(),
-        spec,
+        part: spec,
     };
     let at = format!("{}/replays/actors", url.trim_end_matches('/'));
     let started = client().post(&at).json(&request).token(token.as_ref());

@@ -458,7 +458,7 @@ pub(in crate::http) async fn start_actor(
     _: Admin,
     State(app): State<AppState>,
     InstanceState(replays): InstanceState<Replays>,
-    Json(StartActor { id, spec }): Json<StartActor>,
+    Json(StartActor { id, part: spec }): Json<StartActor>,
 ) -> Result<Response, Error> {
     check_enabled(&app)?;
     if replays.actors.lock().len() >= MAX_ACTORS {
