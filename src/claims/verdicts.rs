@@ -64,6 +64,13 @@ pub struct LessonResult {
     more: Map<String, Value>,
 }
 
+impl LessonResult {
+    /// The verdict of our service alone, where a library was tried beside it.
+    pub fn of_ours(&self) -> Option<ClaimVerdict> {
+        ClaimVerdict::deserialize(self.more.get("figures")?.get("ours")?).ok()
+    }
+}
+
 /// The number of one of them.
 pub(crate) fn one_of_the_lessons() -> Schema {
     let one = ObjectBuilder::new()

@@ -119,7 +119,11 @@ async fn beside(
     seen.on
         .extend(versions.iter().map(|version| version.java.to_string()));
     let figures: Vec<Value> = versions.iter().map(VersionResult::figures).collect();
-    Ok(seen.value("theirs", figures))
+    let seen = seen.value("theirs", figures);
+    Ok(match of_ours {
+        Some(verdict) => seen.value("ours", json!(verdict)),
+        None => seen,
+    })
 }
 
 /// Without Java processes the verdict is that of our service, and the words say so.

@@ -56,6 +56,8 @@ const [CAPTIONS_HEIGHT, EXPLANATION_HEIGHT] = [134, 27];
  * so that the axis seldom moves. Once it has ended the axis begins and ends with it.
  */
 const [SPAN_US_PER_MS, SPAN_STEP, SPAN_EDGE] = [1100, 0.15, 0.02];
+/** Room kept below a picture while it plays, for labels that find no place in two rows. */
+const MORE_LABELS_HEIGHT = 44;
 /** About how high each part of a picture is at full scale, in pixels. */
 const [LANE_HEIGHT, CARRY_HEIGHT, LOCK_HEIGHT, STEPS_HEIGHT, AXIS_HEIGHT] = [52, 20, 52, 32, 22];
 
@@ -399,7 +401,7 @@ function draw() {
     const cursor = isPlaying && player.isFollowing && !recording.live ? Math.max(player.cursor, half.model.end) : player.cursor;
     half.picture.draw(half.model, cursor, { live: recording.live, moves: player.isPlaying || player.isFollowing || isJustOver, scaled: !recording.stepped, begin, span, scale, dense });
     // What is below does not move while lanes are added.
-    $(`race-${half.name}`).style.minHeight = isPlaying ? `${Math.max(heights[i], heightOf(half.model) * scale * unit)}px` : '';
+    $(`race-${half.name}`).style.minHeight = isPlaying ? `${Math.max(heights[i], (heightOf(half.model) + MORE_LABELS_HEIGHT) * scale * unit)}px` : '';
     const caption = recording.timed ? lastEventAt(recording.events, cursor) : half.model.captions.findLast((c) => c.at <= cursor)?.[currentLanguage()] ?? '';
     setText($(`race-${half.name}-say`), caption);
     const over = recording.ending && cursor >= half.model.end && performance.now() >= revealedAt[half.name];
