@@ -31,6 +31,7 @@ demo: install build ## the course's main claims on real servers, with a verdict 
 lab: install build ## servers, three instances and nginx, until Ctrl-C
 	$(OVERSELL) lab
 
+# The unit tests wait for labs and for rounds of loads: eight at a time keep two cores busy.
 test: install browser $(NODE_MODULES) ## every test, against real servers on free ports, and the page in a real browser
 	cargo test --workspace --locked --no-run
 	RUST_TEST_THREADS=8 cargo test --workspace --locked --lib --bins
@@ -41,7 +42,6 @@ test: install browser $(NODE_MODULES) ## every test, against real servers on fre
 	servers=$$(scripts/servers $(NEWER_REDIS)) && env $$servers cargo test --workspace --locked --test contract -- replica
 	node --test --test-reporter=spec --test-concurrency=4 tests/page/*.group.mjs
 
-# The unit tests wait for labs and for rounds of loads: eight at a time keep two cores busy.
 # Beside each other: most of their tests wait for a server. Each prints all that it has to say when it ends.
 BESIDE = main contract
 .PHONY: $(BESIDE)
