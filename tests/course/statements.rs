@@ -14,7 +14,7 @@ use oversell::{
     claims::Library,
     clients::{peer::Peer, redis_at::redis_at},
     ctx::Ctx,
-    lab::{Lab, Options, Part},
+    lab::Lab,
     registry::Rank,
     seckill::{self, Order},
     section::Job,
@@ -355,12 +355,7 @@ struct Stand {
 
 impl Stand {
     async fn start() -> Result<Self> {
-        let lab = Lab::start(Options {
-            without: vec![Part::Instances, Part::Nginx],
-            redis_ports: vec![0],
-            ..program()
-        })
-        .await?;
+        let lab = servers_alone().await?;
         let (commands, requests) = (Lines::default(), Lines::default());
         let mut at = lab.addresses().clone();
         at.zookeeper.connect = proxy(at.zookeeper.connect, Arc::clone(&requests)).await?;

@@ -11,7 +11,7 @@ pub(crate) use crate::{
 pub(crate) use anyhow::{Context, Result, bail, ensure};
 pub(crate) use labs::program;
 pub(crate) use macro_rules_attribute::apply;
-pub(crate) use servers::{Servers, Site, config, migrate, shelf};
+pub(crate) use servers::{Servers, Site, config, migrate, servers_alone, shelf};
 
 use futures::future::BoxFuture;
 use oversell::{

@@ -38,20 +38,24 @@ pub(crate) struct Site {
     pub(crate) id: i64,
 }
 
+/// A lab without instances, with one Redis.
+pub(crate) async fn servers_alone() -> Result<Lab> {
+    let options = Options {
+        without: vec![Part::Instances, Part::Nginx],
+        redis_ports: vec![0],
+        ..program()
+    };
+    Ok(Lab::start(options).await?)
+}
+
 impl Servers {
     /// The shared servers, started by the first test that needs them.
     pub(crate) async fn shared() -> Result<&'static Self> {
         SHARED.get_or_try_init(Self::start).await
     }
 
-    /// Servers without instances, with one Redis.
     async fn start() -> Result<Self> {
-        let lab = Lab::start(Options {
-            without: vec![Part::Instances, Part::Nginx],
-            redis_ports: vec![0],
-            ..program()
-        })
-        .await?;
+        let lab = servers_alone().await?;
         let ctxs: Vec<_> = (0..3)
             .map(|_| Ok(Arc::new(Ctx::new(config(lab.addresses()))?)))
             .collect::<Result<_>>()?;
