@@ -61,7 +61,7 @@ pub struct LessonResult {
     #[garde(skip)]
     #[serde(flatten)]
     #[schema(value_type = Object)]
-    more: Map<String, Value>,
+    pub more: Map<String, Value>,
 }
 
 impl LessonResult {

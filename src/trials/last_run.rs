@@ -4,17 +4,28 @@
 //! 1. `make course` tries every lesson on a quiet machine and updates the file, `make changed` tries those that are outdated.
 //! 2. Each verdict carries its date, its commit, and the digest of what its lesson rested on (`sources.rs`). A lesson is outdated
 //!    if the digest is another one now, or if it has no verdict.
-//! 3. `make check` refuses outdated lessons. Only a run in full on a lab of its own writes a digest.
+//! 3. A claim of rates is judged by the medians of its last five stored runs, as in one run by the rounds: all are within the
+//!    claim's bounds, or all outside, or the verdict is noise. The first run of a rate is judged by its rounds.
+//! 4. `make check` refuses outdated lessons. Only a run in full on a lab of its own writes a digest.
 
-use super::{observation::OURS, sources::Sources};
+use super::{
+    observation::{MeasuredRates, MeasuredRatio, OURS},
+    sources::Sources,
+};
 use crate::{
     claims::{
-        ClaimVerdict, Lesson, find, lessons,
+        ClaimVerdict, Lesson, Words, find, lessons,
         verdicts::{LessonResult, Verdicts},
+        words,
     },
+    load::spread::Spread,
     terminal::chinese::told,
 };
-use std::sync::LazyLock;
+use serde_json::json;
+use std::{mem, sync::LazyLock};
+
+/// So many stored runs of a rate are kept.
+const RUNS_OF_A_RATE: usize = 5;
 
 /// Where `make course` keeps it.
 pub(super) const FILE: &str = "src/trials/last_run.json";
@@ -58,11 +69,11 @@ pub(super) fn update(stored: &mut Verdicts, found: Verdicts) {
     if lessons().all(|lesson| found.of(lesson.id).is_some()) {
         stored.conditions = found.conditions;
     }
-    for new in found.lessons {
-        let is_less = stored
-            .of(&new.id)
-            .is_some_and(|old| lacks_a_system(&new, old));
+    for mut new in found.lessons {
+        let old = stored.of(&new.id);
+        let is_less = old.is_some_and(|old| lacks_a_system(&new, old));
         if new.sources().is_some() && !is_less {
+            judge_by_the_last_runs(&mut new, old);
             stored.lessons.retain(|old| old.id != new.id);
             stored.lessons.push(new);
         }
@@ -70,6 +81,43 @@ pub(super) fn update(stored: &mut Verdicts, found: Verdicts) {
     let place = |found: &LessonResult| lessons().position(|lesson| lesson.id == found.id);
     stored.lessons.retain(|found| place(found).is_some());
     stored.lessons.sort_by_key(place);
+}
+
+/// Puts the medians of the runs before in front of those of the new one. From the second run on they decide.
+fn judge_by_the_last_runs(new: &mut LessonResult, old: Option<&LessonResult>) {
+    let Some(mut measured) = rates(new) else {
+        return;
+    };
+    let before = old.and_then(rates).map_or_else(Vec::new, |old| old.ratios);
+    for (n, ratio) in measured.ratios.iter_mut().enumerate() {
+        if let Some(before) = before.get(n).filter(|before| before.claims_as(ratio)) {
+            let mut medians = [&before.medians[..], &ratio.medians].concat();
+            medians.drain(..medians.len().saturating_sub(RUNS_OF_A_RATE));
+            ratio.medians = medians;
+        }
+    }
+    let spreads: Vec<_> = measured.ratios.iter().map(MeasuredRatio::spread).collect();
+    if spreads.iter().all(|runs| runs.rounds > 1) {
+        new.verdict = measured.verdict();
+        for Spread {
+            median,
+            min,
+            max,
+            rounds,
+        } in spreads
+        {
+            let runs = words!(
+                "最近 {rounds} 次存放的运行里是 {median:.2} 倍（{min:.2} 到 {max:.2}）。",
+                "In the last {rounds} stored runs a ratio of {median:.2} ({min:.2} to {max:.2})."
+            );
+            new.seen = Words::join(&[mem::take(&mut new.seen), runs], ["", " "]);
+        }
+    }
+    new.more.insert("rates".to_owned(), json!(measured));
+}
+
+fn rates(result: &LessonResult) -> Option<MeasuredRates> {
+    serde_json::from_value(result.more.get("rates")?.clone()).ok()
 }
 
 /// Whether a system of before is missing that the lesson still is about.
@@ -91,7 +139,7 @@ fn lacks_a_system(new: &LessonResult, old: &LessonResult) -> bool {
 mod tests {
     use super::*;
     use crate::trials::sources::{SOURCES, tests::changed};
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     #[test]
     fn each_of_its_lessons_is_one_of_the_course() {
@@ -207,5 +255,60 @@ mod tests {
             run("b", [result(id, "noise", &all, digest("now"))]),
         );
         assert_eq!(stored.of(id).and_then(LessonResult::sources), Some("now"));
+    }
+
+    /// A run that has measured one ratio, of which `least` or more is claimed.
+    fn measured(besides: &str, least: f64, median: f64) -> Verdicts {
+        let mut found = result("1.6.2", "noise", &["oversell"], Some("now".to_owned()));
+        let ratio = json!({"of": "one / other", "least": least, "most": null, "medians": [median]});
+        found["rates"] = json!({"besides": besides, "ratios": [ratio]});
+        run("a", [found])
+    }
+
+    /// The stored lesson after runs in which its ratio had these medians.
+    fn after_runs(besides: &str, medians: &[f64]) -> LessonResult {
+        let mut stored = run("a", []);
+        for median in medians {
+            update(&mut stored, measured(besides, 1.15, *median));
+        }
+        stored.lessons.remove(0)
+    }
+
+    #[test]
+    fn a_rate_is_judged_by_its_last_five_runs() {
+        use ClaimVerdict::{Noise, NotReproduced, Reproduced};
+        for (medians, verdict) in [
+            // The first is judged by its rounds.
+            (&[1.3][..], Noise),
+            (&[1.3, 1.2, 1.4, 1.3, 1.2][..], Reproduced),
+            (&[0.9, 1.1, 1.0, 1.1, 0.8][..], NotReproduced),
+            // One of the five disagrees.
+            (&[1.3, 1.2, 1.1, 1.3, 1.2][..], Noise),
+            // The oldest of six does not count.
+            (&[1.1, 1.3, 1.2, 1.4, 1.3, 1.2][..], Reproduced),
+        ] {
+            let stored = after_runs("reproduced", medians);
+            assert_eq!(stored.verdict, verdict, "{medians:?}");
+            let kept = &rates(&stored).expect("it has rates").ratios[0].medians;
+            let newest = medians.len().saturating_sub(RUNS_OF_A_RATE);
+            assert_eq!(kept, &medians[newest..]);
+        }
+        let said = after_runs("reproduced", &[1.3, 1.2, 1.4]).seen.en;
+        let runs = "In the last 3 stored runs a ratio of 1.30 (1.20 to 1.40).";
+        assert!(said.ends_with(runs), "{said}");
+    }
+
+    #[test]
+    fn rates_prove_no_claim_whose_other_half_fails() {
+        let stored = after_runs("not-reproduced", &[1.3, 1.2, 1.4]);
+        assert_eq!(stored.verdict, ClaimVerdict::NotReproduced);
+    }
+
+    #[test]
+    fn a_rate_of_another_claim_begins_anew() {
+        let mut stored = measured("reproduced", 1.15, 1.3);
+        update(&mut stored, measured("reproduced", 2.0, 1.4));
+        let kept = rates(&stored.lessons[0]).expect("it has rates");
+        assert_eq!(kept.ratios[0].medians, [1.4]);
     }
 }
