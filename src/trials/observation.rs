@@ -186,7 +186,7 @@ fn both(first: ClaimVerdict, second: ClaimVerdict) -> ClaimVerdict {
 
 /// Whether the claim holds in these rounds, or in these runs.
 #[must_use]
-pub(super) fn verdict_of(says: Says, ratio: Spread) -> ClaimVerdict {
+fn verdict_of(says: Says, ratio: Spread) -> ClaimVerdict {
     let (least, most) = says.bounds();
     let Spread { min, max, .. } = ratio;
     if min >= least && max <= most {
