@@ -20,7 +20,7 @@ FEATURES := redis zookeeper mysql tls tower
 KAZOO := interop/kazoo/venv/installed
 REDIS_PY := interop/redis-py/venv/installed
 
-.PHONY: help demo lab test servers soak package check course faults docs bench lockbench jmeter interop install build
+.PHONY: help demo lab test servers soak package check course changed faults docs bench lockbench jmeter interop install build
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -83,7 +83,7 @@ package: install ## the lock library as others get it: each feature alone, its .
 	RUSTDOCFLAGS='-D warnings' cargo doc --package oversell-lock --no-deps --locked
 	scripts/packaged
 
-check: rust linters $(NODE_MODULES) ## formatting, clippy, documentation, scripts, JavaScript, and what the project stands on (cargo-deny)
+check: rust linters $(NODE_MODULES) ## formatting, clippy, documentation, scripts, JavaScript, what the project stands on (cargo-deny), and whether the stored run is of this program
 	shellcheck scripts/install scripts/install-packages scripts/packaged scripts/servers scripts/on-servers config/galera config/replicated .ci/run
 	node_modules/.bin/oxlint static/js tests/page
 	node_modules/.bin/tsc
@@ -93,6 +93,7 @@ check: rust linters $(NODE_MODULES) ## formatting, clippy, documentation, script
 	rustfmt --edition 2024 --check $$(git ls-files '*.rs')
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
+	cargo test --quiet --locked --bins -- --ignored
 	@if cargo deny --version >/dev/null 2>&1; then \
 	    cargo fetch --locked --quiet && cargo deny --locked --offline check bans licenses sources || exit 1; \
 	    if cargo deny fetch db >/dev/null 2>&1; then cargo deny --locked --offline check advisories; \
@@ -116,8 +117,16 @@ browser:
 docs: rust ## the pages of docs/ that are made from data
 	OVERSELL_WRITE_DOCS=1 cargo test --workspace --quiet --locked --bins -- no_generated_page_is_stale
 
-course: install build ## every claim in full, about 35 minutes on a quiet machine, kept in src/trials/last_run.json; then `make docs`
-	$(OVERSELL) course --lab --json src/trials/last_run.json
+course: committed install build ## every claim in full, about 35 minutes on a quiet machine, kept in src/trials/last_run.json; then `make docs`
+	$(OVERSELL) course --lab --store src/trials/last_run.json
+
+# The stored run names its commit.
+.PHONY: committed
+committed:
+	@git diff --quiet HEAD || { echo 'commit first: the stored run names the commit that it is of' >&2; exit 2; }
+
+changed: install build ## the claims whose experiment, strategies or locks have changed since the stored run, kept there; then `make docs`
+	$(OVERSELL) course --lab --changed
 
 faults: install build ## strategies while servers break, about 10 minutes, kept in src/trials/fault_matrix/last_run.json; then `make docs`
 	$(OVERSELL) faults --json src/trials/fault_matrix/last_run.json

@@ -57,6 +57,7 @@ fn main() {
         "STEP",
         "crate::seckill::StepSpec",
     );
+    list_sources();
     preloaded_clock();
     // Not in a debug build: no figures are taken from it, and each commit would rebuild it.
     let commit = if env::var("PROFILE").is_ok_and(|profile| profile == "release") {
@@ -68,6 +69,46 @@ fn main() {
         "cargo:rustc-env=OVERSELL_COMMIT={}",
         commit.as_deref().unwrap_or("unknown")
     );
+}
+
+/// What verdicts of the course are of. Not all of it is there where the image is built.
+const SOURCES: [&str; 11] = [
+    "interop/curator/src",
+    "interop/java",
+    "interop/printed/src",
+    "interop/redisson/src",
+    "interop/spring/src",
+    "lock/src",
+    "src/replay/lua",
+    "src/replay/races",
+    "src/seckill",
+    "src/stock",
+    "src/trials/experiments",
+];
+
+/// Lists the files of `SOURCES` that have code, with their texts, in `FILES` of `sources.rs`.
+fn list_sources() {
+    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let mut open = SOURCES.map(PathBuf::from).to_vec();
+    open.retain(|folder| folder.exists());
+    for folder in &open {
+        println!("cargo:rerun-if-changed={}", folder.display());
+    }
+    let mut files = Vec::new();
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            let entries = fs::read_dir(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            open.extend(entries.map(|entry| entry.expect("a file of the folder").path()));
+        } else if path.extension().is_some_and(|e| e != "md") && !path.ends_with("tests.rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    let entry = |file: &PathBuf| format!("    ({file:?}, include_str!({:?})),\n", root.join(file));
+    let list: String = files.iter().map(entry).collect();
+    let text = format!("const FILES: &[(&str, &str)] = &[\n{list}];\n");
+    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
+    fs::write(out.join("sources.rs"), text).expect("OUT_DIR can be written");
 }
 
 fn refuse_windows_texts() {

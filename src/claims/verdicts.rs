@@ -16,7 +16,7 @@ pub struct Verdicts {
     /// Where and how it was run.
     #[garde(skip)]
     #[schema(value_type = Object)]
-    pub(crate) conditions: Map<String, Value>,
+    pub conditions: Map<String, Value>,
     /// A verdict for each lesson that was run.
     #[garde(length(min = 1, max = 1000), dive)]
     #[schema(min_items = 1, max_items = 1000)]
@@ -61,7 +61,14 @@ pub struct LessonResult {
     #[garde(skip)]
     #[serde(flatten)]
     #[schema(value_type = Object)]
-    more: Map<String, Value>,
+    pub more: Map<String, Value>,
+}
+
+impl LessonResult {
+    /// The digest of what the lesson rested on in this run; `None` if the run is not to be stored.
+    pub fn sources(&self) -> Option<&str> {
+        self.more.get("run")?["sources"].as_str()
+    }
 }
 
 impl LessonResult {

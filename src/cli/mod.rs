@@ -203,7 +203,7 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
         }
         Command::Course(WithLab { lab, args }) => {
             open(&args)?;
-            let mut run = Course::new(args);
+            let mut run = Course::new(args)?;
             let done = match lab {
                 true => tried_on_labs(&mut run, stop).await,
                 false => run.on(None, |_| true, stop).await,

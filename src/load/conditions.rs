@@ -31,7 +31,7 @@ pub struct Conditions {
     /// The command line, wherever the program is.
     pub(crate) command: String,
     /// The day of the run, as in `2026-11-26`.
-    pub(crate) date: String,
+    pub date: String,
     pub(crate) version: &'static str,
     /// The commit that it was built from; `unknown` outside a repository and in a debug build.
     pub(crate) commit: &'static str,

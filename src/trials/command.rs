@@ -3,14 +3,15 @@
 use super::{
     Cluster, NoVerdict, Observation,
     java_libraries::JavaLibraries,
-    kinds, report,
-    results::{CourseResults, TrialResult},
+    kinds, last_run, report,
+    results::{CourseResults, RunOf, TrialResult},
+    sources::SOURCES,
     table::{self, Lang},
     twin,
 };
 use crate::{
     addresses::Addresses,
-    claims::{ALL, Chapter, ClaimVerdict, Lesson, find, lessons},
+    claims::{ALL, Chapter, ClaimVerdict, Lesson, find, lessons, verdicts::Verdicts},
     clients::http_client::{Answer, Ask},
     load::{
         conditions::Conditions,
@@ -19,17 +20,22 @@ use crate::{
     },
     terminal::{
         chinese::{self, told},
-        failure::Failure,
+        failure::{Failure, unusable, unusable_told},
         stdout::{Output, Outputs, note, progress, say},
     },
 };
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{ArgPredicate, PossibleValuesParser, TypedValueParser};
 use http::Method;
 use serde_json::Value;
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+/// `unknown` in a debug build, and outside a repository.
+const COMMIT: &str = env!("OVERSELL_COMMIT");
 const EXPERIMENT_TIMEOUT: Duration = Duration::from_secs(300);
 /// An experiment has this long to clean up when the command must stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -42,6 +48,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(2);
   oversell course --lesson 2.2 2.3 2.5                    three lessons, against the lab that runs
   oversell course --lang zh --json course.json
   oversell course --lab --twins                           whether each verdict can say no
+  oversell course --lab --changed                         what has changed since the stored run
 
 Races show on the first try. In the full form leases and sessions end by the clock and holders are killed; in the quick form they are
 ended by order, and the row says so. Rates are compared in pairs, round by round; where the rounds do not agree, the verdict is noise.
@@ -59,6 +66,13 @@ pub(crate) struct Args {
     /// Tries the twin of each claim instead: a system in which it is false, and which must be refused
     #[arg(long, conflicts_with = "html")]
     twins: bool,
+    /// Takes the verdicts over into this stored run; those of other lessons stay
+    #[arg(long, value_name = "FILE", requires = "lab", conflicts_with_all = ["quick", "twins"],
+        default_value_if("changed", ArgPredicate::Equals("true".into()), last_run::FILE))]
+    store: Option<Output>,
+    /// Only the lessons whose experiment, strategies or locks have changed since the stored run
+    #[arg(long, requires = "lab", conflicts_with_all = ["lessons", "quick", "twins"])]
+    changed: bool,
     /// Writes every figure to this file; - is stdout, and the table then goes to stderr
     #[arg(long, value_name = "FILE")]
     json: Option<Output>,
@@ -80,7 +94,8 @@ fn lesson_parser() -> impl TypedValueParser<Value = &'static Lesson> {
 
 impl Outputs for Args {
     fn outputs(&self) -> Vec<&Output> {
-        self.json.iter().chain(&self.html).collect()
+        let all = self.json.iter().chain(&self.html).chain(&self.store);
+        all.collect()
     }
 }
 
@@ -88,13 +103,23 @@ impl Outputs for Args {
 #[derive(Debug)]
 pub(crate) struct Course {
     args: Args,
+    /// The run that is to be updated.
+    stored: Option<Verdicts>,
     found: Option<CourseResults>,
 }
 
 impl Course {
-    #[must_use]
-    pub(crate) const fn new(args: Args) -> Self {
-        Self { args, found: None }
+    /// Reads the stored run, if one is to be updated.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where that is no stored run, or this program does not know its commit.
+    pub(crate) fn new(args: Args) -> Result<Self, Failure> {
+        Ok(Self {
+            stored: args.store.as_ref().map(stored_run).transpose()?,
+            args,
+            found: None,
+        })
     }
 
     /// Tries the chosen lessons that match `is_its`, against the lab at `at` or the cluster that the arguments name.
@@ -109,6 +134,7 @@ impl Course {
         stop: CancellationToken,
     ) -> Result<(), Failure> {
         let args = &self.args;
+        let is_to_store = at.is_some() && COMMIT != "unknown" && !args.quick && !args.twins;
         let cluster = args.place.find(at)?;
         let conditions = Conditions::of(cluster.lab.as_ref()).await;
         let mut on = Cluster::new(cluster, args.quick, stop.clone())?;
@@ -117,7 +143,7 @@ impl Course {
             say!("{conditions}");
         }
         let mut tried_now = Vec::new();
-        let mut chosen: Vec<_> = args.chosen().filter(|(_, lesson)| is_its(lesson)).collect();
+        let mut chosen: Vec<_> = self.chosen().filter(|(_, lesson)| is_its(lesson)).collect();
         // Their processes are given the servers' addresses, which only a lab tells.
         if !args.quick && on.servers().is_ok() {
             on.java_libraries =
@@ -151,7 +177,14 @@ impl Course {
                 false => (None, to_its_end(&on, kinds::claim(&on, lesson)).await),
             };
             on.mend().await;
-            let tried = TrialResult::of(chapter.id, lesson, twin, seen, begun.elapsed());
+            let mut tried = TrialResult::of(chapter.id, lesson, twin, seen, begun.elapsed());
+            if is_to_store && tried.failed.is_none() {
+                tried.run = Some(RunOf {
+                    commit: COMMIT,
+                    date: conditions.date.clone(),
+                    sources: SOURCES.digest(lesson),
+                });
+            }
             if stop.is_cancelled() {
                 break;
             }
@@ -195,7 +228,26 @@ impl Course {
     /// Whether a chosen lesson matches.
     #[must_use]
     pub(crate) fn asks_for(&self, is_its: fn(&Lesson) -> bool) -> bool {
-        self.args.chosen().any(|(_, lesson)| is_its(lesson))
+        self.chosen().any(|(_, lesson)| is_its(lesson))
+    }
+
+    /// The chosen lessons, in the documents' order.
+    fn chosen(&self) -> impl Iterator<Item = (&'static Chapter, &'static Lesson)> {
+        let all = ALL
+            .iter()
+            .flat_map(|chapter| chapter.lessons.iter().map(move |l| (chapter, l)));
+        all.filter(|(_, lesson)| self.takes(lesson))
+    }
+
+    fn takes(&self, lesson: &Lesson) -> bool {
+        let args = &self.args;
+        match (&args.lessons[..], &self.stored) {
+            // A lesson that is not tried has no twin.
+            _ if args.twins && !lesson.is_tried() => false,
+            (_, Some(run)) if args.changed => last_run::is_outdated(run, lesson, &SOURCES),
+            ([], _) => !args.quick || lesson.quick,
+            (named, _) => named.iter().any(|named| named.id == lesson.id),
+        }
     }
 
     /// Prints and writes the results.
@@ -205,8 +257,21 @@ impl Course {
     /// [`Failure::Promise`] where a claim came out otherwise than in the last full run or a twin was not refused,
     /// [`Failure::Unusable`] where an experiment failed or a file cannot be written.
     pub(crate) fn end(self) -> Result<(), Failure> {
-        let Self { args, found } = self;
+        let Self {
+            args,
+            stored,
+            found,
+        } = self;
         let Some(mut found) = found else {
+            if args.changed {
+                say!(
+                    "{}",
+                    told!(
+                        "上次运行以后，没有一课的实验、策略或锁改过",
+                        "no lesson's experiment, strategies or locks have changed since the stored run"
+                    )
+                );
+            }
             return Ok(());
         };
         found
@@ -232,12 +297,38 @@ impl Course {
         if let Some(file) = &args.json {
             file.write_json(&without_events(&found)?)?;
         }
+        if let (Some(file), Some(mut run)) = (&args.store, stored) {
+            let new = serde_json::from_value(without_events(&found)?);
+            last_run::update(&mut run, new.map_err(|why| unusable!("{why}"))?);
+            // By way of a value, which sorts the names of its fields.
+            let run_as_json = serde_json::to_value(&run);
+            file.write_json(&run_as_json.map_err(|why| unusable!("{why}"))?)?;
+            if let Some(outdated) = last_run::outdated(&run, &SOURCES) {
+                note(format_args!("oversell: {outdated}"));
+            }
+        }
         if let Some(file) = &args.html {
             file.write(&report::html(&found)?)?;
             say!("{}", told!("报告：{file}", "report: {file}"));
         }
         found.verdict()
     }
+}
+
+fn stored_run(file: &Output) -> Result<Verdicts, Failure> {
+    if COMMIT == "unknown" {
+        return Err(unusable_told!(
+            "这个程序不知道自己是哪个提交的（调试构建，或者不在仓库里），它的运行不能存放：用 `make course`",
+            "this program does not know its commit (a debug build, or one outside a repository), so its run cannot be stored: use `make course`"
+        ));
+    }
+    let text = fs::read_to_string(file.to_string()).map_err(|why| unusable!("{file}: {why}"))?;
+    // It was created when it was opened.
+    let text = match text.is_empty() {
+        true => r#"{"conditions": {}, "lessons": []}"#,
+        false => &text,
+    };
+    serde_json::from_str(text).map_err(|why| unusable!("{file}: {why}"))
 }
 
 /// The results as JSON, without the events of races, which only the report draws.
@@ -284,28 +375,49 @@ async fn to_its_end(
 }
 
 impl Args {
-    /// The chosen lessons, in the documents' order.
-    fn chosen(&self) -> impl Iterator<Item = (&'static Chapter, &'static Lesson)> {
-        let all = ALL
-            .iter()
-            .flat_map(|chapter| chapter.lessons.iter().map(move |l| (chapter, l)));
-        all.filter(|(_, lesson)| self.takes(lesson))
-    }
-
-    fn takes(&self, lesson: &Lesson) -> bool {
-        match (&self.lessons[..], self.quick) {
-            // A lesson that is not tried has no twin.
-            _ if self.twins && !lesson.is_tried() => false,
-            ([], quick) => !quick || lesson.quick,
-            (named, _) => named.iter().any(|named| named.id == lesson.id),
-        }
-    }
-
     fn lang(&self) -> Lang {
         let here = || match chinese::is_wanted() {
             true => Lang::Zh,
             false => Lang::En,
         };
         self.lang.unwrap_or_else(here)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct WithLab {
+        #[arg(long)]
+        lab: bool,
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn store(options: &[&str]) -> Option<Option<String>> {
+        let line = ["course"].iter().chain(options);
+        let parsed = WithLab::try_parse_from(line).ok()?;
+        assert!(parsed.lab || parsed.args.store.is_none(), "{options:?}");
+        Some(parsed.args.store.map(|file| file.to_string()))
+    }
+
+    #[test]
+    fn only_a_full_run_on_a_lab_of_its_own_is_stored() {
+        let file = || Some(last_run::FILE.to_owned());
+        assert_eq!(store(&["--lab", "--changed"]), Some(file()));
+        assert_eq!(store(&["--lab", "--store", last_run::FILE]), Some(file()));
+        assert_eq!(store(&["--lab"]), Some(None));
+        for refused in [
+            &["--changed"][..],
+            &["--store", "x"],
+            &["--lab", "--quick", "--store", "x"],
+            &["--lab", "--twins", "--changed"],
+            &["--lab", "--changed", "--lesson", "2.3"],
+        ] {
+            assert_eq!(store(refused), None, "{refused:?}");
+        }
     }
 }

@@ -9,12 +9,24 @@ use crate::{
     stock::{self, Promise},
     terminal::bilingual::Bilingual,
 };
+use serde_json::Value;
 use std::{collections::HashSet, env, fmt::Write, fs};
 
 /// Every claim with the result of the last full run, by document and heading; then the errata, and the claims beyond the
 /// documents.
 fn course_md(lang: Lang) -> String {
-    let mut page = format!("{}\n{}\n", lang.of(HEAD), totals(lang));
+    let of = |name| {
+        LAST_RUN
+            .conditions
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let run = match lang {
+        Lang::Zh => format!("{} 运行，提交 `{}`。", of("date"), of("commit")),
+        Lang::En => format!("Run on {}, of commit `{}`.", of("date"), of("commit")),
+    };
+    let mut page = format!("{}\n{}\n\n{run}\n", lang.of(HEAD), totals(lang));
     let (apart, texts): (Vec<_>, Vec<_>) =
         (ALL.iter()).partition(|chapter| APART.contains(&chapter.id));
     let texts: Vec<_> = texts.iter().flat_map(|chapter| &chapter.lessons).collect();
@@ -71,14 +83,16 @@ const HEAD: Bilingual = Bilingual::of("# 每一条论断，和在这里看到的
 [English](course.md)
 
 由 `make docs` 从 `src/claims/lessons/` 和上一次完整运行的结果 `src/trials/last_run.json`（`make course`）生成，按文档和标题排列，标题一字不改。
-`oversell course` 逐条去试；结论取决于计时的，两次运行可能不同。
+`oversell course` 逐条去试；结论取决于计时的，两次运行可能不同。实验、策略或锁改过的课由 `make changed` 重新运行，
+它的日期和提交写在那个文件里；没有重新运行的，`make check` 会列出来。
 ", "# Every claim, and what was seen of it here
 
 [中文](course.zh-CN.md)
 
 Made by `make docs` from `src/claims/lessons/` and from what the last full run has found, `src/trials/last_run.json` (`make
 course`), by document and heading, word for word. `oversell course` tries each claim. Where a verdict rests on timing, two runs
-may differ.
+may differ. A lesson whose experiment, strategies or locks have changed is run again by `make changed`, and that file has its own
+date and commit; `make check` names those that were not.
 ");
 
 const COLUMNS: Bilingual = Bilingual::of(

@@ -209,7 +209,11 @@ async fn compared(
     otherwise: Option<Bilingual>,
 ) -> Result<Observation, NoVerdict> {
     let ratio = on.paired(first, second, says).await?;
-    let mut seen = Observation::of(ratio.verdict(), words(&ratio)).ratios([ratio]);
+    let [one, other] = ratio.names();
+    let sides = format!("{} / {}", one.en, other.en);
+    let mut seen = Observation::holds(true, words(&ratio))
+        .rate(&sides, says, ratio.ratio)
+        .ratios([ratio]);
     if let (ClaimVerdict::NotReproduced, Some(why)) = (seen.verdict, otherwise) {
         seen.words = Words::join(&[seen.words, Words::new(why.zh, why.en)], ["", " "]);
     }

@@ -24,6 +24,7 @@ mod reference;
 mod replay;
 mod report;
 mod results;
+mod sources;
 mod table;
 mod tools;
 mod twin;

@@ -7,7 +7,7 @@ use crate::{
     replay::{ReplayEvent, ReplayResult},
     terminal::failure::Failure,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -18,8 +18,57 @@ pub(crate) struct Observation {
     #[serde(rename = "seen")]
     pub words: Words,
     pub figures: Figures,
+    /// What the verdict is of, if rates decide it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rates: Option<MeasuredRates>,
     /// The systems it was tried on: `oversell`, `redisson-3.11.2` …
     pub on: Vec<String>,
+}
+
+/// Ratios of rates that decide a verdict.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct MeasuredRates {
+    /// The verdict of whatever else the claim says.
+    pub besides: ClaimVerdict,
+    pub ratios: Vec<MeasuredRatio>,
+}
+
+/// A ratio, and the bounds of the claim.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct MeasuredRatio {
+    /// The sides; empty where the experiment names them.
+    pub of: String,
+    pub least: f64,
+    /// `None` without a bound.
+    pub most: Option<f64>,
+    /// The median of this run's rounds; in the stored run those of the last runs, the newest last.
+    pub medians: Vec<f64>,
+}
+
+impl MeasuredRates {
+    /// The verdict of the last runs.
+    pub(super) fn verdict(&self) -> ClaimVerdict {
+        let ratios = self.ratios.iter().map(MeasuredRatio::verdict);
+        ratios.fold(self.besides, both)
+    }
+}
+
+impl MeasuredRatio {
+    /// The spread of the last runs.
+    pub(super) fn spread(&self) -> Spread {
+        Spread::of(self.medians.iter().copied())
+    }
+
+    /// Whether the same is claimed of the same sides.
+    pub(super) fn claims_as(&self, other: &Self) -> bool {
+        let bounds = |ratio: &Self| (ratio.least.to_bits(), ratio.most.map(f64::to_bits));
+        self.of == other.of && bounds(self) == bounds(other)
+    }
+
+    fn verdict(&self) -> ClaimVerdict {
+        let most = self.most.unwrap_or(f64::INFINITY);
+        verdict_of(Says::Between(self.least, most), self.spread())
+    }
 }
 
 /// The figures of an experiment, in forms that the report draws.
@@ -125,9 +174,19 @@ pub(crate) struct Rated {
     pub per_sec: Spread,
 }
 
-/// Whether the claim holds in these rounds.
+/// The verdict of a claim of two parts: it holds only if both do.
+fn both(first: ClaimVerdict, second: ClaimVerdict) -> ClaimVerdict {
+    match [first, second] {
+        [ClaimVerdict::Reproduced, second] => second,
+        [first, ClaimVerdict::Reproduced] => first,
+        [ClaimVerdict::Noise, ClaimVerdict::Noise] => ClaimVerdict::Noise,
+        _ => ClaimVerdict::NotReproduced,
+    }
+}
+
+/// Whether the claim holds in these rounds, or in these runs.
 #[must_use]
-pub(super) fn verdict_of(says: Says, ratio: Spread) -> ClaimVerdict {
+fn verdict_of(says: Says, ratio: Spread) -> ClaimVerdict {
     let (least, most) = says.bounds();
     let Spread { min, max, .. } = ratio;
     if min >= least && max <= most {
@@ -170,12 +229,6 @@ pub(super) fn explain(says: Says, ratio: Spread, failed: usize) -> Words {
 }
 
 impl Ratio {
-    /// Whether the claim holds; noise if rounds lie on both sides of a bound.
-    #[must_use]
-    pub(crate) fn verdict(&self) -> ClaimVerdict {
-        verdict_of(self.says, self.ratio)
-    }
-
     /// The sides' names: the strategy, and what else differs.
     #[must_use]
     pub(crate) fn names(&self) -> [Words; 2] {
@@ -210,6 +263,7 @@ impl Observation {
             verdict,
             words,
             figures: Figures::default(),
+            rates: None,
             on: vec![OURS.to_owned()],
         }
     }
@@ -221,12 +275,13 @@ impl Observation {
 
     /// Joins two: the claim holds only if it holds in both.
     pub(super) fn and(self, other: Self) -> Self {
-        let verdict = match [self.verdict, other.verdict] {
-            [ClaimVerdict::Reproduced, second] => second,
-            [first, ClaimVerdict::Reproduced] => first,
-            [ClaimVerdict::Noise, ClaimVerdict::Noise] => ClaimVerdict::Noise,
-            _ => ClaimVerdict::NotReproduced,
-        };
+        let rates = (self.rates.is_some() || other.rates.is_some()).then(|| {
+            let [first, second] = [self.decided_by(), other.decided_by()];
+            MeasuredRates {
+                besides: both(first.besides, second.besides),
+                ratios: [first.ratios, second.ratios].concat(),
+            }
+        });
         let words = Words::new(
             self.words.zh + &other.words.zh,
             self.words.en + " " + &other.words.en,
@@ -237,9 +292,35 @@ impl Observation {
         figures.plays.extend(other.figures.plays);
         figures.values.extend(other.figures.values);
         Self {
-            verdict,
+            verdict: both(self.verdict, other.verdict),
             words,
             figures,
+            rates,
+            ..self
+        }
+    }
+
+    /// The rates that decide the verdict, and the verdict of all else.
+    fn decided_by(&self) -> MeasuredRates {
+        self.rates.clone().unwrap_or_else(|| MeasuredRates {
+            besides: self.verdict,
+            ratios: Vec::new(),
+        })
+    }
+
+    /// The claim holds only if this ratio is within its bounds, too.
+    pub(super) fn rate(self, of: &str, says: Says, ratio: Spread) -> Self {
+        let mut rates = self.decided_by();
+        let (least, most) = says.bounds();
+        rates.ratios.push(MeasuredRatio {
+            of: of.to_owned(),
+            least,
+            most: most.is_finite().then_some(most),
+            medians: vec![ratio.median],
+        });
+        Self {
+            verdict: both(self.verdict, verdict_of(says, ratio)),
+            rates: Some(rates),
             ..self
         }
     }
@@ -343,6 +424,28 @@ mod tests {
                 verdict,
                 "{rounds:?} {says:?}"
             );
+        }
+    }
+
+    #[test]
+    fn rates_and_all_else_decide_together() {
+        use ClaimVerdict::{Noise, NotReproduced, Reproduced};
+        let seen = |holds| Observation::holds(holds, Words::default());
+        let with = |holds, rounds| seen(holds).rate("", Says::Faster, Spread::of(rounds));
+        for (seen, verdict, besides) in [
+            (with(true, [1.2, 1.3]), Reproduced, Reproduced),
+            (with(true, [1.1, 1.3]), Noise, Reproduced),
+            (with(false, [1.2, 1.3]), NotReproduced, NotReproduced),
+            (
+                seen(false).and(with(true, [1.2, 1.3])),
+                NotReproduced,
+                NotReproduced,
+            ),
+            (with(true, [1.1, 1.3]).and(seen(true)), Noise, Reproduced),
+        ] {
+            let rates = seen.rates.expect("it has rates");
+            assert_eq!((seen.verdict, rates.besides), (verdict, besides));
+            assert_eq!(rates.ratios.len(), 1);
         }
     }
 

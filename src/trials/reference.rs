@@ -115,6 +115,8 @@ async fn beside(
         }
     };
     seen.verdict = verdict(&versions, of_ours);
+    // Rates of ours do not decide it.
+    seen.rates = None;
     seen.words = in_words(script, &versions, of_ours, &seen.words);
     seen.on
         .extend(versions.iter().map(|version| version.java.to_string()));

@@ -26,6 +26,15 @@ pub(super) struct TwinResult {
     verdict: ClaimVerdict,
 }
 
+/// The program that a verdict to be stored is of.
+#[derive(Debug, Serialize)]
+pub(super) struct RunOf {
+    pub(super) commit: &'static str,
+    pub(super) date: String,
+    /// The digest of what the lesson rests on.
+    pub(super) sources: String,
+}
+
 #[derive(Debug, Serialize)]
 pub(super) struct TrialResult {
     pub(super) id: &'static str,
@@ -39,6 +48,9 @@ pub(super) struct TrialResult {
     #[serde(flatten)]
     pub(super) seen: Observation,
     pub(super) took_ms: u64,
+    /// `None` where the result is not to be stored: the quick form, a twin, a failure, another lab, an unknown commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) run: Option<RunOf>,
     /// Why the experiment failed, if it did.
     #[serde(skip)]
     pub(super) failed: Option<String>,
@@ -77,6 +89,7 @@ impl TrialResult {
             twin: twin.map(|what| TwinResult { what, verdict }),
             seen,
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            run: None,
             failed,
         }
     }

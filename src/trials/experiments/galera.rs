@@ -2,11 +2,11 @@
 //! at COMMIT a transaction is compared with those of the other nodes.
 
 use crate::{
-    claims::{ClaimVerdict, Says, Words, words},
+    claims::{Says, Words, words},
     load::spread::Spread,
     trials::{
         Cluster, NoVerdict, Observation, Product,
-        observation::{explain, verdict_of},
+        observation::explain,
         own_lab::{galera, galera_with_causal_reads},
         purchases::{STOCK, SaleCounts, outcome},
     },
@@ -329,11 +329,9 @@ async fn three_writers(on: &Cluster, writers: usize) -> Result<Observation, NoVe
         "同一行，各 {sent} 个请求：一个节点写，每秒 {one:.0} 件，拒绝 {by_one} 个；三个节点写，每秒 {three:.0} 件，拒绝 {by_three} 个：{zh}每个节点写自己的一行：拒绝 {by_each} 个。",
         "One row, {sent} requests each: one node writes {one:.0}/s and refuses {by_one}; three write {three:.0}/s and refuse {by_three}: {en} With a row for each node {by_each} are refused."
     );
-    let verdict = match is_exact && by_three > 0 && [by_one, by_each] == [0, 0] {
-        true => verdict_of(Says::Faster, ratio),
-        false => ClaimVerdict::NotReproduced,
-    };
-    Ok(Observation::of(verdict, words)
+    let holds = is_exact && by_three > 0 && [by_one, by_each] == [0, 0];
+    Ok(Observation::holds(holds, words)
+        .rate("", Says::Faster, ratio)
         .value("ratio", json!(ratio))
         .value("refused", json!([by_one, by_three, by_each])))
 }

@@ -12,6 +12,8 @@ type Trial = for<'a> fn(&'a Cluster) -> BoxFuture<'a, Result<Observation, NoVerd
 pub(super) struct Experiment {
     /// The lesson's section.
     pub(super) lesson: &'static str,
+    /// The path of its module.
+    pub(super) module: &'static str,
     pub(super) claim: Trial,
     /// The same on a system in which the claim is false.
     pub(super) twin: Trial,
@@ -24,6 +26,7 @@ macro_rules! experiments {
         pub(super) const EXPERIMENTS: &[$crate::trials::experiments::Experiment] = &[$(
             $crate::trials::experiments::Experiment {
                 lesson: $lesson,
+                module: module_path!(),
                 claim: |on| Box::pin($function(on, $($claim),*)),
                 twin: |on| Box::pin($function(on, $($twin),*)),
             }

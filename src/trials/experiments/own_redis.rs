@@ -1,15 +1,11 @@
 //! A Redis that the experiment starts, because the lab's has other settings: a node of a Cluster, and two ways to flush files.
 
 use crate::{
-    claims::{ClaimVerdict, Says, Words, words},
+    claims::{Says, Words, words},
     clients::redis_at::redis_at,
     load::spread::Spread,
     programs::path as program,
-    trials::{
-        Cluster, NoVerdict, Observation,
-        observation::{explain, verdict_of},
-        tools::ask,
-    },
+    trials::{Cluster, NoVerdict, Observation, observation::explain, tools::ask},
 };
 use redis::{Value, aio::MultiplexedConnection};
 use std::{
@@ -198,11 +194,8 @@ async fn flushed(on: &Cluster, when: &'static str) -> Result<Observation, NoVerd
         ),
     );
     let everysec = default == "everysec";
-    let verdict = match everysec && left.is_some() {
-        true => verdict_of(Says::Faster, ratio),
-        false => ClaimVerdict::NotReproduced,
-    };
-    Ok(Observation::of(verdict, words))
+    let holds = everysec && left.is_some();
+    Ok(Observation::holds(holds, words).rate("", Says::Faster, ratio))
 }
 
 async fn writes_per_second(redis: &mut MultiplexedConnection) -> Result<f64, NoVerdict> {

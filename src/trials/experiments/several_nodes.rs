@@ -1,13 +1,13 @@
 //! §2.9 and [001]: one lock on several independent nodes of Redis.
 
 use crate::{
-    claims::{ClaimVerdict, Says, Words, words},
+    claims::{Says, Words, words},
     clients::redis_at::redis_at,
     fault::Action,
     load::spread::Spread,
     trials::{
         Cluster, NoVerdict, Observation,
-        observation::{explain, verdict_of},
+        observation::explain,
         tools::{ask, own_key},
     },
 };
@@ -72,11 +72,7 @@ async fn two_masters(on: &Cluster, masters: usize) -> Result<Observation, NoVerd
         ),
     );
     let apart = refused && left[0].is_some() && left[1].is_none();
-    let verdict = match apart {
-        true => verdict_of(Says::Faster, ratio),
-        false => ClaimVerdict::NotReproduced,
-    };
-    Ok(Observation::of(verdict, words))
+    Ok(Observation::holds(apart, words).rate("", Says::Faster, ratio))
 }
 
 async fn locks_per_second(
@@ -171,7 +167,7 @@ async fn random_delay(on: &Cluster, is_random: bool) -> Result<Observation, NoVe
             told.en
         ),
     );
-    Ok(Observation::of(verdict_of(Says::Faster, ratio), words))
+    Ok(Observation::holds(true, words).rate("", Says::Faster, ratio))
 }
 
 /// The rounds until one has a majority; at most 20.
