@@ -5,13 +5,11 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import process from 'node:process';
 import { describe, it } from 'node:test';
-import { PHONE, PROGRAM, getJson, lab, waitUntil } from './support.mjs';
+import { PHONE, PROGRAM, SOAK, getJson, lab, waitUntil } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
 
-const SOAK = process.env.OVERSELL_SOAK === '1';
 
 /**
  * A lab whose links can be cut and whose Redis fails over. After a longer pause than usual an instance cuts off the requests sent to it

@@ -4,9 +4,8 @@
  */
 
 import assert from 'node:assert/strict';
-import process from 'node:process';
 import { describe, it } from 'node:test';
-import { PROJECTOR, getJson, lab } from './support.mjs';
+import { PROJECTOR, SOAK, getJson, lab } from './support.mjs';
 
 /** @type {import('./support.mjs').Size} */
 const TALL_PHONE = [390, 844];
@@ -19,7 +18,7 @@ describe('the two layouts of a race', () => {
 
   /** The lessons whose boxes are looked at. @returns {Promise<string[]>} */
   async function lessons() {
-    if (process.env.OVERSELL_SOAK !== '1') return ['1.1', '003.pause'];
+    if (!SOAK) return ['1.1', '003.pause'];
     const { replays } = await getJson(`${suite.at.http}/replays`);
     return replays.filter((race) => !race.cannot && race.lasts_ms > 0).map((race) => race.lesson);
   }

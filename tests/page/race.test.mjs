@@ -5,13 +5,12 @@
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import process from 'node:process';
 import { describe, it } from 'node:test';
 import { modelOf } from '../../static/js/timeline/model.js';
 import { addEvent, emptyRecording } from '../../static/js/timeline/player.js';
 import { stateAt } from '../../static/js/timeline/state-at-moment.js';
 import { languages } from '../../static/js/words/all.js';
-import { PHONE, getJson, lab, waitUntil } from './support.mjs';
+import { PHONE, SOAK, getJson, lab, waitUntil } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
 
@@ -37,7 +36,6 @@ const ALL_RACES = [
 ];
 /** That of 2.3 is observed while it plays. */
 const [LATE_DELETE] = ALL_RACES.filter(({ lesson }) => lesson === '2.3');
-const SOAK = process.env.OVERSELL_SOAK === '1';
 const RACES = ALL_RACES.filter((race) => race !== LATE_DELETE && (SOAK || ['1.1', '2.6', '002.cluster', '003.pause'].includes(race.lesson)));
 const NOTHING_RED = { broken: false, arrows: 0, carries: 0 };
 

@@ -1,14 +1,12 @@
 /** The scheduler: each press is a step of an actor on the real servers; and all schedules, tried one after the other. */
 
 import assert from 'node:assert/strict';
-import process from 'node:process';
 import { describe, it } from 'node:test';
 import { fewestPresses } from '../../static/js/race/fewest-presses.js';
 import { modelOf } from '../../static/js/timeline/model.js';
 import { addEvent, emptyRecording } from '../../static/js/timeline/player.js';
-import { PHONE, getJson, lab } from './support.mjs';
+import { PHONE, SOAK, getJson, lab } from './support.mjs';
 
-const SOAK = process.env.OVERSELL_SOAK === '1';
 
 describe('a schedule of one’s own', () => {
   const suite = lab();
