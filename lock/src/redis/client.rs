@@ -7,13 +7,12 @@
 
 use super::{
     connection::Connection,
-    failure::{Failure, SERVER, failed},
+    failure::{SERVER, failed},
     node::Servers,
     options::RedisOptions,
-    scripts::{self, Call, Script, TellingScript},
 };
 use crate::{
-    Holder, Lease, LockError, Owner,
+    Lease, LockError, Owner,
     events::Observer,
     local::ByType,
     reentry::Reentry,
@@ -24,7 +23,7 @@ use redis::{
     AsyncCommands, FromRedisValue, RedisResult,
     aio::{ConnectionLike, MultiplexedConnection},
 };
-use std::{any::Any, future::Future, sync::Arc, time::Duration};
+use std::{any::Any, future::Future, sync::Arc};
 use tokio::{
     sync::watch,
     task::{JoinError, JoinHandle},
@@ -193,19 +192,6 @@ impl RedisClient {
         self.0.tasks.close(SERVER).await;
     }
 
-    /// Acquires by `take`, until the client is closed, and tells its observer.
-    ///
-    /// # Cancel safety
-    ///
-    /// As that of `take`.
-    pub(super) async fn acquire<T>(
-        &self,
-        name: &str,
-        take: impl Future<Output = Result<T, LockError>>,
-    ) -> Result<T, LockError> {
-        self.observer().acquire(name, self.while_open(take)).await
-    }
-
     /// The result of `future`, unless the client is closed before it.
     ///
     /// # Cancel safety
@@ -277,27 +263,6 @@ impl RedisClient {
         self.0.tasks.spawn(task)
     }
 
-    /// The version of a script for this client's servers.
-    pub(super) fn script<'a>(&self, script: &'a TellingScript) -> &'a Script {
-        script.of(self.0.servers.is_cluster())
-    }
-
-    pub(super) async fn run<T: FromRedisValue>(&self, call: &Call) -> Result<T, Failure> {
-        self.run_within(call, None).await
-    }
-
-    /// Runs a script. A connection without an answer within `limit` counts as broken, and the next command makes another
-    /// one.
-    pub(super) async fn run_within<T: FromRedisValue>(
-        &self,
-        call: &Call,
-        limit: Option<Duration>,
-    ) -> Result<T, Failure> {
-        let mut connection = self.connection().within(limit);
-        let answer = call.send(&mut connection).await;
-        answer.map_err(|error| Failure::of(error, connection.has_sent()))
-    }
-
     /// Whether a waiter goes on after this error, which the end of the client's runtime is not.
     pub(super) fn waits_out(&self, error: &LockError) -> bool {
         self.0.options.waits_while_unavailable
@@ -312,20 +277,4 @@ impl RedisClient {
         let number: Option<T> = self.connection().get(key).await.map_err(failed)?;
         Ok(number.unwrap_or_default())
     }
-
-    /// `holders.lua`.
-    pub(super) async fn holders(&self, key: &str) -> Result<Vec<Holder>, LockError> {
-        let script = scripts::HOLDERS.call([key]).arg(scripts::in_braces(key));
-        let shown: Vec<(String, i64)> = self.run(&script).await?;
-        let holder = |(id, millis)| Holder {
-            id,
-            remaining: u64::try_from(millis).ok().map(Duration::from_millis),
-        };
-        Ok(shown.into_iter().map(holder).collect())
-    }
-}
-
-/// `renew.lua`.
-pub(super) fn renewal(key: &str, lease: Lease, id: Owner) -> Call {
-    scripts::RENEW.call([key]).arg(lease.millis()).arg(id)
 }

@@ -91,7 +91,10 @@ impl AcquireRequest {
         F: Future<Output = Result<Option<Hold<C>>, LockError>>,
     {
         let take = self.take(client, name, shared, first_hold);
-        client.acquire(name, take).await
+        client
+            .observer()
+            .acquire(name, client.while_open(take))
+            .await
     }
 
     async fn take<C: Claim, F>(

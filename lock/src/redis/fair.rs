@@ -15,11 +15,11 @@
 //! Next to read: `lua/fair_queue.lua`.
 
 use super::{
-    client::{RedisClient, renewal},
+    client::RedisClient,
     engine::{AcquireRequest, Outage, TryResult, fail, hint, run_to_end, undo, wait_for, wait_out},
     failure::{Failure, MAX_COMMAND_DELAY},
     hold::{Claim, Hold},
-    scripts::{self, Call, TellingScript, fair_channel, lock_channel, prefixed, suffixed},
+    scripts::{self, Call, TellingScript, fair_channel, lock_channel, prefixed, renewal, suffixed},
     wakeups::Subscription,
 };
 use crate::{

@@ -11,11 +11,11 @@
 //! Next to read: `lua/hand_off.lua`.
 
 use super::{
-    client::{RedisClient, renewal},
+    client::RedisClient,
     engine::{AcquireRequest, SharedObject, TryResult, fail, hint, wait_for},
     failure::{Failure, failed},
     hold::{Claim, Hold},
-    scripts::{self, Call, Script, lock_channel, prefixed},
+    scripts::{self, Call, Script, lock_channel, prefixed, renewal},
 };
 use crate::{
     Fence, Guard, Holder, Lease, Lock, LockError, Owner, inherent,

@@ -14,12 +14,12 @@
 //! no drift. Next to read: `quorum.rs`.
 
 use super::{
-    client::{RedisClient, renewal},
+    client::RedisClient,
     engine::{AcquireRequest, HeadOfLine, SharedObject, TryResult, fail, undo},
     failure::{Failure, MAX_COMMAND_DELAY, SERVER},
     hold::{Claim, Hold},
     quorum::{Answer, Outcome, outcome, quorum},
-    scripts::{self, lock_channel, prefixed},
+    scripts::{self, lock_channel, prefixed, renewal},
 };
 use crate::{Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease};
 use futures::{

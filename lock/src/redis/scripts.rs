@@ -2,11 +2,12 @@
 //!
 //! Each `.lua` file documents its keys, arguments and return codes. Redis runs a script as one command.
 
-use crate::{Owner, Process};
+use super::{client::RedisClient, failure::Failure};
+use crate::{Holder, Lease, LockError, Owner, Process};
 use redis::{
     Cmd, ErrorKind, FromRedisValue, RedisResult, RedisWrite, ServerErrorKind, aio::ConnectionLike,
 };
-use std::{collections::HashMap, fmt::Display, sync::LazyLock};
+use std::{collections::HashMap, fmt::Display, sync::LazyLock, time::Duration};
 
 /// A script, which EVALSHA names by the digest of its text.
 #[derive(Debug)]
@@ -67,6 +68,45 @@ impl Call {
             answer => answer,
         }
     }
+}
+
+impl RedisClient {
+    /// The version of a script for this client's servers.
+    pub(super) fn script<'a>(&self, script: &'a TellingScript) -> &'a Script {
+        script.of(self.inner().servers.is_cluster())
+    }
+
+    pub(super) async fn run<T: FromRedisValue>(&self, call: &Call) -> Result<T, Failure> {
+        self.run_within(call, None).await
+    }
+
+    /// Runs a script. A connection without an answer within `limit` counts as broken, and the next command makes another
+    /// one.
+    pub(super) async fn run_within<T: FromRedisValue>(
+        &self,
+        call: &Call,
+        limit: Option<Duration>,
+    ) -> Result<T, Failure> {
+        let mut connection = self.connection().within(limit);
+        let answer = call.send(&mut connection).await;
+        answer.map_err(|error| Failure::of(error, connection.has_sent()))
+    }
+
+    /// `holders.lua`.
+    pub(super) async fn holders(&self, key: &str) -> Result<Vec<Holder>, LockError> {
+        let script = HOLDERS.call([key]).arg(in_braces(key));
+        let shown: Vec<(String, i64)> = self.run(&script).await?;
+        let holder = |(id, millis)| Holder {
+            id,
+            remaining: u64::try_from(millis).ok().map(Duration::from_millis),
+        };
+        Ok(shown.into_iter().map(holder).collect())
+    }
+}
+
+/// `renew.lua`.
+pub(super) fn renewal(key: &str, lease: Lease, id: Owner) -> Call {
+    RENEW.call([key]).arg(lease.millis()).arg(id)
 }
 
 /// A script that tells waiters, in two versions.

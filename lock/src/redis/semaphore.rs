@@ -245,7 +245,8 @@ impl RedisSemaphore {
                 .await?
                 .ok_or_else(|| LockError::taken(&*self.name, wait))
         };
-        self.client.acquire(&self.name, take).await
+        let take = self.client.while_open(take);
+        self.client.observer().acquire(&self.name, take).await
     }
 
     /// Takes `permits` if they are free now, ahead of any waiter.
