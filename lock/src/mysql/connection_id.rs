@@ -48,7 +48,7 @@ impl ConnectionId {
 
     /// Whether the server has a row of this name and of another owner, committed or not; one whose deletion is not
     /// committed counts too.
-    pub(super) async fn row_of_another(
+    pub(super) async fn has_row_of_other_owner(
         &self,
         name: &str,
         owner: Owner,

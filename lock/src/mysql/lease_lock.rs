@@ -10,7 +10,7 @@
 
 use super::{
     pool::{MySqlPool, unanswered},
-    row::{Caller, Contender, REPLY_TIMEOUT, Row},
+    row::{Contender, REPLY_TIMEOUT, Row, RowDescription},
 };
 use crate::{
     Guard, Holder, Lease, Lock, LockError, Owner, deadline,
@@ -143,8 +143,8 @@ impl TableLeaseLock {
 
     /// Sets what the row says about the contender.
     #[must_use]
-    pub fn caller(mut self, caller: Caller) -> Self {
-        self.contender.caller = caller;
+    pub fn description(mut self, description: RowDescription) -> Self {
+        self.contender.description = description;
         self
     }
 

@@ -224,8 +224,8 @@ struct Link {
     id: i64,
     host: Arc<str>,
     idle_since: Instant,
-    /// See [`Conn::closes_when_done`].
-    closes_when_done: Arc<AtomicBool>,
+    /// See [`Conn::close_when_done_flag`].
+    close_when_done_flag: Arc<AtomicBool>,
 }
 
 impl managed::Manager for Connections {
@@ -285,7 +285,7 @@ impl Nodes {
             id,
             host: host.into(),
             idle_since: Instant::now(),
-            closes_when_done: Arc::default(),
+            close_when_done_flag: Arc::default(),
         })
     }
 }
@@ -627,7 +627,7 @@ const NOT_EMPTY: &str = "only `done` and `drop` empty it, and both consume it";
 impl Conn {
     /// Puts the connection back: no statement is under way and no transaction open.
     pub fn done(mut self) {
-        if self.closes_when_done().load(Ordering::Relaxed) || self.1.0.connections.is_closed() {
+        if self.close_when_done_flag().load(Ordering::Relaxed) || self.1.0.connections.is_closed() {
             return;
         }
         if let Some(mut link) = self.0.take() {
@@ -647,11 +647,11 @@ impl Conn {
         Arc::clone(&self.link().server)
     }
 
-    /// Returns a flag. While it is set, [`done`](Self::done) closes the connection, because something may still happen
-    /// to it, such as a `KILL QUERY` without an answer.
+    /// Returns a flag for the caller to set. While it is set, [`done`](Self::done) closes the connection: the caller sets it
+    /// while something may still happen to the connection, such as a `KILL QUERY` without an answer.
     #[must_use]
-    pub fn closes_when_done(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.link().closes_when_done)
+    pub fn close_when_done_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.link().close_when_done_flag)
     }
 
     /// Checks whether the server accepts writes of this user, without changing anything. No transaction may be open.

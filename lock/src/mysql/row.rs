@@ -60,16 +60,16 @@ const HOLDER: &str = "SELECT COALESCE(owner, ''), TIMESTAMPDIFF(MICROSECOND, NOW
 const FORCE_UNLOCK: &str = "DELETE FROM tb_lock WHERE lock_name = ?";
 const DELETE: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND owner = ?";
 
-/// The contender, as its row shows it to people. Nothing depends on it; texts are cut to the width of their columns.
-/// `thread_name` is the thread that inserts.
+/// What a row tells people about its contender. No lock depends on it. Each text is cut to the width of its column, and an
+/// empty one is stored as NULL. The column `thread_name` gets the name of the thread that inserts.
 ///
 /// ```
-/// use oversell_lock::mysql::Caller;
+/// use oversell_lock::mysql::RowDescription;
 ///
-/// let caller = Caller { class: "reports".into(), method: "nightly".into(), ..Caller::default() };
+/// let description = RowDescription { class: "reports".into(), method: "nightly".into(), ..RowDescription::default() };
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Caller {
+pub struct RowDescription {
     /// `class_name`, of at most 100 characters: the module.
     pub class: String,
     /// `method_name`, of at most 50: the function.
@@ -85,7 +85,7 @@ pub struct Caller {
 pub(super) struct Contender {
     pub(super) pool: MySqlPool,
     pub(super) name: String,
-    pub(super) caller: Caller,
+    pub(super) description: RowDescription,
 }
 
 /// A row that is, or may be, in the table. Dropping it deletes it in the background.
@@ -124,7 +124,7 @@ impl Contender {
         Self {
             pool: pool.clone(),
             name: name.to_owned(),
-            caller: Caller::default(),
+            description: RowDescription::default(),
         }
     }
 
@@ -223,7 +223,7 @@ impl Contender {
         let (reply, answer) = oneshot::channel();
         self.pool
             .tasks()
-            .spawn(row.insert(conn, self.caller.clone(), lease, wait, reply));
+            .spawn(row.insert(conn, self.description.clone(), lease, wait, reply));
         answer.await.unwrap_or_else(|_| Err(unanswered()))
     }
 
@@ -266,7 +266,7 @@ impl Row {
     async fn insert(
         self,
         mut conn: Conn,
-        caller: Caller,
+        description: RowDescription,
         lease: Option<Lease>,
         wait: Duration,
         reply: oneshot::Sender<Result<Option<Self>, LockError>>,
@@ -274,18 +274,18 @@ impl Row {
         let thread = std::thread::current().name().unwrap_or_default().to_owned();
         let insert = sqlx::query(INSERT)
             .bind(&self.name)
-            .bind(cut(&caller.class, 100))
-            .bind(cut(&caller.method, 50))
-            .bind(cut(&caller.server, 50))
+            .bind(cut(&description.class, 100))
+            .bind(cut(&description.method, 50))
+            .bind(cut(&description.server, 50))
             .bind(cut(&thread, 50))
-            .bind(cut(&caller.desc, 100))
+            .bind(cut(&description.desc, 100))
             .bind(self.owner.to_string())
             .bind(lease.map(micros));
         let connection_id = conn.connection_id();
         let answer = tokio::select! {
             biased;
             answer = timeout(REPLY_TIMEOUT, insert.execute(&mut *conn)) => answer,
-            () = self.waits_for_another(&connection_id, wait.min(MAX_LOCK_WAIT)) => {
+            () = self.wait_until_blocked_by_other_owner(&connection_id, wait.min(MAX_LOCK_WAIT)) => {
                 drop(conn);
                 reply.send(Ok(None)).ok();
                 return self.undo_insert(connection_id).await;
@@ -311,13 +311,20 @@ impl Row {
         }
     }
 
-    /// Completes once the insert has waited so long and another's row of this name is there. Without one the server is
-    /// only slow.
-    async fn waits_for_another(&self, connection_id: &ConnectionId, wait: Duration) {
+    /// Completes once the insert has lasted longer than `wait` and the server has a row of this name by another owner.
+    /// Without such a row the server is only slow.
+    async fn wait_until_blocked_by_other_owner(
+        &self,
+        connection_id: &ConnectionId,
+        wait: Duration,
+    ) {
         let mut pause = wait + LOCK_CHECK_PAUSE;
         loop {
             sleep(pause).await;
-            match connection_id.row_of_another(&self.name, self.owner).await {
+            match connection_id
+                .has_row_of_other_owner(&self.name, self.owner)
+                .await
+            {
                 Ok(true) => return,
                 Ok(false) => {}
                 Err(error) => tracing::debug!(%error, name = self.name, "a slow insert"),

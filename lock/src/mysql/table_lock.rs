@@ -7,7 +7,7 @@
 
 use super::{
     pool::MySqlPool,
-    row::{Caller, Contender, Row},
+    row::{Contender, Row, RowDescription},
 };
 use crate::{
     FOR_EVER, Guard, Holder, Lock, LockError,
@@ -90,8 +90,8 @@ impl TableLock {
 
     /// Sets what the row says about the contender.
     #[must_use]
-    pub fn caller(mut self, caller: Caller) -> Self {
-        self.0.caller = caller;
+    pub fn description(mut self, description: RowDescription) -> Self {
+        self.0.description = description;
         self
     }
 }
