@@ -35,7 +35,7 @@ pub(crate) struct OwnerHolds<H> {
         expect(dead_code, reason = "only readers share")
     )]
     pub(crate) shared: Weak<H>,
-    _place: Registration,
+    _registration: Registration,
 }
 
 impl<H> Default for Reentry<H> {
@@ -45,11 +45,11 @@ impl<H> Default for Reentry<H> {
 }
 
 impl<H> OwnerHolds<H> {
-    fn none(place: Registration) -> Self {
+    fn none(registration: Registration) -> Self {
         Self {
             exclusive: Weak::new(),
             shared: Weak::new(),
-            _place: place,
+            _registration: registration,
         }
     }
 
@@ -76,8 +76,8 @@ impl<H: Send + Sync + 'static> Reentry<H> {
         owner: Owner,
         until: Instant,
     ) -> Option<OwnedMutexGuard<OwnerHolds<H>>> {
-        let slot = self.0.of(&(name.to_owned(), owner), |place| {
-            Mutex::new(OwnerHolds::none(place))
+        let slot = self.0.of(&(name.to_owned(), owner), |registration| {
+            Mutex::new(OwnerHolds::none(registration))
         });
         timeout_at(until, slot.lock_owned()).await.ok()
     }

@@ -35,8 +35,9 @@ use tokio::time::{Instant, sleep, timeout};
 /// Waiters look again after this time even without a message: a lost message delays them by no more.
 pub const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long an undo is repeated, at least: the lease may have been extended by another guard, or there is none.
-pub(super) const UNDO_LIMIT: Duration = Duration::from_secs(10 * 60);
+/// An undo is repeated for at least this time, because the lease of what it undoes is no bound: another guard may have
+/// extended it, and a permit may have none.
+pub(super) const MIN_UNDO_TIME: Duration = Duration::from_secs(10 * 60);
 
 /// The pauses between the tries of an undo; they double. Nobody waits for it, and the server may be down.
 const FIRST_UNDO_PAUSE: Duration = Duration::from_millis(100);
@@ -80,7 +81,7 @@ impl AcquireRequest {
     /// # Cancel safety
     ///
     /// As that of `first_hold`.
-    pub(super) async fn acquire<C: Claim, F>(
+    pub(super) async fn guard<C: Claim, F>(
         &self,
         client: &RedisClient,
         name: &str,
@@ -118,12 +119,12 @@ impl AcquireRequest {
             }
         };
         let reentry = client.reentry::<Hold<C>>();
-        let mut slot = reentry
+        let mut holds = reentry
             .enter(name, owner, self.until)
             .await
             .ok_or_else(taken)?;
-        let place = slot_of(&slot);
-        let (same, other) = slot.of(shared);
+        let slot = slot_of(&holds);
+        let (same, other) = holds.of(shared);
         loop {
             if let Some(hold) = same.upgrade() {
                 if self.fenced && hold.fence.is_none() && hold.is_live() {
@@ -143,7 +144,7 @@ impl AcquireRequest {
             let hold = first_hold(other).await?.ok_or_else(taken)?;
             match hold.replicated().await {
                 Ok(hold) => {
-                    let hold = hold.named(place);
+                    let hold = hold.named(slot);
                     *same = Arc::downgrade(&hold);
                     return Ok(hold.guard());
                 }
@@ -161,7 +162,7 @@ pub(super) struct SharedObject<T = (), A = ()> {
     pub(super) outage: Outage,
     /// Whether the channel carries messages; if not, it only names the line.
     has_channel: bool,
-    _place: Registration,
+    _registration: Registration,
 }
 
 /// Why Redis did not carry out the last try, for the waiters whose wait ends before another one.
@@ -193,14 +194,14 @@ impl<T, A> SharedObject<T, A> {
         client: &RedisClient,
         name: &Arc<str>,
         channel: String,
-        place: Registration,
+        registration: Registration,
     ) -> Self {
         Self {
             line: Arc::default(),
             subscription: Subscription::new(client, name, channel),
             outage: Outage::default(),
             has_channel: true,
-            _place: place,
+            _registration: registration,
         }
     }
 
@@ -208,11 +209,11 @@ impl<T, A> SharedObject<T, A> {
     pub(super) fn without_channel(
         client: &RedisClient,
         name: &Arc<str>,
-        place: Registration,
+        registration: Registration,
     ) -> Self {
         Self {
             has_channel: false,
-            ..Self::new(client, name, String::new(), place)
+            ..Self::new(client, name, String::new(), registration)
         }
     }
 
@@ -357,7 +358,7 @@ where
 }
 
 /// Runs a repeatable command in the background until Redis has carried it out or refused it for good, for
-/// [`UNDO_LIMIT`] or the `lease`, whichever is longer. If it finds nothing, it is repeated for `may_arrive_within`: what it undoes
+/// [`MIN_UNDO_TIME`] or the `lease`, whichever is longer. If it finds nothing, it is repeated for `may_arrive_within`: what it undoes
 /// may still be on its way over an abandoned connection. `after_first_try` is dropped after the first try, so that the waiters
 /// behind it find out for themselves.
 pub(super) fn undo<F>(
@@ -371,7 +372,7 @@ pub(super) fn undo<F>(
 {
     client.spawn(async move {
         let (ends, mut pause, mut after_first_try) = (
-            Instant::now() + lease.max(UNDO_LIMIT),
+            Instant::now() + lease.max(MIN_UNDO_TIME),
             FIRST_UNDO_PAUSE,
             Some(after_first_try),
         );

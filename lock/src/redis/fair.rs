@@ -213,7 +213,7 @@ impl Lock for RedisFairLock {
         let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
         let first_hold = |_| self.first_hold(wait, request.until);
         request
-            .acquire(&self.client, &self.name, false, first_hold)
+            .guard(&self.client, &self.name, false, first_hold)
             .await
     }
 }
@@ -297,7 +297,7 @@ fn call(client: &RedisClient, script: &TellingScript, name: &str) -> Call {
 }
 
 impl Claim for FairClaim {
-    type Turn = ();
+    type Head = ();
 
     fn client(&self) -> &RedisClient {
         &self.client
@@ -312,9 +312,9 @@ impl Claim for FairClaim {
         self.client.run_within(&renewal, limit).await
     }
 
-    async fn replicated(&self, lease: Lease) -> Result<bool, LockError> {
+    async fn wait_for_replicas(&self, lease: Lease) -> Result<bool, LockError> {
         let renewal = || renewal(&self.name, lease, self.id);
-        self.client.replicated(&self.name, renewal).await
+        self.client.wait_for_replicas(&self.name, renewal).await
     }
 
     /// `fair_release.lua`, which also leaves the queue.

@@ -33,8 +33,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How one kind of lock keeps one identity in Redis.
 pub(super) trait Claim: Send + Sync + Sized + 'static {
-    /// What the next waiter of this process waits for until the hold ends.
-    type Turn: Send + 'static;
+    /// What keeps the line of this process: dropping it lets the next waiter ask Redis.
+    type Head: Send + 'static;
 
     fn client(&self) -> &RedisClient;
 
@@ -49,13 +49,17 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
         limit: Option<Duration>,
     ) -> impl Future<Output = Result<bool, Failure>> + Send;
 
-    /// Waits until enough replicas have the identity; `false` if none are waited for.
-    fn replicated(&self, _lease: Lease) -> impl Future<Output = Result<bool, LockError>> + Send {
+    /// Waits until enough replicas have the identity. `Ok(false)` at once, without a command, unless
+    /// `RedisOptions::wait_replicas` is set (`replicas.rs`).
+    fn wait_for_replicas(
+        &self,
+        _lease: Lease,
+    ) -> impl Future<Output = Result<bool, LockError>> + Send {
         future::ready(Ok(false))
     }
 
     /// Reports an unavailable server to the next waiters.
-    fn fail(_turn: &Self::Turn, _error: &LockError) {}
+    fn fail(_head: &Self::Head, _error: &LockError) {}
 
     /// Frees the identity, and nothing else; `false` if it was gone. Repeating it is safe.
     fn release(&self) -> impl Future<Output = Result<bool, Failure>> + Send;
@@ -63,11 +67,11 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
     /// Releases the identity, or hands it to the next waiter of this process. Otherwise the turn passes on.
     fn release_or_hand_off(
         &self,
-        turn: Option<Self::Turn>,
+        head: Option<Self::Head>,
     ) -> impl Future<Output = Result<bool, Failure>> + Send {
         async move {
             let released = self.release().await;
-            drop(turn);
+            drop(head);
             released
         }
     }
@@ -82,7 +86,7 @@ pub(super) struct Hold<C: Claim> {
     leased: Instant,
     /// The slot of a named owner, which keeps this hold for re-entry.
     slot: Option<Arc<OwnerSlot<Self>>>,
-    state: Mutex<State<C::Turn>>,
+    state: Mutex<State<C::Head>>,
     /// Cancelled once Redis said that the identity is gone.
     revoked: CancellationToken,
 }
@@ -91,8 +95,8 @@ pub(super) struct Hold<C: Claim> {
 struct State<T> {
     /// How many guards are not lost.
     live: usize,
-    /// `None` once all are lost.
-    turn: Option<T>,
+    /// `None` once all guards are lost.
+    head: Option<T>,
     released: bool,
 }
 
@@ -102,11 +106,11 @@ impl<C: Claim> Hold<C> {
         fence: Option<Fence>,
         lease: Lease,
         leased: Instant,
-        turn: C::Turn,
+        head: C::Head,
     ) -> Self {
         let state = Mutex::new(State {
             live: 1,
-            turn: Some(turn),
+            head: Some(head),
             released: false,
         });
         Self {
@@ -148,7 +152,7 @@ impl<C: Claim> Hold<C> {
     /// Returns the hold once enough replicas have it; otherwise it is released.
     pub(super) async fn replicated(mut self) -> Result<Self, LockError> {
         let sent = Instant::now();
-        let error = match self.claim.replicated(self.lease).await {
+        let error = match self.claim.wait_for_replicas(self.lease).await {
             Ok(false) => return Ok(self),
             Ok(true) if !self.lease.is_unsure(sent) => {
                 self.leased = sent;
@@ -158,9 +162,9 @@ impl<C: Claim> Hold<C> {
             Err(error) => error,
         };
         if !self.claim.client().waits_out(&error)
-            && let Some(turn) = &self.state.get_mut().turn
+            && let Some(head) = &self.state.get_mut().head
         {
-            C::fail(turn, &error);
+            C::fail(head, &error);
         }
         // What this cannot release is released in the background.
         drop(self.release().await);
@@ -236,16 +240,16 @@ impl<C: Claim> Hold<C> {
     /// Counts a lost guard. With the last one the turn passes on; the identity stays, because the holder may still be
     /// inside.
     fn lose(&self) {
-        let turn = {
+        let head = {
             let mut state = self.state.lock();
             state.live -= 1;
             if state.live == 0 {
-                state.turn.take()
+                state.head.take()
             } else {
                 None
             }
         };
-        drop(turn);
+        drop(head);
     }
 
     /// Counts a released guard; returns whether it was the last.
@@ -256,12 +260,12 @@ impl<C: Claim> Hold<C> {
     }
 
     async fn release(&self) -> Result<bool, Failure> {
-        let turn = {
+        let head = {
             let mut state = self.state.lock();
             state.released = true;
-            state.turn.take()
+            state.head.take()
         };
-        let released = self.claim.release_or_hand_off(turn).await;
+        let released = self.claim.release_or_hand_off(head).await;
         if released.as_ref().is_err_and(|failure| failure.retryable) {
             undo_claim(&self.claim, self.lease, Duration::ZERO, ());
         }
@@ -368,8 +372,8 @@ impl<C: Claim> Drop for Hold<C> {
     fn drop(&mut self) {
         let state = self.state.get_mut();
         if !state.released {
-            let turn = state.turn.take();
-            undo_claim(&self.claim, self.lease, Duration::ZERO, turn);
+            let head = state.head.take();
+            undo_claim(&self.claim, self.lease, Duration::ZERO, head);
         }
     }
 }

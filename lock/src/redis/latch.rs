@@ -109,13 +109,13 @@ impl RedisClient {
     #[must_use]
     pub fn latch(&self, name: &str) -> RedisLatch {
         let name = self.key(name);
-        let shared = self.shared(&name, |place| SharedLatch {
+        let shared = self.shared(&name, |registration| SharedLatch {
             // The braces are there even if the name has some.
             object: SharedObject::new(
                 self,
                 &name,
                 format!("redisson_countdownlatch__channel__{{{name}}}"),
-                place,
+                registration,
             ),
             next_look: AtomicU64::new(0),
             poller: Poller::default(),

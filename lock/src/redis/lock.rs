@@ -238,6 +238,7 @@ macro_rules! handle {
 
 handle!(RedisLock);
 handle!(RedisFencedLock);
+// `acquire` and the others of `Lock`, without the trait in scope.
 inherent!(RedisLock, RedisFencedLock);
 owner_and_lease! {
     RedisLock: 0.owner, 0.terms.lease;
@@ -285,8 +286,8 @@ impl RedisFencedLock {
 impl Handle {
     fn new(client: &RedisClient, name: &str, fenced: bool) -> Self {
         let name = client.key(name);
-        let lock = client.shared(&name, |place| SharedLock {
-            object: SharedObject::new(client, &name, lock_channel(&name), place),
+        let lock = client.shared(&name, |registration| SharedLock {
+            object: SharedObject::new(client, &name, lock_channel(&name), registration),
             yields: AtomicI64::new(0),
             name: name.clone(),
         });
@@ -308,7 +309,7 @@ impl Handle {
             ..AcquireRequest::new(name, self.owner, self.terms.lease, wait)?
         };
         let first_hold = |_| self.first_hold(request.until);
-        request.acquire(&self.client, name, false, first_hold).await
+        request.guard(&self.client, name, false, first_hold).await
     }
 
     /// Waits in this process's line, and contends in Redis at its head.
@@ -321,6 +322,7 @@ impl Handle {
                         return Ok(Some(hold));
                     }
                 }
+                // The head of the line: at once if nobody of this process holds or waits.
                 Some(Turn::Contend(head)) => {
                     let (client, subscription) = (&self.client, Some(&object.subscription));
                     let attempt = || self.clone().attempt(Arc::clone(&head));
@@ -373,7 +375,7 @@ fn fence(token: i64) -> Option<Fence> {
 }
 
 impl Claim for LockClaim {
-    type Turn = LockHead;
+    type Head = LockHead;
 
     fn client(&self) -> &RedisClient {
         &self.client
@@ -388,26 +390,28 @@ impl Claim for LockClaim {
         self.client.run_within(&renewal, limit).await
     }
 
-    async fn replicated(&self, lease: Lease) -> Result<bool, LockError> {
+    async fn wait_for_replicas(&self, lease: Lease) -> Result<bool, LockError> {
         let renewal = || renewal(&self.lock.name, lease, self.id);
-        self.client.replicated(&self.lock.name, renewal).await
+        self.client
+            .wait_for_replicas(&self.lock.name, renewal)
+            .await
     }
 
-    fn fail(turn: &LockHead, error: &LockError) {
-        turn.fail(error);
+    fn fail(head: &LockHead, error: &LockError) {
+        head.fail(error);
     }
 
     async fn release(&self) -> Result<bool, Failure> {
         Ok(self.free().await?.is_some())
     }
 
-    async fn release_or_hand_off(&self, turn: Option<LockHead>) -> Result<bool, Failure> {
+    async fn release_or_hand_off(&self, head: Option<LockHead>) -> Result<bool, Failure> {
         let in_row = self.batch.length < MAX_BATCH && self.batch.since.elapsed() < MAX_BATCH_TIME;
-        let next = turn
+        let next = head
             .as_ref()
             .filter(|_| in_row)
             .and_then(|head| head.next());
-        match (turn, next) {
+        match (head, next) {
             (Some(head), Some(next)) => {
                 match self.hand_off(head, next).await {
                     // A hand-off may be refused for the next owner's sake; the lock can still be freed.
@@ -415,11 +419,11 @@ impl Claim for LockClaim {
                     handed => handed,
                 }
             }
-            (turn, _) => {
+            (head, _) => {
                 let told = self.free().await?;
                 let others =
                     told.unwrap_or(0) - i64::from(self.lock.object.subscription.has_begun());
-                let yields = others > 0 && turn.as_ref().is_some_and(|head| head.has_waiters());
+                let yields = others > 0 && head.as_ref().is_some_and(|head| head.has_waiters());
                 // The first message is our own, or says that the subscription has begun.
                 self.lock
                     .yields
@@ -444,7 +448,8 @@ impl SharedLock {
 }
 
 impl LockClaim {
-    /// `release.lua`: how many subscribers were told, or `None` if the identity was gone.
+    /// `release.lua`: deletes this identity, and publishes on the channel only if it was there. Returns how many
+    /// subscribers were told, or `None` if the identity was gone.
     async fn free(&self) -> Result<Option<i64>, Failure> {
         let script = self.client.script(&scripts::RELEASE);
         let script = script.call([&*self.lock.name]).arg(self.id);

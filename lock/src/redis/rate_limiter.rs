@@ -93,8 +93,8 @@ impl RedisClient {
     pub fn rate_limiter(&self, name: &str) -> RateLimiter {
         let name = self.key(name);
         let key = prefixed("oversell_rate", &name).into();
-        let object = self.shared(&key, |place| {
-            SharedObject::without_channel(self, &key, place)
+        let object = self.shared(&key, |registration| {
+            SharedObject::without_channel(self, &key, registration)
         });
         RateLimiter {
             client: self.clone(),

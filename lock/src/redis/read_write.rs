@@ -150,8 +150,13 @@ impl RedisClient {
     #[must_use]
     pub fn rw_lock(&self, name: &str) -> RedisRwLock {
         let name = self.key(name);
-        let object = self.shared(&name, |place| {
-            SharedRwLock::new(self, &name, prefixed("redisson_rwlock", &name), place)
+        let object = self.shared(&name, |registration| {
+            SharedRwLock::new(
+                self,
+                &name,
+                prefixed("redisson_rwlock", &name),
+                registration,
+            )
         });
         RedisRwLock {
             client: self.clone(),
@@ -294,7 +299,7 @@ impl Half {
                 .await
         };
         request
-            .acquire(client, name, self.side == Side::Read, first_hold)
+            .guard(client, name, self.side == Side::Read, first_hold)
             .await
     }
 
@@ -420,7 +425,7 @@ impl RwClaim {
 }
 
 impl Claim for RwClaim {
-    type Turn = ();
+    type Head = ();
 
     fn client(&self) -> &RedisClient {
         &self.lock.client
@@ -435,9 +440,9 @@ impl Claim for RwClaim {
         client.run_within(&self.renewal(lease), limit).await
     }
 
-    async fn replicated(&self, lease: Lease) -> Result<bool, LockError> {
+    async fn wait_for_replicas(&self, lease: Lease) -> Result<bool, LockError> {
         let RedisRwLock { client, name, .. } = &self.lock;
-        client.replicated(name, || self.renewal(lease)).await
+        client.wait_for_replicas(name, || self.renewal(lease)).await
     }
 
     async fn release(&self) -> Result<bool, Failure> {

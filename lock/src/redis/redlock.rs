@@ -142,8 +142,8 @@ impl RedlockClient {
         let home = &self.0[0];
         // Not the line of the plain lock of this name.
         let line = prefixed("redlock", &home.key(name)).into();
-        let object = home.shared(&line, |place| {
-            SharedObject::without_channel(home, &line, place)
+        let object = home.shared(&line, |registration| {
+            SharedObject::without_channel(home, &line, registration)
         });
         let nodes = self.0.iter();
         Redlock {
@@ -293,7 +293,7 @@ impl Lock for Redlock {
         let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
         let first_hold = |_| self.first_hold(object, &request);
         request
-            .acquire(&home.client, &self.name, false, first_hold)
+            .guard(&home.client, &self.name, false, first_hold)
             .await
     }
 }
@@ -450,7 +450,7 @@ fn too_few(answered: usize, nodes: usize) -> Failure {
 }
 
 impl Claim for NodesClaim {
-    type Turn = HeadOfLine;
+    type Head = HeadOfLine;
 
     fn client(&self) -> &RedisClient {
         &self.nodes[0].client

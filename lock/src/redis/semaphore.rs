@@ -13,7 +13,7 @@
 
 use super::{
     client::RedisClient,
-    engine::{HeadOfLine, SharedObject, TryResult, UNDO_LIMIT, fail, hint, undo},
+    engine::{HeadOfLine, MIN_UNDO_TIME, SharedObject, TryResult, fail, hint, undo},
     failure::Failure,
     hold::{Claim, Hold},
     scripts::{self, Call, TellingScript, prefixed, suffixed},
@@ -130,8 +130,8 @@ impl RedisClient {
         let name = self.key(name);
         RedisSemaphore {
             client: self.clone(),
-            object: self.shared(&name, |place| {
-                SharedSemaphore::new(self, &name, prefixed("redisson_sc", &name), place)
+            object: self.shared(&name, |registration| {
+                SharedSemaphore::new(self, &name, prefixed("redisson_sc", &name), registration)
             }),
             name,
             initial: 0,
@@ -348,7 +348,7 @@ impl RedisSemaphore {
     /// still.
     fn undo(&self, owner: Owner, mark: Duration) {
         let semaphore = self.clone();
-        undo(&self.client, UNDO_LIMIT, Duration::ZERO, (), move || {
+        undo(&self.client, MIN_UNDO_TIME, Duration::ZERO, (), move || {
             let semaphore = semaphore.clone();
             async move { semaphore.release_claim(owner, mark).await }
         });
@@ -505,7 +505,7 @@ impl Share for ClaimedPermits {
 }
 
 impl Claim for LeasedPermits {
-    type Turn = ();
+    type Head = ();
 
     fn client(&self) -> &RedisClient {
         &self.semaphore.client

@@ -65,12 +65,12 @@ impl Handle {
         // Each kind of lock in one directory is a lock of its own.
         let lock = format!("{path}/{}", recipe.markers[0]);
         let reentry = zk.0.shared.of::<Reentry<NodeHold>>();
-        let mut slot = reentry
+        let mut holds = reentry
             .enter(&lock, owner, wait.end)
             .await
             .ok_or_else(|| wait.taken(path))?;
-        let slot_kept = slot_of(&slot);
-        let (same, other) = slot.of(recipe.shared);
+        let slot = slot_of(&holds);
+        let (same, other) = holds.of(recipe.shared);
         if let Some(hold) = same.upgrade() {
             hold.reenter(zk, path, wait).await?;
             return Ok(hold);
@@ -88,9 +88,9 @@ impl Handle {
                 writer.reenter(zk, path, wait).await?;
                 // The new node's zxid is above those of the writers that wait behind it.
                 let fence = writer.fence;
-                NodeHold::of(FencedNode { node, fence }, Some(slot_kept))
+                NodeHold::of(FencedNode { node, fence }, Some(slot))
             }
-            None => NodeHold::of(queue::turn(zk, recipe, path, wait).await?, Some(slot_kept)),
+            None => NodeHold::of(queue::turn(zk, recipe, path, wait).await?, Some(slot)),
         };
         *same = Arc::downgrade(&hold);
         Ok(hold)
