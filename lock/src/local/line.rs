@@ -35,7 +35,7 @@ const FIRST_SWEEP: usize = 64;
 /// A waiter, as the head sees it.
 #[derive(Debug)]
 pub(crate) struct LineWaiter<T, A = ()> {
-    asks: A,
+    request: A,
     turn: oneshot::Sender<Turn<T, A>>,
 }
 
@@ -74,7 +74,7 @@ impl<T, A> Line<T, A> {
     /// # Cancel safety
     ///
     /// Safe: the place in the line is given up, and a turn that had come passes on.
-    pub(crate) async fn join(self: &Arc<Self>, asks: A, wait: Duration) -> Option<Turn<T, A>> {
+    pub(crate) async fn join(self: &Arc<Self>, request: A, wait: Duration) -> Option<Turn<T, A>> {
         let turn = {
             let mut state = self.0.lock();
             if !state.occupied {
@@ -86,7 +86,7 @@ impl<T, A> Line<T, A> {
             }
             state.sweep();
             let (turn, given) = oneshot::channel();
-            state.waiting.push_back(LineWaiter { asks, turn });
+            state.waiting.push_back(LineWaiter { request, turn });
             given
         };
         tokio::time::timeout(wait, turn).await.ok()?.ok()
@@ -147,7 +147,7 @@ impl<T, A> Head<T, A> {
             let Some(next) = state.waiting.front() else {
                 return;
             };
-            if !next.turn.is_closed() && !may(&next.asks) {
+            if !next.turn.is_closed() && !may(&next.request) {
                 return;
             }
             let next = state.waiting.pop_front();
@@ -158,8 +158,8 @@ impl<T, A> Head<T, A> {
         }
     }
 
-    /// Tells all waiters that the server is unavailable.
-    pub(crate) fn fail(&self, error: &LockError) {
+    /// Gives all waiters the error of an unavailable server.
+    pub(crate) fn fail_waiters(&self, error: &LockError) {
         while let Some(waiter) = self.next() {
             drop(waiter.give(Turn::Failed(error.clone())));
         }
@@ -193,8 +193,8 @@ impl<T, A> Drop for Head<T, A> {
 
 impl<T, A> LineWaiter<T, A> {
     #[must_use]
-    pub(crate) fn asks(&self) -> &A {
-        &self.asks
+    pub(crate) fn request(&self) -> &A {
+        &self.request
     }
 
     /// Gives the turn, or returns it if the waiter has gone.
@@ -280,7 +280,7 @@ mod tests {
         let line = Arc::new(Line::<()>::default());
         let first = head(line.join((), LONG).await);
         let waiters: Vec<_> = (0..3).map(|_| waiter(&line)).collect();
-        first.fail(&LockError::unavailable("redis", "gone"));
+        first.fail_waiters(&LockError::unavailable("redis", "gone"));
         drop(first);
         for waiter in waiters {
             assert!(matches!(

@@ -101,7 +101,7 @@ impl RedisClient {
     ///
     /// [`LockError::Invalid`] if an option breaks its rule, or outside a runtime.
     pub fn new(options: RedisOptions) -> Result<Self, LockError> {
-        Self::made(options, None)
+        Self::build(options, None)
     }
 
     /// Makes a client whose commands and scripts use a connection that the program already has, a `ConnectionManager`
@@ -127,15 +127,15 @@ impl RedisClient {
         connection: impl ConnectionLike + Clone + Send + Sync + 'static,
         options: RedisOptions,
     ) -> Result<Self, LockError> {
-        let given = Connection::given(connection, options.timeout);
-        Self::made(options, Some(given))
+        let users_own = Connection::over(connection, options.timeout);
+        Self::build(options, Some(users_own))
     }
 
-    fn made(options: RedisOptions, given: Option<Connection>) -> Result<Self, LockError> {
+    fn build(options: RedisOptions, users_own: Option<Connection>) -> Result<Self, LockError> {
         let tasks = Tasks::on(options.runtime.clone())?;
         let disconnects = watch::Sender::new(());
         let servers = options.servers(tasks.runtime(), &disconnects)?;
-        let connection = given.unwrap_or_else(|| servers.connection());
+        let connection = users_own.unwrap_or_else(|| servers.connection());
         Ok(Self(Arc::new(Inner {
             options,
             servers,
@@ -192,7 +192,7 @@ impl RedisClient {
         self.0.tasks.close(SERVER).await;
     }
 
-    /// The result of `future`, unless the client is closed before it.
+    /// Returns the result of `future`, or an error once the client is being closed.
     ///
     /// # Cancel safety
     ///
@@ -204,7 +204,7 @@ impl RedisClient {
         self.0.tasks.while_open(SERVER, future).await
     }
 
-    /// Completes when the client is closed and what is still held is lost.
+    /// Completes once the client is closed and the time for releases is over: what is still held is lost.
     pub(super) async fn wait_until_closed(&self) {
         self.0.tasks.wait_until_closed().await;
     }
@@ -217,7 +217,7 @@ impl RedisClient {
         &self.0
     }
 
-    /// The state that all handles of the object `name` share, made if it is unused.
+    /// Returns the state that all handles of the object `name` share, and makes it for the first of them.
     pub(super) fn shared<T: Any + Send + Sync>(
         &self,
         name: &Arc<str>,
@@ -227,7 +227,7 @@ impl RedisClient {
     }
 
     /// How many names of one kind this process uses.
-    pub(super) fn used<T: Any + Send + Sync>(&self) -> usize {
+    pub(super) fn names_in_use<T: Any + Send + Sync>(&self) -> usize {
         self.0.shared.of::<Registry<Arc<str>, T>>().len()
     }
 
@@ -249,7 +249,7 @@ impl RedisClient {
         Lease::Watchdog(self.0.options.lease)
     }
 
-    /// Notifies of each closed connection: the server may have gone with it, and its data.
+    /// Returns a receiver that is notified of each closed connection: the server may have lost its data.
     pub(super) fn disconnects(&self) -> watch::Receiver<()> {
         self.0.disconnects.subscribe()
     }
@@ -263,13 +263,13 @@ impl RedisClient {
         self.0.tasks.spawn(task)
     }
 
-    /// Whether a waiter goes on after this error, which the end of the client's runtime is not.
+    /// Whether a waiter goes on after this error: never after the end of the client's runtime.
     pub(super) fn waits_out(&self, error: &LockError) -> bool {
         self.0.options.waits_while_unavailable
             && matches!(error, LockError::Unavailable { reason, .. } if !reason.is::<JoinError>())
     }
 
-    /// The number in this key; 0 if there is none.
+    /// Reads the number in this key; 0 if there is none.
     pub(super) async fn number<T: FromRedisValue + Default>(
         &self,
         key: &str,

@@ -58,8 +58,8 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
         future::ready(Ok(false))
     }
 
-    /// Reports an unavailable server to the next waiters.
-    fn fail(_head: &Self::Head, _error: &LockError) {}
+    /// Gives the next waiters the error of an unavailable server.
+    fn fail_waiters(_head: &Self::Head, _error: &LockError) {}
 
     /// Frees the identity, and nothing else; `false` if it was gone. Repeating it is safe.
     fn release(&self) -> impl Future<Output = Result<bool, Failure>> + Send;
@@ -124,13 +124,13 @@ impl<C: Claim> Hold<C> {
         }
     }
 
-    /// `None` if its lease has already ended, because the answer came late: the hold is released.
-    pub(super) fn in_time(self) -> Option<Self> {
+    /// Returns the hold, or releases it and returns `None` if its lease ended before the answer came.
+    pub(super) fn unless_late(self) -> Option<Self> {
         (!self.lease.is_unsure(self.leased)).then_some(self)
     }
 
-    pub(super) fn into_result(self) -> TryResult<Self> {
-        self.in_time()
+    pub(super) fn into_try_result(self) -> TryResult<Self> {
+        self.unless_late()
             .map_or(TryResult::RetryWithin(None), TryResult::Acquired)
     }
 
@@ -143,8 +143,8 @@ impl<C: Claim> Hold<C> {
         self.state.lock().live > 0
     }
 
-    /// The hold of a named owner.
-    pub(super) fn named(mut self, slot: Arc<OwnerSlot<Self>>) -> Arc<Self> {
+    /// Makes it the hold of a named owner, whose slot it keeps alive.
+    pub(super) fn with_slot(mut self, slot: Arc<OwnerSlot<Self>>) -> Arc<Self> {
         self.slot = Some(slot);
         Arc::new(self)
     }
@@ -164,23 +164,23 @@ impl<C: Claim> Hold<C> {
         if !self.claim.client().waits_out(&error)
             && let Some(head) = &self.state.get_mut().head
         {
-            C::fail(head, &error);
+            C::fail_waiters(head, &error);
         }
         // What this cannot release is released in the background.
         drop(self.release().await);
         Err(error)
     }
 
-    /// Its first guard.
+    /// Makes its first guard.
     pub(super) fn guard(self: Arc<Self>) -> Guard {
         let (lease, leased) = (self.lease, self.leased);
         self.guard_for(lease, leased)
     }
 
-    /// One more guard; `None` if the hold is lost. A hold that may have ended is not renewed: that would keep everybody
+    /// Makes one more guard; `None` if the hold is lost. A hold that may have ended is not renewed: that would keep everybody
     /// out, its owner included.
     pub(super) async fn reenter(self: Arc<Self>, lease: Lease) -> Result<Option<Guard>, LockError> {
-        if !self.join() {
+        if !self.count_guard() {
             return Ok(None);
         }
         let (mut reentry, sent) = (PendingReentry(Some(Arc::clone(&self))), Instant::now());
@@ -203,7 +203,8 @@ impl<C: Claim> Hold<C> {
         Ok(there)
     }
 
-    fn join(&self) -> bool {
+    /// Counts one more guard, unless all are lost; returns whether it did.
+    fn count_guard(&self) -> bool {
         let mut state = self.state.lock();
         let live = state.live > 0;
         state.live += usize::from(live);
@@ -237,9 +238,8 @@ impl<C: Claim> Hold<C> {
         guard
     }
 
-    /// Counts a lost guard. With the last one the turn passes on; the identity stays, because the holder may still be
-    /// inside.
-    fn lose(&self) {
+    /// Counts a lost guard. With the last one the turn passes on; the identity stays, because the holder may still be at work.
+    fn count_loss(&self) {
         let head = {
             let mut state = self.state.lock();
             state.live -= 1;
@@ -253,7 +253,7 @@ impl<C: Claim> Hold<C> {
     }
 
     /// Counts a released guard; returns whether it was the last.
-    fn leave(&self) -> bool {
+    fn count_release(&self) -> bool {
         let mut state = self.state.lock();
         state.live -= 1;
         state.live == 0
@@ -273,7 +273,7 @@ impl<C: Claim> Hold<C> {
     }
 }
 
-/// The error for a guard that would be lost already.
+/// The error of a hold whose lease ended before `what` had happened.
 fn lease_ended_before(what: &str) -> LockError {
     LockError::unavailable(
         SERVER,
@@ -281,18 +281,18 @@ fn lease_ended_before(what: &str) -> LockError {
     )
 }
 
-/// A re-entry counts as a guard until Redis has answered, so that the hold is not lost meanwhile.
+/// A re-entry that Redis has not answered yet. It counts as a guard, so that the hold is not lost meanwhile.
 struct PendingReentry<C: Claim>(Option<Arc<Hold<C>>>);
 
 impl<C: Claim> Drop for PendingReentry<C> {
     fn drop(&mut self) {
         if let Some(hold) = self.0.take() {
-            hold.lose();
+            hold.count_loss();
         }
     }
 }
 
-/// One guard's share of a hold. If all are lost, the identity goes with the last one.
+/// One guard's share of a hold. If all shares are lost, the last one to be dropped releases the identity.
 struct LeaseShare<C: Claim> {
     hold: Arc<Hold<C>>,
     lease: Lease,
@@ -328,11 +328,11 @@ impl<C: Claim> Share for LeaseShare<C> {
     }
 
     fn on_loss(&mut self) {
-        self.hold.lose();
+        self.hold.count_loss();
     }
 
     async fn finish(self, lost: bool) -> Result<(), LockError> {
-        if lost || !self.hold.leave() || self.hold.release().await? {
+        if lost || !self.hold.count_release() || self.hold.release().await? {
             return Ok(());
         }
         Err(LockError::lost(self.name()))

@@ -12,7 +12,7 @@
 
 use super::{
     client::RedisClient,
-    engine::{AcquireRequest, SharedObject, TryResult, fail, hint, wait_for},
+    engine::{AcquireRequest, SharedObject, TryResult, after_failure, retry_time, try_until},
     failure::{Failure, failed},
     hold::{Claim, Hold},
     scripts::{self, Call, Script, lock_channel, prefixed, renewal},
@@ -125,6 +125,7 @@ pub struct RedisLock(Handle);
 #[derive(Debug, Clone)]
 pub struct RedisFencedLock(Handle);
 
+/// What both kinds of handle consist of.
 #[derive(Debug, Clone)]
 struct Handle {
     client: RedisClient,
@@ -142,6 +143,7 @@ pub(super) struct Terms {
 
 type LockHead = Arc<Head<Hold<LockClaim>, Terms>>;
 
+/// What all handles of one lock share in this process.
 #[derive(Debug)]
 pub(super) struct SharedLock {
     name: Arc<str>,
@@ -183,7 +185,7 @@ impl RedisClient {
     /// An unused name takes no memory.
     #[must_use]
     pub fn locks_in_use(&self) -> usize {
-        self.used::<SharedLock>()
+        self.names_in_use::<SharedLock>()
     }
 }
 
@@ -262,7 +264,7 @@ impl RedisFencedLock {
             let rule = "its tokens must stay below 2^63 - 1";
             return Err(LockError::invalid(&*self.0.lock.name, rule));
         }
-        let token = self.0.lock.token();
+        let token = self.0.lock.token_key();
         let lift = scripts::LIFT_TOKEN.call([&*token]).arg(seen.0);
         Ok(self.0.client.run::<i64>(&lift).await.map(drop)?)
     }
@@ -279,7 +281,7 @@ impl RedisFencedLock {
     /// It may have been deleted or not; calling it again is safe.
     pub async fn forget(&self) -> Result<(), LockError> {
         let mut redis = self.0.client.connection();
-        redis.del(self.0.lock.token()).await.map_err(failed)
+        redis.del(self.0.lock.token_key()).await.map_err(failed)
     }
 }
 
@@ -318,7 +320,7 @@ impl Handle {
         loop {
             match object.line.join(self.terms, time_left(until)).await {
                 Some(Turn::Handed(hold)) => {
-                    if let Some(hold) = hold.in_time() {
+                    if let Some(hold) = hold.unless_late() {
                         return Ok(Some(hold));
                     }
                 }
@@ -326,7 +328,7 @@ impl Handle {
                 Some(Turn::Contend(head)) => {
                     let (client, subscription) = (&self.client, Some(&object.subscription));
                     let attempt = || self.clone().attempt(Arc::clone(&head));
-                    return wait_for(client, subscription, &object.outage, until, attempt).await;
+                    return try_until(client, subscription, &object.outage, until, attempt).await;
                 }
                 Some(Turn::Failed(error)) => return Err(error),
                 None => return object.outage.check().map(|()| None),
@@ -334,7 +336,7 @@ impl Handle {
         }
     }
 
-    /// `acquire.lua`.
+    /// Runs `acquire.lua`.
     async fn attempt(self, head: LockHead) -> Result<TryResult<Hold<LockClaim>>, LockError> {
         let (yields, subscription) = (&self.lock.yields, &self.lock.object.subscription);
         while yields.fetch_sub(1, Ordering::Relaxed) > 0
@@ -358,18 +360,18 @@ impl Handle {
         let script = script.arg(lease.millis()).arg(id);
         match claim.client.run::<(bool, i64)>(&script).await {
             Ok((true, token)) => {
-                Ok(Hold::new(claim, fence(token), lease, leased, head).into_result())
+                Ok(Hold::new(claim, fence(token), lease, leased, head).into_try_result())
             }
-            Ok((false, millis)) => Ok(TryResult::RetryWithin(hint(millis))),
+            Ok((false, millis)) => Ok(TryResult::RetryWithin(retry_time(millis))),
             Err(failure) => {
                 failure.undo(&claim, lease);
-                fail(&claim.client, Some(&*head), failure)
+                after_failure(&claim.client, Some(&*head), failure)
             }
         }
     }
 }
 
-/// Tokens begin at 1.
+/// The token in a script's answer; tokens begin at 1, and 0 means that none was drawn.
 fn fence(token: i64) -> Option<Fence> {
     u64::try_from(token).ok().filter(|n| *n > 0).map(Fence)
 }
@@ -397,8 +399,8 @@ impl Claim for LockClaim {
             .await
     }
 
-    fn fail(head: &LockHead, error: &LockError) {
-        head.fail(error);
+    fn fail_waiters(head: &LockHead, error: &LockError) {
+        head.fail_waiters(error);
     }
 
     async fn release(&self) -> Result<bool, Failure> {
@@ -406,10 +408,11 @@ impl Claim for LockClaim {
     }
 
     async fn release_or_hand_off(&self, head: Option<LockHead>) -> Result<bool, Failure> {
-        let in_row = self.batch.length < MAX_BATCH && self.batch.since.elapsed() < MAX_BATCH_TIME;
+        let may_hand_off =
+            self.batch.length < MAX_BATCH && self.batch.since.elapsed() < MAX_BATCH_TIME;
         let next = head
             .as_ref()
-            .filter(|_| in_row)
+            .filter(|_| may_hand_off)
             .and_then(|head| head.next());
         match (head, next) {
             (Some(head), Some(next)) => {
@@ -435,20 +438,20 @@ impl Claim for LockClaim {
 }
 
 impl SharedLock {
-    /// The counter of tokens.
-    fn token(&self) -> String {
+    /// The key of the counter of tokens.
+    fn token_key(&self) -> String {
         prefixed("redisson_lock_token", &self.name)
     }
 
-    /// A call that may draw a token.
+    /// A call of this script, with the key of the counter if it shall draw a token.
     fn call(&self, script: &Script, fenced: bool) -> Call {
-        let token = fenced.then(|| self.token());
+        let token = fenced.then(|| self.token_key());
         script.call([&*self.name].into_iter().chain(token.as_deref()))
     }
 }
 
 impl LockClaim {
-    /// `release.lua`: deletes this identity, and publishes on the channel only if it was there. Returns how many
+    /// Runs `release.lua`, which deletes this identity and publishes on the channel only if it was there. Returns how many
     /// subscribers were told, or `None` if the identity was gone.
     async fn free(&self) -> Result<Option<i64>, Failure> {
         let script = self.client.script(&scripts::RELEASE);
@@ -457,14 +460,14 @@ impl LockClaim {
         self.client.run(&script).await
     }
 
-    /// `hand_off.lua`: gives the lock to the next waiter. If that has gone by then, it drops the hold, which frees it.
+    /// Runs `hand_off.lua`, which gives the lock to the next waiter. If that waiter has gone by then, its hold is dropped, which frees the lock.
     async fn hand_off(
         &self,
         head: LockHead,
         next: LineWaiter<Hold<Self>, Terms>,
     ) -> Result<bool, Failure> {
         let (leased, id, Terms { lease, fenced }) =
-            (Instant::now(), self.client.owner(), *next.asks());
+            (Instant::now(), self.client.owner(), *next.request());
         let batch = Batch {
             length: self.batch.length + 1,
             ..self.batch
@@ -493,8 +496,8 @@ impl LockClaim {
                     drop(next.give(Turn::Contend(head)));
                 } else {
                     drop(next.give(Turn::Failed(failure.error.clone())));
-                    if failure.is_the_servers() {
-                        head.fail(&failure.error);
+                    if failure.is_of_server() {
+                        head.fail_waiters(&failure.error);
                     }
                 }
                 Err(failure)

@@ -242,7 +242,7 @@ impl RedisOptions {
         Self { replicas, ..self }
     }
 
-    /// Has those who wait go on while Redis is unavailable (down, silent, read-only, loading its data), until their wait is
+    /// Lets waiters go on while Redis is unavailable (down, silent, read-only, loading its data), until their wait is
     /// over: in `acquire` of every lock, semaphore and rate limiter, and in `wait` of a latch. By default each of them
     /// returns [`LockError::Unavailable`] at once, and so do all waiters of the process.
     ///

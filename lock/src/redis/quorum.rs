@@ -5,6 +5,7 @@
 //!
 //! Next to read: `redlock.rs`.
 
+/// The answer of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     Yes,
@@ -13,13 +14,14 @@ pub(super) enum Answer {
     Silence,
 }
 
+/// What the answers of all nodes come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// A quorum said yes.
     Agreed,
-    /// A quorum answered, and too many said no.
+    /// A quorum answered, but no quorum said yes.
     Refused,
-    /// This many answered: fewer than a quorum.
+    /// Only this many nodes answered, fewer than a quorum.
     Silent(usize),
 }
 

@@ -62,7 +62,7 @@ impl RedisClient {
             wait.arg(needed)
                 .arg(u64::try_from(bound).unwrap_or(0).max(1));
             let have: u32 = wait.query_async(&mut connection).await?;
-            node.idle.lock().push(connection);
+            node.wait_connections.lock().push(connection);
             RedisResult::Ok(Some((needed, have)))
         };
         let counts: Option<(u32, u32)> = counts.await.map_err(failed)?;
@@ -85,7 +85,7 @@ impl RedisClient {
         renewal: &Call,
     ) -> RedisResult<(bool, Arc<RedisNode>, MultiplexedConnection)> {
         let gone = || io::Error::other("no node of the cluster serves the slot for now");
-        let mut node = self.inner().servers.of(key).ok_or_else(gone)?;
+        let mut node = self.inner().servers.node_of(key).ok_or_else(gone)?;
         let (mut is_asking, mut attempts) = (false, 0);
         loop {
             let mut connection = self.wait_connection(&node).await?;
@@ -109,10 +109,10 @@ impl RedisClient {
 
     /// An idle connection for `WAIT` to this node, or a new one.
     async fn wait_connection(&self, node: &RedisNode) -> RedisResult<MultiplexedConnection> {
-        if let Some(idle) = node.idle.lock().pop() {
+        if let Some(idle) = node.wait_connections.lock().pop() {
             return Ok(idle);
         }
-        let idle = Arc::downgrade(&node.idle);
+        let idle = Arc::downgrade(&node.wait_connections);
         let config = node.primary.config();
         let config = config.set_push_sender(move |push: PushInfo| {
             // Connections of the same age are probably broken too.

@@ -29,9 +29,9 @@ impl Script {
         Self { text, digest }
     }
 
-    /// A call with these keys, without arguments yet.
+    /// Begins a call with these keys; the arguments follow.
     pub(super) fn call<'a>(&self, keys: impl IntoIterator<Item = &'a str> + Clone) -> Call {
-        // Room for the keys and arguments of most calls.
+        // As much room as the keys and arguments of most calls need.
         let mut cmd = Cmd::with_capacity(12, 512);
         let number = keys.clone().into_iter().count();
         cmd.arg("EVALSHA").arg(&self.digest).arg(number);
@@ -71,11 +71,12 @@ impl Call {
 }
 
 impl RedisClient {
-    /// The version of a script for this client's servers.
+    /// Chooses the version of a script for this client's servers.
     pub(super) fn script<'a>(&self, script: &'a TellingScript) -> &'a Script {
         script.of(self.inner().servers.is_cluster())
     }
 
+    /// Runs a script, with the client's time limit for the answer.
     pub(super) async fn run<T: FromRedisValue>(&self, call: &Call) -> Result<T, Failure> {
         self.run_within(call, None).await
     }
@@ -92,7 +93,7 @@ impl RedisClient {
         answer.map_err(|error| Failure::of(error, connection.has_sent()))
     }
 
-    /// `holders.lua`.
+    /// Runs `holders.lua`: the holders, each with the rest of its lease.
     pub(super) async fn holders(&self, key: &str) -> Result<Vec<Holder>, LockError> {
         let script = HOLDERS.call([key]).arg(in_braces(key));
         let shown: Vec<(String, i64)> = self.run(&script).await?;
@@ -104,16 +105,16 @@ impl RedisClient {
     }
 }
 
-/// `renew.lua`.
+/// A call of `renew.lua`.
 pub(super) fn renewal(key: &str, lease: Lease, id: Owner) -> Call {
     RENEW.call([key]).arg(lease.millis()).arg(id)
 }
 
-/// A script that tells waiters, in two versions.
+/// A script that tells waiters of a change, for a single server and for a cluster.
 #[derive(Debug)]
 pub(super) struct TellingScript {
-    alone: LazyLock<Script>,
-    /// Also tells by SPUBLISH.
+    single: LazyLock<Script>,
+    /// Also tells them by SPUBLISH.
     in_cluster: LazyLock<Script>,
 }
 
@@ -122,7 +123,7 @@ impl TellingScript {
         if is_cluster {
             &self.in_cluster
         } else {
-            &self.alone
+            &self.single
         }
     }
 }
@@ -147,7 +148,7 @@ pub fn script_text(digest: &str) -> Option<&'static str> {
 macro_rules! telling_scripts {
     ($($name:ident = $($file:literal),+;)+) => {
         $(pub(super) static $name: TellingScript = TellingScript {
-            alone: LazyLock::new(|| Script::new(concat!(include_str!("lua/tell.lua"), $(include_str!(concat!("lua/", $file))),+))),
+            single: LazyLock::new(|| Script::new(concat!(include_str!("lua/tell.lua"), $(include_str!(concat!("lua/", $file))),+))),
             in_cluster: LazyLock::new(|| Script::new(concat!(include_str!("lua/tell_in_cluster.lua"), $(include_str!(concat!("lua/", $file))),+))),
         };)+
 
