@@ -6,8 +6,8 @@
 //!    into it; nothing else happens in `guard.rs`.
 //! 3. The holder learns of a loss at once. A lost hold stays until its holder releases it: the holder may still be at
 //!    work.
-//! 4. Because one task renews, watches and releases, no renewal outlives its lock, and a guard that is dropped at any `await` is
-//!    released.
+//! 4. Because one task renews, watches and releases, no renewal outlives its lock, and a guard that is dropped at any
+//!    `await` is released.
 //!
 //! Next to read: `redis/hold.rs`, whose `LeaseShare` is the [`Share`] of a Redis lock; then `lease.rs`.
 
@@ -71,7 +71,7 @@ pub(crate) trait Share: Send + 'static {
     /// The lock's name, for errors.
     fn name(&self) -> &str;
 
-    /// Who is told what becomes of it.
+    /// The observer of the client that acquired the lock.
     fn observer(&self) -> &Observer {
         Observer::NONE
     }

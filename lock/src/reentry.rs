@@ -26,7 +26,7 @@ pub(crate) struct Reentry<H>(Registry<(String, Owner), OwnerSlot<H>>);
 /// alive.
 pub(crate) type OwnerSlot<H> = Mutex<OwnerHolds<H>>;
 
-/// The owner's holds, as long as they last.
+/// One owner's holds of one lock, while they last.
 #[derive(Debug)]
 pub(crate) struct OwnerHolds<H> {
     pub(crate) exclusive: Weak<H>,
@@ -53,7 +53,7 @@ impl<H> OwnerHolds<H> {
         }
     }
 
-    /// The owner's hold of this kind, and of the other.
+    /// The owner's hold of the requested kind, and that of the other kind.
     #[cfg(any(feature = "redis", feature = "zookeeper"))]
     pub(crate) fn of(&mut self, shared: bool) -> (&mut Weak<H>, &mut Weak<H>) {
         if shared {
@@ -83,7 +83,7 @@ impl<H: Send + Sync + 'static> Reentry<H> {
     }
 }
 
-/// The slot, for the hold to keep alive.
+/// The slot that is locked here, which the hold keeps alive.
 pub(crate) fn slot_of<H>(slot: &OwnedMutexGuard<OwnerHolds<H>>) -> Arc<OwnerSlot<H>> {
     Arc::clone(OwnedMutexGuard::mutex(slot))
 }

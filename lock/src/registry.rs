@@ -14,7 +14,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-/// The capacity that a nearly empty map keeps.
+/// The capacity that a nearly empty map keeps, so that it does not shrink and grow for every name.
 const MIN_CAPACITY: usize = 64;
 
 /// Values by name. Unused names take no memory.
@@ -37,7 +37,7 @@ where
     K: Eq + Hash + Clone + Send + Sync + 'static,
     V: Send + Sync + 'static,
 {
-    /// The value of `key`, made if there is none. The new value must keep its registration.
+    /// Returns the value of `key`, and makes it if there is none. A new value must keep its registration.
     pub(crate) fn of(&self, key: &K, make: impl FnOnce(Registration) -> V) -> Arc<V> {
         let mut entries = self.0.lock();
         if let Some(value) = entries.get(key).and_then(Weak::upgrade) {

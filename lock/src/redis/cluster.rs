@@ -11,7 +11,7 @@
 //!
 //! The commands of the `redis` crate's own cluster client are sent again by default, which takes a lock twice.
 //!
-//! Source: the Redis documentation, "Redis cluster specification". Next to read: `connection.rs`, `wakeups.rs`.
+//! Source: the Redis documentation, "Redis cluster specification". Next to read: `connection.rs`.
 
 use super::{
     connection::{Request, SharedConnection},

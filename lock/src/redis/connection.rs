@@ -10,7 +10,7 @@
 //! The user's own connection ([`RedisClient::over`](super::RedisClient::over)) is made again by the user.
 //!
 //! A command is never sent twice, unless a node of a cluster has refused it (`cluster.rs`). Next to read: `primary.rs`,
-//! then `engine.rs`.
+//! then `cluster.rs`.
 
 use super::{cluster::Cluster, failure::needs_new_connection, node::RedisNode, primary::Primary};
 use futures::{

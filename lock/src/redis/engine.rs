@@ -13,7 +13,7 @@
 //! It survives a command that reaches Redis up to [`MAX_COMMAND_DELAY`](super::failure::MAX_COMMAND_DELAY) after the
 //! one that undoes it. One that comes later still keeps the lock until its lease ends.
 //!
-//! Next to read: `hold.rs`.
+//! Next to read: `local/line.rs`, then `hold.rs`.
 
 use super::{
     client::RedisClient,
@@ -183,7 +183,8 @@ pub(super) type HeadOfLine<A = ()> = Option<Arc<Head<(), A>>>;
 /// The result of one try.
 pub(super) enum TryResult<T> {
     Acquired(T),
-    /// It is not free, and becomes free by itself after this time at the earliest; `None` if the time is unknown.
+    /// It is not free. The next try comes within this time, after which it may be free by itself; `None` if the time is
+    /// unknown.
     RetryWithin(Option<Duration>),
     /// Redis was unavailable, and the client waits that out. What the try may have taken is undone.
     Unavailable(LockError),
@@ -298,8 +299,8 @@ pub(super) async fn wait_out(
     Ok(())
 }
 
-/// Tries until an attempt succeeds or the time is up. Between two tries it waits for a message of `subscription`, if there
-/// is one, and for what the last try named, at most.
+/// Tries until an attempt succeeds or the time is up. A pause between two tries ends with a message of `subscription`, or
+/// else after the time that the last try named, [`RECHECK_INTERVAL`] at most.
 ///
 /// # Cancel safety
 ///
@@ -362,7 +363,7 @@ where
 /// Runs a repeatable command in the background until Redis has carried it out or refused it for good, for
 /// [`MIN_UNDO_TIME`] or the `lease`, whichever is longer. If it finds nothing, it is repeated for `may_arrive_within`: what it undoes
 /// may still be on its way over an abandoned connection. `after_first_try` is dropped after the first try, so that the waiters
-/// behind it find out for themselves.
+/// behind it may try.
 pub(super) fn undo<F>(
     client: &RedisClient,
     lease: Duration,

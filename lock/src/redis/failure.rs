@@ -2,8 +2,6 @@
 //!
 //! What may have run is undone. A release that failed is retried later if that is worthwhile. Nothing is repeated as if
 //! it had not run.
-//!
-//! Next to read: `connection.rs`.
 
 use crate::LockError;
 use redis::{ErrorKind, RedisError};

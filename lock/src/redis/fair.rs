@@ -12,7 +12,7 @@
 //!
 //! There is no line in this process: every acquire is a waiter of its own in Redis.
 //!
-//! Next to read: `lua/fair_queue.lua`.
+//! Next to read: `engine.rs`, then `lua/fair_queue.lua`.
 
 use super::{
     client::RedisClient,
@@ -230,15 +230,15 @@ impl FairWaiter {
         self: Arc<Self>,
         until: Instant,
     ) -> Result<TryResult<Hold<FairClaim>>, LockError> {
-        let (claim, leased) = (&self.claim, Instant::now());
+        let (claim, lease_start) = (&self.claim, Instant::now());
         let left = until
-            .saturating_duration_since(leased)
+            .saturating_duration_since(lease_start)
             .min(claim.wait_limit);
         let script = call(&claim.client, &scripts::FAIR_ACQUIRE, &claim.name);
         let script = script.arg(claim.lease.millis()).arg(claim.id);
         let script = script.arg(millis(claim.wait_limit)).arg(millis(left));
         match claim.client.run::<(bool, i64)>(&script).await {
-            Ok((true, _)) if claim.lease.is_unsure(leased) => {
+            Ok((true, _)) if claim.lease.is_unsure(lease_start) => {
                 // The answer came late. The same identity can only be tried again once this is undone.
                 self.may_be_in_redis.store(true, Ordering::Release);
                 claim.release().await?;
@@ -251,7 +251,7 @@ impl FairWaiter {
                     Arc::clone(claim),
                     None,
                     claim.lease,
-                    leased,
+                    lease_start,
                     (),
                 )))
             }

@@ -11,7 +11,7 @@
 //! lease is repeated by a new connection, as it may be: it only means this identity. A key that goes before its lease ends
 //! (deleted, evicted, lost in a fail-over) is noticed at the next renewal.
 //!
-//! Next to read: `lock.rs`.
+//! Next to read: `keeper.rs`.
 
 use super::{
     client::RedisClient,
@@ -83,7 +83,7 @@ pub(super) struct Hold<C: Claim> {
     pub(super) fence: Option<Fence>,
     lease: Lease,
     /// When the command that began the lease was sent.
-    leased: Instant,
+    lease_start: Instant,
     /// The slot of a named owner, which keeps this hold for re-entry.
     slot: Option<Arc<OwnerSlot<Self>>>,
     state: Mutex<State<C::Head>>,
@@ -105,7 +105,7 @@ impl<C: Claim> Hold<C> {
         claim: Arc<C>,
         fence: Option<Fence>,
         lease: Lease,
-        leased: Instant,
+        lease_start: Instant,
         head: C::Head,
     ) -> Self {
         let state = Mutex::new(State {
@@ -117,7 +117,7 @@ impl<C: Claim> Hold<C> {
             claim,
             fence,
             lease,
-            leased,
+            lease_start,
             slot: None,
             state,
             revoked: CancellationToken::new(),
@@ -126,7 +126,7 @@ impl<C: Claim> Hold<C> {
 
     /// Returns the hold, or releases it and returns `None` if its lease ended before the answer came.
     pub(super) fn unless_late(self) -> Option<Self> {
-        (!self.lease.is_unsure(self.leased)).then_some(self)
+        (!self.lease.is_unsure(self.lease_start)).then_some(self)
     }
 
     pub(super) fn into_try_result(self) -> TryResult<Self> {
@@ -155,7 +155,7 @@ impl<C: Claim> Hold<C> {
         let error = match self.claim.wait_for_replicas(self.lease).await {
             Ok(false) => return Ok(self),
             Ok(true) if !self.lease.is_unsure(sent) => {
-                self.leased = sent;
+                self.lease_start = sent;
                 return Ok(self);
             }
             Ok(true) => lease_ended_before("as many replicas had the lock"),
@@ -173,8 +173,8 @@ impl<C: Claim> Hold<C> {
 
     /// Makes its first guard.
     pub(super) fn guard(self: Arc<Self>) -> Guard {
-        let (lease, leased) = (self.lease, self.leased);
-        self.guard_for(lease, leased)
+        let (lease, lease_start) = (self.lease, self.lease_start);
+        self.guard_for(lease, lease_start)
     }
 
     /// Makes one more guard; `None` if the hold is lost. A hold that may have ended is not renewed: that would keep everybody
@@ -211,9 +211,10 @@ impl<C: Claim> Hold<C> {
         live
     }
 
-    fn guard_for(self: Arc<Self>, lease: Lease, leased: Instant) -> Guard {
-        let sure_until = SureUntil::new(lease.sure(leased));
-        let (guard, keeper) = Guard::until(sure_until.clone(), self.claim.name(), self.fence);
+    fn guard_for(self: Arc<Self>, lease: Lease, lease_start: Instant) -> Guard {
+        let sure_until = SureUntil::new(lease.sure_end(lease_start));
+        let (guard, keeper) =
+            Guard::with_sure_until(sure_until.clone(), self.claim.name(), self.fence);
         let hold = Arc::downgrade(&self);
         let guard = guard.renewed_by(move |lease| {
             let hold = hold.upgrade();
@@ -230,7 +231,7 @@ impl<C: Claim> Hold<C> {
             LeaseShare {
                 hold: self,
                 lease,
-                leased,
+                lease_start,
             },
             sure_until,
             keeper,
@@ -296,7 +297,7 @@ impl<C: Claim> Drop for PendingReentry<C> {
 struct LeaseShare<C: Claim> {
     hold: Arc<Hold<C>>,
     lease: Lease,
-    leased: Instant,
+    lease_start: Instant,
 }
 
 impl<C: Claim> Share for LeaseShare<C> {
@@ -317,9 +318,13 @@ impl<C: Claim> Share for LeaseShare<C> {
             self.observer()
                 .observe(LockEvent::RenewedLate { name, left });
         };
-        let renewed =
-            self.lease
-                .renew_until_gone(self.leased, sure_until, late, Some(disconnects), renew);
+        let renewed = self.lease.renew_until_gone(
+            self.lease_start,
+            sure_until,
+            late,
+            Some(disconnects),
+            renew,
+        );
         tokio::select! {
             () = self.hold.revoked.cancelled() => {}
             () = self.hold.claim.client().wait_until_closed() => {}

@@ -6,7 +6,7 @@
 //!    waiter reads it once more when its limit is over.
 //! 4. Each opening is counted in `{n}:opened`, so a waiter goes on even if the latch was set again before it looked.
 //!
-//! Next to read: `rate_limiter.rs`.
+//! Next to read: `wakeups.rs`.
 
 use super::{
     client::RedisClient,

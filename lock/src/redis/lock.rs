@@ -8,7 +8,7 @@
 //!    after as many releases as there are other subscribers, or after [`YIELD_TIME`] without one.
 //! 5. [`RedisFencedLock`] draws a token in the same script.
 //!
-//! Next to read: `lua/hand_off.lua`.
+//! Next to read: `engine.rs`, then `lua/acquire.lua`.
 
 use super::{
     client::RedisClient,
@@ -344,10 +344,10 @@ impl Handle {
                 .await
                 .is_ok()
         {}
-        let (id, leased, Terms { lease, fenced }) =
+        let (id, lease_start, Terms { lease, fenced }) =
             (self.client.owner(), Instant::now(), self.terms);
         let batch = Batch {
-            since: leased,
+            since: lease_start,
             length: 0,
         };
         let claim = Arc::new(LockClaim {
@@ -360,7 +360,7 @@ impl Handle {
         let script = script.arg(lease.millis()).arg(id);
         match claim.client.run::<(bool, i64)>(&script).await {
             Ok((true, token)) => {
-                Ok(Hold::new(claim, fence(token), lease, leased, head).into_try_result())
+                Ok(Hold::new(claim, fence(token), lease, lease_start, head).into_try_result())
             }
             Ok((false, millis)) => Ok(TryResult::RetryWithin(retry_time(millis))),
             Err(failure) => {
@@ -413,7 +413,7 @@ impl Claim for LockClaim {
         let next = head
             .as_ref()
             .filter(|_| may_hand_off)
-            .and_then(|head| head.next());
+            .and_then(|head| head.take_next());
         match (head, next) {
             (Some(head), Some(next)) => {
                 match self.hand_off(head, next).await {
@@ -460,13 +460,14 @@ impl LockClaim {
         self.client.run(&script).await
     }
 
-    /// Runs `hand_off.lua`, which gives the lock to the next waiter. If that waiter has gone by then, its hold is dropped, which frees the lock.
+    /// Runs `hand_off.lua`, which gives the lock to the next waiter. If that waiter has gone by then, its hold is dropped,
+    /// which frees the lock.
     async fn hand_off(
         &self,
         head: LockHead,
         next: LineWaiter<Hold<Self>, Terms>,
     ) -> Result<bool, Failure> {
-        let (leased, id, Terms { lease, fenced }) =
+        let (lease_start, id, Terms { lease, fenced }) =
             (Instant::now(), self.client.owner(), *next.request());
         let batch = Batch {
             length: self.batch.length + 1,
@@ -482,7 +483,7 @@ impl LockClaim {
         let script = script.arg(lease.millis()).arg(self.id).arg(id);
         match self.client.run::<i64>(&script).await {
             Ok(token) if token >= 0 => {
-                let hold = Hold::new(claim, fence(token), lease, leased, head);
+                let hold = Hold::new(claim, fence(token), lease, lease_start, head);
                 drop(next.give(Turn::Handed(hold)));
                 Ok(true)
             }

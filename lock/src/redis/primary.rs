@@ -9,7 +9,7 @@
 //!
 //! It survives Sentinels that are down, silent, or behind.
 //!
-//! Source: the Redis documentation, "Sentinel client spec". Next to read: `connection.rs`, `replicas.rs`.
+//! Source: the Redis documentation, "Sentinel client spec".
 
 use crate::time_left;
 use redis::{

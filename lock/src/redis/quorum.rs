@@ -2,8 +2,6 @@
 //!
 //! More than half of all nodes must say yes; a silent node has said nothing. The result stands as soon as no missing
 //! answer can change it, so one slow node does not delay the others.
-//!
-//! Next to read: `redlock.rs`.
 
 /// The answer of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use super::{
     engine::{HeadOfLine, SharedObject, TryResult, after_failure},
     scripts::{self, prefixed},
 };
-use crate::{FOR_EVER, LockError, deadline};
+use crate::{LockError, MAX_DURATION, deadline};
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -127,7 +127,7 @@ impl RateLimiter {
         rate: NonZeroU32,
         interval: Duration,
     ) -> Result<bool, LockError> {
-        if !(Duration::from_millis(1)..=FOR_EVER).contains(&interval) {
+        if !(Duration::from_millis(1)..=MAX_DURATION).contains(&interval) {
             return Err(self.invalid("its interval must be 1 ms to ten years"));
         }
         let ms = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);

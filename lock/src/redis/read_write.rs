@@ -7,7 +7,7 @@
 //! 4. A named owner may re-enter read in read, write in write and read in write. Write in read is refused at once: two
 //!    readers that tried it would wait for each other.
 //!
-//! Next to read: `lua/rw_release.lua`.
+//! Next to read: `engine.rs`, then `lua/rw_read.lua`.
 
 use super::{
     client::RedisClient,
@@ -362,7 +362,7 @@ impl Half {
         under: Option<Owner>,
         head: HeadOfLine<Side>,
     ) -> Result<TryResult<Hold<RwClaim>>, LockError> {
-        let (side, id, leased) = (self.side, self.lock.client.owner(), Instant::now());
+        let (side, id, lease_start) = (self.side, self.lock.client.owner(), Instant::now());
         let claim = Arc::new(RwClaim {
             lock: self.lock,
             side,
@@ -386,7 +386,7 @@ impl Half {
                 if let (Side::Read, Some(head)) = (side, head) {
                     head.invite(|next| *next == Side::Read);
                 }
-                Ok(Hold::new(claim, None, lease, leased, ()).into_try_result())
+                Ok(Hold::new(claim, None, lease, lease_start, ()).into_try_result())
             }
             Ok(Some(millis)) => Ok(TryResult::RetryWithin(retry_time(millis))),
             Err(failure) => {

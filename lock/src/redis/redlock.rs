@@ -249,7 +249,7 @@ impl Redlock {
 
     /// Runs `acquire.lua` on every node and waits for the outcome.
     async fn attempt(self, head: HeadOfLine) -> Result<TryResult<Hold<NodesClaim>>, LockError> {
-        let (leased, id) = (Instant::now(), self.nodes[0].client.owner());
+        let (lease_start, id) = (Instant::now(), self.nodes[0].client.owner());
         let answers: Vec<_> = self
             .nodes
             .iter()
@@ -263,9 +263,13 @@ impl Redlock {
             nodes: self.nodes,
             answers,
         });
-        if outcome == Outcome::Agreed && !self.lease.is_unsure(leased) {
+        if outcome == Outcome::Agreed && !self.lease.is_unsure(lease_start) {
             return Ok(TryResult::Acquired(Hold::new(
-                claim, None, self.lease, leased, head,
+                claim,
+                None,
+                self.lease,
+                lease_start,
+                head,
             )));
         }
         claim.retract().await;

@@ -9,7 +9,7 @@
 //!
 //! What this survives, and what breaks it, is at [`RedisOptions::wait_replicas`](super::RedisOptions::wait_replicas).
 //!
-//! Next to read: `hold.rs`.
+//! Next to read: `cluster.rs`, whose redirects it follows.
 
 use super::{
     client::RedisClient,

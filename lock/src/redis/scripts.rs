@@ -1,6 +1,8 @@
 //! The scripts by name, and the names of Redisson's keys and channels.
 //!
 //! Each `.lua` file documents its keys, arguments and return codes. Redis runs a script as one command.
+//!
+//! Next to read: `connection.rs`, over which a call is sent.
 
 use super::{client::RedisClient, failure::Failure};
 use crate::{Holder, Lease, LockError, Owner, Process};

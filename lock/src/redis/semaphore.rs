@@ -9,7 +9,7 @@
 //!    `RPermitExpirableSemaphore` does. They are a [hold](super::hold) like that of a lock. Whoever asks for permits first
 //!    takes back those whose lease has ended.
 //!
-//! Next to read: `latch.rs`.
+//! Next to read: `engine.rs`, then `lua/semaphore_acquire.lua`.
 
 use super::{
     client::RedisClient,
@@ -19,7 +19,7 @@ use super::{
     scripts::{self, Call, TellingScript, prefixed, suffixed},
 };
 use crate::{
-    FOR_EVER, Guard, Lease, LockError, Owner, deadline,
+    Guard, Lease, LockError, MAX_DURATION, Owner, deadline,
     events::Observer,
     keeper::{Share, keep},
     sure_until::SureUntil,
@@ -147,7 +147,7 @@ impl RedisSemaphore {
         &self.name
     }
 
-    /// Has each try create the semaphore with `permits` if it is missing: waiters go on after somebody has deleted it.
+    /// Lets each try create the semaphore with `permits` if it is missing, so that waiters go on after somebody has deleted it.
     #[must_use]
     pub fn initially(self, permits: u32) -> Self {
         Self {
@@ -281,7 +281,8 @@ impl RedisSemaphore {
         permits: u32,
         head: HeadOfLine<u32>,
     ) -> Result<TryResult<Permit>, LockError> {
-        let (client, owner, leased) = (self.client.clone(), self.client.owner(), Instant::now());
+        let (client, owner, lease_start) =
+            (self.client.clone(), self.client.owner(), Instant::now());
         let ids = (0..permits).map(|n| format!("{owner}:{n}")).collect();
         let initial = self.initial;
         let claim = Arc::new(LeasedPermits {
@@ -293,7 +294,8 @@ impl RedisSemaphore {
         let script = script.arg(lease.millis()).arg(initial).args(&claim.ids);
         match client.run::<(i64, i64)>(&script).await {
             Ok((free, _)) if free >= 0 => {
-                let Some(hold) = Hold::new(claim, None, lease, leased, ()).unless_late() else {
+                let Some(hold) = Hold::new(claim, None, lease, lease_start, ()).unless_late()
+                else {
                     return Ok(TryResult::RetryWithin(None));
                 };
                 invite(head, u32::try_from(free).unwrap_or(u32::MAX));
@@ -325,7 +327,7 @@ impl RedisSemaphore {
                 invite(head, free);
                 let (guard, keeper) = Guard::new(&*self.name, None);
                 // There is no lease to end.
-                let sure_until = SureUntil::new(Instant::now() + FOR_EVER);
+                let sure_until = SureUntil::new(Instant::now() + MAX_DURATION);
                 let client = self.client.clone();
                 let share = ClaimedPermits {
                     semaphore: self,

@@ -14,7 +14,7 @@
 //! message, a missing connection or a silent server costs only time, as does a user who may not publish: the scripts
 //! publish by `pcall`, after the work is done.
 //!
-//! Next to read: `engine.rs`.
+//! Next to read: `primary.rs`.
 
 use super::{
     client::RedisClient,

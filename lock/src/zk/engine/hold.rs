@@ -53,12 +53,12 @@ impl Handle {
         Ok(take.await?.guard(&self.client, &self.path))
     }
 
-    /// A new hold, or the owner's present one.
+    /// Takes a new hold, or shares the owner's present one.
     pub(in crate::zk) async fn take(&self, wait: Duration) -> Result<Arc<NodeHold>, LockError> {
         let (zk, path, recipe, wait) = (&self.client, &self.path, self.recipe, Wait::new(wait));
         let Some(owner) = self.owner else {
             return Ok(NodeHold::of(
-                queue::turn(zk, recipe, path, wait).await?,
+                queue::wait_for_turn(zk, recipe, path, wait).await?,
                 None,
             ));
         };
@@ -81,7 +81,7 @@ impl Handle {
         let hold = match other.upgrade() {
             Some(writer) => {
                 let mut node = writer.node.beside(recipe.marker);
-                zk.answered(wait, node.create())
+                zk.while_alive(wait, node.create())
                     .await?
                     .map_err(|error| hold_error(error, path))?;
                 // Only now is it certain that no other writer came in between.
@@ -90,7 +90,10 @@ impl Handle {
                 let fence = writer.fence;
                 NodeHold::of(FencedNode { node, fence }, Some(slot))
             }
-            None => NodeHold::of(queue::turn(zk, recipe, path, wait).await?, Some(slot)),
+            None => NodeHold::of(
+                queue::wait_for_turn(zk, recipe, path, wait).await?,
+                Some(slot),
+            ),
         };
         *same = Arc::downgrade(&hold);
         Ok(hold)
@@ -182,7 +185,7 @@ macro_rules! handle {
 }
 pub(in crate::zk) use handle;
 
-/// A node that holds the lock. Dropping it deletes the node in the background.
+/// A hold: a node whose turn it is. Dropping it deletes the node in the background.
 #[derive(Debug)]
 pub(in crate::zk) struct NodeHold {
     pub(in crate::zk) node: Node,
@@ -221,15 +224,16 @@ impl NodeHold {
             }
         };
         let there = zk
-            .answered(wait, there)
+            .while_alive(wait, there)
             .await?
             .map_err(|error| hold_error(error, name))?;
         there.map(drop).ok_or_else(|| LockError::lost(name))
     }
 
-    /// One more guard of this hold.
+    /// Makes one more guard of this hold.
     pub(in crate::zk) fn guard(self: Arc<Self>, zk: &ZkClient, name: &str) -> Guard {
-        let (guard, keeper) = Guard::until(self.sure_until.clone(), name, Some(self.fence));
+        let (guard, keeper) =
+            Guard::with_sure_until(self.sure_until.clone(), name, Some(self.fence));
         let (client, sure_until) = (zk.clone(), self.sure_until.clone());
         let kept = keep(
             SessionShare {
@@ -263,7 +267,7 @@ impl NodeHold {
     }
 }
 
-/// Maps a failed request to an error of a hold.
+/// The error of a failed request of a hold: its loss, if the session is over.
 fn hold_error(error: Error, name: &str) -> LockError {
     if is_session_over(&error) {
         LockError::lost(name)
@@ -272,7 +276,7 @@ fn hold_error(error: Error, name: &str) -> LockError {
     }
 }
 
-/// One guard's share of a hold.
+/// One guard's share of a hold, which lasts while the session does.
 struct SessionShare {
     hold: Arc<NodeHold>,
     name: String,
