@@ -1,4 +1,4 @@
-//! What becomes of locks, told to the program that counts or logs it.
+//! The events of locks, for a program that counts or logs them.
 //!
 //! A client without an observer does nothing for it: no clock is read, nothing is allocated.
 
@@ -66,7 +66,7 @@ pub enum LockEvent<'a> {
     },
 }
 
-/// Is told what becomes of a client's locks: for metrics, logs, alarms. A closure `Fn(LockEvent<'_>)` is one.
+/// Gets the events of a client's locks, for metrics, logs, alarms. A closure `Fn(LockEvent<'_>)` is an observer.
 ///
 /// It is called by the task that acquires or keeps a lock, so it must be quick and never block. If it panics, that is
 /// logged, and the lock is kept.
@@ -135,12 +135,12 @@ impl Observer {
         }
     }
 
-    /// The beginning of a hold, if anybody wants to know how long it lasts.
+    /// Returns the present time; `None` without an observer, for which no clock is read.
     pub(crate) fn now(&self) -> Option<Instant> {
         self.0.as_ref().map(|_| Instant::now())
     }
 
-    /// Acquires, and tells how that ended. A caller that is dropped meanwhile tells nothing.
+    /// Runs `acquire`, and observes how it ended: nothing, if the caller is dropped meanwhile.
     ///
     /// # Cancel safety
     ///

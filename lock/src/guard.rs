@@ -3,8 +3,8 @@
 //! Next to read: `keeper.rs`, the other end.
 
 use crate::{
-    FOR_EVER, Keeper, LockError,
-    sure_until::{SureUntil, sure},
+    Keeper, LockError, MAX_DURATION,
+    sure_until::{SureUntil, sure_part},
 };
 use futures::future::BoxFuture;
 use std::{
@@ -21,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 /// A fencing token: a number that grows with each hold, so that the resource can refuse an older one.
 ///
 /// A hold whose acquire began after another was acquired has a higher token than that one, and so has a hold that
-/// excludes an earlier one. The guards of one owner share their hold's token, also one that enters again after a reader
-/// with a higher token came to hold it too.
+/// excludes an earlier one. The guards of one owner share the token of their hold, even a guard that is
+/// made after a reader with a higher token has come to hold the lock too.
 ///
 /// ```
 /// use oversell_lock::Fence;
@@ -52,7 +52,7 @@ pub struct Guard {
     name: String,
     fences: Vec<(String, Fence)>,
     lost: CancellationToken,
-    /// Its own expiry, or those of its parts.
+    /// The expiry of its hold, or those of its parts.
     expiries: Vec<Expiry>,
     keeper: oneshot::Sender<oneshot::Sender<Result<(), LockError>>>,
 }
@@ -86,9 +86,13 @@ impl Guard {
         (guard, Keeper { lost, requests })
     }
 
-    /// A guard that also knows by the clock that it is lost, before its keeper says so.
+    /// Makes a guard that also knows by the clock that it is lost, before its keeper says so.
     #[cfg(any(test, feature = "mysql", feature = "redis", feature = "zookeeper"))]
-    pub(crate) fn until(sure_until: SureUntil, name: &str, fence: Option<Fence>) -> (Self, Keeper) {
+    pub(crate) fn with_sure_until(
+        sure_until: SureUntil,
+        name: &str,
+        fence: Option<Fence>,
+    ) -> (Self, Keeper) {
         let (guard, keeper) = Self::new(name, fence);
         let expiries = vec![Expiry {
             sure_until,
@@ -110,8 +114,8 @@ impl Guard {
         self
     }
 
-    /// A guard of several holds as one; the loss of one is its loss.
-    pub(crate) fn of(name: &str, parts: &[Self]) -> (Self, Keeper) {
+    /// Makes one guard of several, which is lost with the first of them.
+    pub(crate) fn of_parts(name: &str, parts: &[Self]) -> (Self, Keeper) {
         let (guard, keeper) = Self::new(name, None);
         let fences = parts.iter().flat_map(|part| part.fences.clone()).collect();
         let expiries = parts
@@ -221,19 +225,20 @@ impl Guard {
     ///
     /// It may be extended or not; calling it again is safe.
     pub async fn extend(&self, lease: Duration) -> Result<(), LockError> {
-        if !(Duration::from_millis(1)..=FOR_EVER).contains(&lease) {
+        if !(Duration::from_millis(1)..=MAX_DURATION).contains(&lease) {
             let rule = "its lease must be 1 ms to ten years";
             return Err(LockError::invalid(&self.name, rule));
         }
         if self.expiries.iter().all(|expiry| expiry.renew.is_none()) {
             return Err(LockError::invalid(&self.name, "has no lease to extend"));
         }
-        // A closure held across the await would keep this future from being `Send`.
+        // Collects first: a closure that lives across the await would keep this future from being `Send`.
         for Expiry { sure_until, renew } in &self.expiries {
             let (Some(renew), sent) = (renew, Instant::now()) else {
                 continue;
             };
-            if self.is_lost() || !renew(lease).await? || !sure_until.extend(sent + sure(lease)) {
+            if self.is_lost() || !renew(lease).await? || !sure_until.extend(sent + sure_part(lease))
+            {
                 return Err(LockError::lost(&self.name));
             }
         }
@@ -342,12 +347,12 @@ mod tests {
         );
         let answer = Arc::clone(&there);
         let renew = move |_| std::future::ready(Ok(answer.load(SeqCst))).boxed();
-        let (leased, _first) = Guard::until(short, "leased", None);
+        let (leased, _first) = Guard::with_sure_until(short, "leased", None);
         let leased = leased.renewed_by(renew);
-        let (session, _second) = Guard::until(long, "session", None);
+        let (session, _second) = Guard::with_sure_until(long, "session", None);
         let (plain, _third) = Guard::new("plain", None);
         let parts = [leased, session, plain];
-        let (all, _fourth) = Guard::of("all", &parts);
+        let (all, _fourth) = Guard::of_parts("all", &parts);
         let about = |sure: Option<Duration>, wanted: Duration| {
             sure.is_some_and(|sure| sure <= wanted && sure > wanted / 2)
         };

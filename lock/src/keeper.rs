@@ -2,12 +2,14 @@
 //!
 //! 1. It waits for the holder's release, for the end until which the hold is sure ([`SureUntil`]), or for the news that
 //!    the hold is gone.
-//! 2. The holder learns of a loss at once. A lost hold stays until its holder releases it: the holder may still be at
+//! 2. [`Guard::release`](crate::Guard::release) sends a reply channel to `requests` and returns what [`Release::done`] puts
+//!    into it; nothing else happens in `guard.rs`.
+//! 3. The holder learns of a loss at once. A lost hold stays until its holder releases it: the holder may still be at
 //!    work.
-//! 3. Because one task does all three, no renewal outlives its lock, and a guard that is dropped at any `await` is
-//!    released.
+//! 4. Because one task renews, watches and releases, no renewal outlives its lock, and a guard that is dropped at any
+//!    `await` is released.
 //!
-//! Next to read: `lease.rs`.
+//! Next to read: `redis/hold.rs`, whose `LeaseShare` is the [`Share`] of a Redis lock; then `lease.rs`.
 
 use crate::{
     LockError,
@@ -69,7 +71,7 @@ pub(crate) trait Share: Send + 'static {
     /// The lock's name, for errors.
     fn name(&self) -> &str;
 
-    /// Who is told what becomes of it.
+    /// The observer of the client that acquired the lock.
     fn observer(&self) -> &Observer {
         Observer::NONE
     }

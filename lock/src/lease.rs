@@ -3,11 +3,11 @@
 //! 1. A watchdog renews the lease every third; a fixed lease runs out.
 //! 2. The hold is sure for the lease less a twentieth, from when the last answered command was *sent*.
 //!
-//! Next to read: `sure_until.rs`, then `redis/hold.rs`, `mysql/lease_lock.rs`.
+//! Next to read: `sure_until.rs`.
 
 use crate::{
-    FOR_EVER, LockError,
-    sure_until::{SureUntil, sure},
+    LockError, MAX_DURATION,
+    sure_until::{SureUntil, sure_part},
 };
 use std::{future::Future, time::Duration};
 use tokio::{
@@ -15,9 +15,9 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// A failed renewal is repeated this soon: of a lease of seconds the rest then allows many tries.
+/// The pause before a failed renewal is repeated: short, so that the rest of a lease of seconds allows many tries.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
-/// A renewal is never given up earlier: a busy machine is no broken connection.
+/// The shortest time that a renewal may take, whatever the lease is: a busy machine is no broken connection.
 const MIN_RENEWAL_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How long a hold lasts: 1 ms to ten years, in whole milliseconds.
@@ -50,9 +50,9 @@ impl Lease {
         u64::try_from(self.duration().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Whether a server can keep it.
+    /// Checks that a server can keep it.
     pub(crate) fn check(self, name: &str) -> Result<(), LockError> {
-        if (Duration::from_millis(1)..=FOR_EVER).contains(&self.duration()) {
+        if (Duration::from_millis(1)..=MAX_DURATION).contains(&self.duration()) {
             return Ok(());
         }
         Err(LockError::invalid(
@@ -66,26 +66,26 @@ impl Lease {
         (self.duration() / 3).max(MIN_RENEWAL_TIMEOUT)
     }
 
-    /// Whether a lease that began at `leased` is no longer sure.
-    pub(crate) fn is_unsure(self, leased: Instant) -> bool {
-        Instant::now() >= self.sure(leased)
+    /// Whether a lease that began at `lease_start` is no longer sure.
+    pub(crate) fn is_unsure(self, lease_start: Instant) -> bool {
+        Instant::now() >= self.sure_end(lease_start)
     }
 
-    /// Until when nobody else can have the lock.
-    pub(crate) fn sure(self, leased: Instant) -> Instant {
-        leased + sure(self.duration())
+    /// The end of the time in which surely nobody else has the lock.
+    pub(crate) fn sure_end(self, lease_start: Instant) -> Instant {
+        lease_start + sure_part(self.duration())
     }
 
     /// Renews every third, and at once after each disconnect, until the server says that the hold is gone. A fixed
-    /// lease is not renewed. `leased` is when the command that began the lease was sent. `renewed_late` gets how long a hold
-    /// that was renewed with less than half of its lease was still sure.
+    /// lease is not renewed. `lease_start` is when the command that began the lease was sent. `renewed_late` is called after a
+    /// renewal that came when less than half of the lease was left, with the time for which the hold was still sure.
     ///
     /// # Cancel safety
     ///
     /// The renewal may have been carried out.
     pub(crate) async fn renew_until_gone<F, E>(
         self,
-        leased: Instant,
+        lease_start: Instant,
         sure_until: &SureUntil,
         renewed_late: impl Fn(Duration),
         mut disconnects: Option<watch::Receiver<()>>,
@@ -96,17 +96,17 @@ impl Lease {
         let Self::Watchdog(length) = self else {
             return std::future::pending().await;
         };
-        let mut next = leased + length / 3;
+        let mut next = lease_start + length / 3;
         loop {
             tokio::select! {
                 () = sleep_until(next) => {}
-                Some(()) = disconnected(&mut disconnects) => {}
+                Some(()) = next_disconnect(&mut disconnects) => {}
             }
             let sent = Instant::now();
             match renew().await {
                 Ok(true) => {
                     let left = sure_until.time_left();
-                    if sure_until.extend(self.sure(sent)) && left < length / 2 {
+                    if sure_until.extend(self.sure_end(sent)) && left < length / 2 {
                         renewed_late(left);
                     }
                     next = sent + length / 3;
@@ -118,7 +118,8 @@ impl Lease {
     }
 }
 
-async fn disconnected(disconnects: &mut Option<watch::Receiver<()>>) -> Option<()> {
+/// Waits for the next disconnect; `None` if there can be none.
+async fn next_disconnect(disconnects: &mut Option<watch::Receiver<()>>) -> Option<()> {
     disconnects.as_mut()?.changed().await.ok()
 }
 

@@ -223,7 +223,7 @@ use tokio::time::Instant;
 pub struct Holder {
     /// The server's name for it: a field of Redisson's hash, a node's name, a row's owner.
     pub id: String,
-    /// The rest of its lease; `None` if it has none of its own.
+    /// The rest of its lease; `None` if it has no lease of its own.
     pub remaining: Option<Duration>,
 }
 
@@ -234,7 +234,7 @@ struct Readme;
 
 /// The end of a wait that begins now, at most ten years, so that [`Duration::MAX`] means "for ever".
 pub(crate) fn deadline(wait: Duration) -> Instant {
-    Instant::now() + wait.min(FOR_EVER)
+    Instant::now() + wait.min(MAX_DURATION)
 }
 
 /// The rest of a wait that ends at `until`.
@@ -242,8 +242,8 @@ pub(crate) fn time_left(until: Instant) -> Duration {
     until.saturating_duration_since(Instant::now())
 }
 
-/// The longest wait and lease.
-pub(crate) const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+/// The longest wait, lease and interval, ten years: it means "for ever", and stays within what clocks can add.
+pub(crate) const MAX_DURATION: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// A lock that any number of processes may contend for.
 ///

@@ -7,10 +7,10 @@
 //! 3. A task watches all parts. The loss of one is the loss of the whole; the others stay until the holder releases.
 //! 4. Release all, the last one first, whatever becomes of each.
 //!
-//! Next to read: `redis/redlock.rs`, where most of the parts are enough.
+//! Next to read: `keeper.rs`; and `redis/redlock.rs`, where most of the parts are enough.
 
 use crate::{
-    FOR_EVER, Guard, Lock, LockError, deadline,
+    Guard, Lock, LockError, MAX_DURATION, deadline,
     error::ClientClosed,
     inherent,
     keeper::{Share, keep},
@@ -80,7 +80,7 @@ impl<L: Lock> MultiLock<L> {
         }
     }
 
-    /// Has `acquire` begin again while the server of a part is unavailable, until its wait is over; it then returns that
+    /// Lets `acquire` begin again while the server of a part is unavailable, until its wait is over; it then returns that
     /// part's error. By default it returns the error at once, even if the part's own client waits longer: no part is
     /// waited for long while others are held. A client that was closed ends the wait.
     ///
@@ -100,12 +100,12 @@ impl<L: Lock> MultiLock<L> {
         }
     }
 
-    /// One guard of these parts.
-    fn keep(&self, guards: Vec<Guard>) -> Guard {
-        let (guard, keeper) = Guard::of(&self.name, &guards);
+    /// Makes one guard of these, with a keeper.
+    fn guard_of(&self, guards: Vec<Guard>) -> Guard {
+        let (guard, keeper) = Guard::of_parts(&self.name, &guards);
         let name = self.name.clone();
         // Each part has its own expiry.
-        let sure_until = SureUntil::new(Instant::now() + FOR_EVER);
+        let sure_until = SureUntil::new(Instant::now() + MAX_DURATION);
         tokio::spawn(keep(Parts { name, guards }, sure_until, keeper));
         guard
     }
@@ -115,7 +115,7 @@ impl<L: Lock> MultiLock<L> {
             && matches!(error, LockError::Unavailable { reason, .. } if !reason.is::<ClientClosed>())
     }
 
-    /// One pass over the parts; `None` if one was not free in time: the others are then released.
+    /// Acquires the parts once, in their order; releases them and returns `None` if one was not free in time.
     async fn attempt(
         &self,
         until: Instant,
@@ -164,7 +164,7 @@ impl<L: Lock> Lock for MultiLock<L> {
         let (until, mut part_wait) = (deadline(wait), FURTHER_PART_WAIT);
         loop {
             let missed = match self.attempt(until, part_wait).await {
-                Ok(Some(guards)) => return Ok(self.keep(guards)),
+                Ok(Some(guards)) => return Ok(self.guard_of(guards)),
                 Ok(None) => LockError::taken(&self.name, wait),
                 Err(error) if self.waits_out(&error) => error,
                 Err(error) => return Err(error),
@@ -181,6 +181,7 @@ impl<L: Lock> Lock for MultiLock<L> {
 
 inherent!(MultiLock<L>);
 
+/// The share of a guard of several locks: the guards of all parts.
 struct Parts {
     name: String,
     guards: Vec<Guard>,
@@ -191,7 +192,7 @@ impl Share for Parts {
         &self.name
     }
 
-    /// The loss of one is the loss of the whole.
+    /// Waits for the loss of the first part.
     async fn renew_until_lost(&self, _: &SureUntil) {
         select_all(self.guards.iter().map(|part| Box::pin(part.lost()))).await;
     }
@@ -201,7 +202,7 @@ impl Share for Parts {
     }
 }
 
-/// Releases all, the last one first; a failure does not stop the others.
+/// Releases all guards, the last one first; a failure does not stop the others.
 async fn release_all(parts: Vec<Guard>) -> Result<(), LockError> {
     let mut failed = Vec::new();
     for part in parts.into_iter().rev() {
@@ -210,7 +211,7 @@ async fn release_all(parts: Vec<Guard>) -> Result<(), LockError> {
             failed.push((name, error));
         }
     }
-    sum_up(failed)
+    combined_error(failed)
 }
 
 /// Releases parts of a whole that was never acquired, so a lost part does not matter.
@@ -222,7 +223,7 @@ async fn discard(parts: Vec<Guard>) {
 
 /// One error that names every part that failed. A loss outweighs an unavailable server, because the holder may not have
 /// been alone.
-fn sum_up(failed: Vec<(String, LockError)>) -> Result<(), LockError> {
+fn combined_error(failed: Vec<(String, LockError)>) -> Result<(), LockError> {
     let lost = failed
         .iter()
         .any(|(_, error)| matches!(error, LockError::Lost { .. }));

@@ -26,7 +26,7 @@ pub(crate) struct Reentry<H>(Registry<(String, Owner), OwnerSlot<H>>);
 /// alive.
 pub(crate) type OwnerSlot<H> = Mutex<OwnerHolds<H>>;
 
-/// The owner's holds, as long as they last.
+/// One owner's holds of one lock, while they last.
 #[derive(Debug)]
 pub(crate) struct OwnerHolds<H> {
     pub(crate) exclusive: Weak<H>,
@@ -35,7 +35,7 @@ pub(crate) struct OwnerHolds<H> {
         expect(dead_code, reason = "only readers share")
     )]
     pub(crate) shared: Weak<H>,
-    _place: Registration,
+    _registration: Registration,
 }
 
 impl<H> Default for Reentry<H> {
@@ -45,15 +45,15 @@ impl<H> Default for Reentry<H> {
 }
 
 impl<H> OwnerHolds<H> {
-    fn none(place: Registration) -> Self {
+    fn none(registration: Registration) -> Self {
         Self {
             exclusive: Weak::new(),
             shared: Weak::new(),
-            _place: place,
+            _registration: registration,
         }
     }
 
-    /// The owner's hold of this kind, and of the other.
+    /// The owner's hold of the requested kind, and that of the other kind.
     #[cfg(any(feature = "redis", feature = "zookeeper"))]
     pub(crate) fn of(&mut self, shared: bool) -> (&mut Weak<H>, &mut Weak<H>) {
         if shared {
@@ -76,14 +76,14 @@ impl<H: Send + Sync + 'static> Reentry<H> {
         owner: Owner,
         until: Instant,
     ) -> Option<OwnedMutexGuard<OwnerHolds<H>>> {
-        let slot = self.0.of(&(name.to_owned(), owner), |place| {
-            Mutex::new(OwnerHolds::none(place))
+        let slot = self.0.of(&(name.to_owned(), owner), |registration| {
+            Mutex::new(OwnerHolds::none(registration))
         });
         timeout_at(until, slot.lock_owned()).await.ok()
     }
 }
 
-/// The slot, for the hold to keep alive.
+/// The slot that is locked here, which the hold keeps alive.
 pub(crate) fn slot_of<H>(slot: &OwnedMutexGuard<OwnerHolds<H>>) -> Arc<OwnerSlot<H>> {
     Arc::clone(OwnedMutexGuard::mutex(slot))
 }

@@ -14,7 +14,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-/// The capacity that a nearly empty map keeps.
+/// The capacity that a nearly empty map keeps, so that it does not shrink and grow for every name.
 const MIN_CAPACITY: usize = 64;
 
 /// Values by name. Unused names take no memory.
@@ -37,13 +37,13 @@ where
     K: Eq + Hash + Clone + Send + Sync + 'static,
     V: Send + Sync + 'static,
 {
-    /// The value of `key`, made if there is none. The new value must keep its registration.
+    /// Returns the value of `key`, and makes it if there is none. A new value must keep its registration.
     pub(crate) fn of(&self, key: &K, make: impl FnOnce(Registration) -> V) -> Arc<V> {
         let mut entries = self.0.lock();
         if let Some(value) = entries.get(key).and_then(Weak::upgrade) {
             return value;
         }
-        let value = Arc::new(make(self.place(key.clone())));
+        let value = Arc::new(make(self.register(key.clone())));
         entries.insert(key.clone(), Arc::downgrade(&value));
         value
     }
@@ -57,7 +57,7 @@ where
         self.0.lock().len()
     }
 
-    fn place(&self, key: K) -> Registration {
+    fn register(&self, key: K) -> Registration {
         let entries = Arc::downgrade(&self.0);
         Registration(Some(Box::new(move || {
             if let Some(entries) = entries.upgrade() {
@@ -82,8 +82,8 @@ fn forget<K: Eq + Hash, V>(entries: &mut HashMap<K, Weak<V>>, key: &K) {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        if let Some(give_up) = self.0.take() {
-            give_up();
+        if let Some(unregister) = self.0.take() {
+            unregister();
         }
     }
 }
@@ -102,7 +102,7 @@ mod tests {
     struct Value(u32, Registration);
 
     fn value(n: u32) -> impl FnOnce(Registration) -> Value {
-        move |place| Value(n, place)
+        move |registration| Value(n, registration)
     }
 
     #[test]
@@ -127,9 +127,9 @@ mod tests {
         let registry = Registry::<u32, Value>::default();
         let old = registry.of(&7, value(1));
         // The old value has no user left, and its registration is dropped only after the next call.
-        let Value(_, place) = Arc::into_inner(old).unwrap();
+        let Value(_, registration) = Arc::into_inner(old).unwrap();
         let new = registry.of(&7, value(2));
-        drop(place);
+        drop(registration);
         assert!(Arc::ptr_eq(&new, &registry.of(&7, value(3))));
     }
 }

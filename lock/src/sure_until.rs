@@ -23,6 +23,7 @@ use tokio::{
 #[derive(Debug, Clone)]
 pub(crate) struct SureUntil(watch::Sender<End>);
 
+/// An end, and what is needed to move it by a later suspension.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct End {
     at: Instant,
@@ -31,16 +32,16 @@ struct End {
 }
 
 impl End {
-    /// The end by tokio's clock as it is now.
-    fn by_now(self) -> Instant {
+    /// The end by tokio's clock, which stood still during a suspension.
+    fn by_tokio_clock(self) -> Instant {
         let since = suspended().saturating_sub(self.suspended);
         self.at.checked_sub(since).unwrap_or_else(Instant::now)
     }
 }
 
-/// The part of a lease that is sure: all but a twentieth of its whole milliseconds. Servers get only those, and clocks
-/// run at different speeds.
-pub(crate) fn sure(lease: Duration) -> Duration {
+/// The part of a lease that is sure: its whole milliseconds, which are all that servers get, less a twentieth, because
+/// clocks run at different speeds.
+pub(crate) fn sure_part(lease: Duration) -> Duration {
     let parts = lease.subsec_nanos() % 1_000_000;
     (lease - Duration::from_nanos(parts.into())).mul_f64(0.95)
 }
@@ -49,7 +50,7 @@ pub(crate) fn sure(lease: Duration) -> Duration {
 #[cfg(all(target_os = "linux", not(test)))]
 fn suspended() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
-    // In this order, so that the time between the two calls does not count as suspension.
+    // The clocks are read in this order, so that the time between the two calls does not count as suspension.
     let (boot, running) = (
         clock_gettime(ClockId::Boottime),
         clock_gettime(ClockId::Monotonic),
@@ -81,17 +82,17 @@ impl SureUntil {
     /// may have happened after the request was sent.
     pub(crate) fn extend(&self, later: Instant) -> bool {
         let mut lasts = false;
-        // Sleepers until the old end check again then; only after a suspension must they be woken now.
+        // Whoever sleeps until the old end looks again then, and so must only be woken if the end has passed by a suspension.
         self.0.send_if_modified(|end| {
-            let by_now = end.by_now();
-            lasts = Instant::now() < by_now;
+            let by_tokio_clock = end.by_tokio_clock();
+            lasts = Instant::now() < by_tokio_clock;
             if lasts {
                 let moved = End {
                     at: later,
                     suspended: end.suspended,
                 };
                 *end = End {
-                    at: moved.by_now().max(by_now),
+                    at: moved.by_tokio_clock().max(by_tokio_clock),
                     suspended: suspended(),
                 };
             }
@@ -110,7 +111,7 @@ impl SureUntil {
     }
 
     pub(crate) fn time_left(&self) -> Duration {
-        let end = self.0.borrow().by_now();
+        let end = self.0.borrow().by_tokio_clock();
         end.saturating_duration_since(Instant::now())
     }
 
@@ -122,7 +123,7 @@ impl SureUntil {
     pub(crate) async fn wait_until_over(&self) {
         let mut ends = self.0.subscribe();
         loop {
-            let end = ends.borrow_and_update().by_now();
+            let end = ends.borrow_and_update().by_tokio_clock();
             if end <= Instant::now() {
                 return;
             }
@@ -175,7 +176,7 @@ mod tests {
     /// The server would end such a lease earlier than its holder.
     #[test]
     fn parts_of_a_millisecond_are_never_relied_on() {
-        let micros = |n| sure(Duration::from_micros(n));
+        let micros = |n| sure_part(Duration::from_micros(n));
         assert_eq!(micros(1_999), micros(1_000));
         assert_eq!(micros(10_999), Duration::from_micros(9_500));
     }

@@ -3,9 +3,9 @@
 //!
 //! A client is closed in three steps, whatever its server:
 //!
-//! 1. From the call on, whoever waits or comes is refused.
-//! 2. It waits for the holders to release, [`CLOSE_TIMEOUT`] at most.
-//! 3. Those that still hold are told that their lock is lost, and nothing is renewed any more.
+//! 1. From the call on, waiters and later callers are refused.
+//! 2. The client waits until all holders have released, [`CLOSE_TIMEOUT`] at most.
+//! 3. The remaining holders are told that their lock is lost, and nothing is renewed any more.
 
 use crate::{LockError, error::ClientClosed};
 use std::{future::Future, time::Duration};
@@ -25,11 +25,11 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// No tasks yet, in this runtime or else in the current one.
+    /// Begins without tasks, in this runtime, or in the current one if it is `None`.
     ///
     /// # Errors
     ///
-    /// [`LockError::Invalid`] without either.
+    /// [`LockError::Invalid`] if there is no runtime.
     pub(crate) fn on(runtime: Option<Handle>) -> Result<Self, LockError> {
         let rule = "must be made in a tokio runtime, or be given one";
         let current = || Handle::try_current().map_err(|_| LockError::invalid("runtime", rule));
@@ -54,7 +54,7 @@ impl Tasks {
         &self.runtime
     }
 
-    /// The result of `future`, unless the client is closed before it.
+    /// Returns the result of `future`, or an error once the client is being closed.
     ///
     /// # Cancel safety
     ///
@@ -83,7 +83,7 @@ impl Tasks {
         self.closing.cancelled().await;
     }
 
-    /// Completes when the client is closed and holders have had their time: what they still hold is lost.
+    /// Completes once the client is closed and the time for releases is over: what is still held is lost.
     #[cfg(any(feature = "mysql", feature = "redis"))]
     pub(crate) async fn wait_until_closed(&self) {
         self.closed.cancelled().await;
@@ -93,7 +93,7 @@ impl Tasks {
     ///
     /// # Cancel safety
     ///
-    /// It may be called again. Once polled, whoever waits or comes is refused.
+    /// It may be called again. Once it is polled, waiters and later callers are refused.
     pub(crate) async fn close(&self, server: &'static str) {
         self.closing.cancel();
         if timeout(CLOSE_TIMEOUT, self.wait_until_ended())
@@ -121,7 +121,7 @@ impl Tasks {
     }
 }
 
-/// The error of whoever comes after `close`.
+/// The error of waiters and callers after `close`.
 pub(crate) fn closed_error(server: &'static str) -> LockError {
     LockError::unavailable(server, ClientClosed)
 }

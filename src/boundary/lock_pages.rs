@@ -15,7 +15,6 @@ const PLACES: [&str; 5] = [
 /// The public types there that are none.
 const NO_LOCKS: [&str; 16] = [
     "ByType",
-    "Caller",
     "Conn",
     "Connection",
     "MutexGuard",
@@ -27,6 +26,7 @@ const NO_LOCKS: [&str; 16] = [
     "RedisClient",
     "RedisOptions",
     "RedlockClient",
+    "RowDescription",
     "Versioned",
     "ZkClient",
     "ZkOptions",

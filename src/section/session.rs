@@ -25,7 +25,7 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 pub(crate) struct Session {
     server: Arc<MySqlConnectOptions>,
     id: i64,
-    closes_when_done: Arc<AtomicBool>,
+    close_when_done_flag: Arc<AtomicBool>,
 }
 
 impl Session {
@@ -33,7 +33,7 @@ impl Session {
         Self {
             server: conn.server(),
             id: conn.id(),
-            closes_when_done: conn.closes_when_done(),
+            close_when_done_flag: conn.close_when_done_flag(),
         }
     }
 
@@ -68,11 +68,11 @@ impl Session {
     async fn end_statement(&self) -> sqlx::Result<()> {
         let mut connection = MySqlConnection::connect_with(&self.server).await?;
         let order = format!("KILL QUERY {}", self.id);
-        self.closes_when_done.store(true, Ordering::Relaxed);
+        self.close_when_done_flag.store(true, Ordering::Relaxed);
         match connection.execute(order.as_str()).await {
             // A connection that has ended by then is no error.
             Ok(_) | Err(sqlx::Error::Database(_)) => {
-                self.closes_when_done.store(false, Ordering::Relaxed);
+                self.close_when_done_flag.store(false, Ordering::Relaxed);
                 connection.close().await
             }
             Err(error) => Err(error),

@@ -5,12 +5,12 @@
 //! 1. The first waiter is the [`Head`]: it contends at the server, and stays at the head while it holds the lock.
 //! 2. Later waiters wait here, in order of arrival.
 //! 3. When the head's value is dropped, the next waiter becomes the head. Or the lock itself is handed to
-//!    [`Head::next`], if the server can rename its owner in one step.
+//!    [`Head::take_next`], if the server can rename its owner in one step.
 //!
 //! A waiter that gives up, before or after its turn came, passes the turn on. The line is fair only within this
 //! process.
 //!
-//! Next to read: `redis/engine.rs`.
+//! Next to read: `redis/hold.rs`, which drops the head at the end of a hold.
 
 use crate::LockError;
 use parking_lot::Mutex;
@@ -21,9 +21,10 @@ use tokio::sync::oneshot;
 #[derive(Debug)]
 pub(crate) struct Line<T, A = ()>(Mutex<LineState<T, A>>);
 
+/// Whether there is a head, and the waiters behind it.
 #[derive(Debug)]
 struct LineState<T, A> {
-    occupied: bool,
+    has_head: bool,
     waiting: VecDeque<LineWaiter<T, A>>,
     /// Waiters that gave up are removed when the line reaches this length.
     sweep_at: usize,
@@ -35,16 +36,16 @@ const FIRST_SWEEP: usize = 64;
 /// A waiter, as the head sees it.
 #[derive(Debug)]
 pub(crate) struct LineWaiter<T, A = ()> {
-    asks: A,
+    request: A,
     turn: oneshot::Sender<Turn<T, A>>,
 }
 
-/// What a waiter's turn is.
+/// What a waiter gets at its turn.
 #[derive(Debug)]
 pub(crate) enum Turn<T, A = ()> {
-    /// The head: contend at the server.
+    /// It is the head, and contends at the server.
     Contend(Arc<Head<T, A>>),
-    /// The lock itself, handed off by the last holder.
+    /// It has the lock, which the last holder has handed off.
     Handed(T),
     /// The server is unavailable, as the head found out for all waiters.
     Failed(LockError),
@@ -54,14 +55,15 @@ pub(crate) enum Turn<T, A = ()> {
 #[derive(Debug)]
 pub(crate) struct Head<T, A = ()> {
     line: Arc<Line<T, A>>,
-    /// Cleared if the head was sent to a waiter that had gone: the sender then goes on to the next.
-    armed: bool,
+    /// Whether its drop makes the next waiter the head: not if it was sent to a waiter that had gone, because the sender
+    /// then goes on to the next waiter.
+    makes_next_head: bool,
 }
 
 impl<T, A> Default for Line<T, A> {
     fn default() -> Self {
         Self(Mutex::new(LineState {
-            occupied: false,
+            has_head: false,
             waiting: VecDeque::new(),
             sweep_at: FIRST_SWEEP,
         }))
@@ -74,11 +76,11 @@ impl<T, A> Line<T, A> {
     /// # Cancel safety
     ///
     /// Safe: the place in the line is given up, and a turn that had come passes on.
-    pub(crate) async fn join(self: &Arc<Self>, asks: A, wait: Duration) -> Option<Turn<T, A>> {
+    pub(crate) async fn join(self: &Arc<Self>, request: A, wait: Duration) -> Option<Turn<T, A>> {
         let turn = {
             let mut state = self.0.lock();
-            if !state.occupied {
-                state.occupied = true;
+            if !state.has_head {
+                state.has_head = true;
                 return Some(Turn::Contend(Head::new(self)));
             }
             if wait.is_zero() {
@@ -86,28 +88,28 @@ impl<T, A> Line<T, A> {
             }
             state.sweep();
             let (turn, given) = oneshot::channel();
-            state.waiting.push_back(LineWaiter { asks, turn });
+            state.waiting.push_back(LineWaiter { request, turn });
             given
         };
         tokio::time::timeout(wait, turn).await.ok()?.ok()
     }
 
-    /// Whether nobody is at the head, so nobody waits.
+    /// Whether there is no head, and so no waiter.
     pub(crate) fn is_empty(&self) -> bool {
-        !self.0.lock().occupied
+        !self.0.lock().has_head
     }
 
-    /// Removes and returns the next waiter; without one, the head becomes free.
-    fn next_or_free(&self) -> Option<LineWaiter<T, A>> {
+    /// Removes and returns the next waiter; without one, the line has no head any more.
+    fn take_next_head(&self) -> Option<LineWaiter<T, A>> {
         let mut state = self.0.lock();
         let next = state.pop();
-        state.occupied = next.is_some();
+        state.has_head = next.is_some();
         next
     }
 }
 
 impl<T, A> LineState<T, A> {
-    /// The head may stay for hours, and waiters that gave up behind it must not pile up.
+    /// Removes waiters that gave up: they must not pile up behind a head that stays for hours.
     fn sweep(&mut self) {
         if self.waiting.len() >= self.sweep_at {
             self.waiting.retain(|waiter| !waiter.turn.is_closed());
@@ -129,25 +131,25 @@ impl<T, A> Head<T, A> {
     fn new(line: &Arc<Line<T, A>>) -> Arc<Self> {
         Arc::new(Self {
             line: Arc::clone(line),
-            armed: true,
+            makes_next_head: true,
         })
     }
 
-    /// Removes the next waiter, to hand it the lock. The caller must give it a turn.
+    /// Removes and returns the next waiter. The caller must give it a turn.
     #[must_use]
-    pub(crate) fn next(&self) -> Option<LineWaiter<T, A>> {
+    pub(crate) fn take_next(&self) -> Option<LineWaiter<T, A>> {
         self.line.0.lock().pop()
     }
 
-    /// Lets the waiters at the front contend beside the present ones, up to the first one that `may` refuses. The next
-    /// becomes the head when all of them have left.
+    /// Lets the waiters at the front contend beside the present ones, up to the first one that `may` refuses. When all of
+    /// them have left, the next waiter becomes the head.
     pub(crate) fn invite(self: &Arc<Self>, mut may: impl FnMut(&A) -> bool) {
         loop {
             let mut state = self.line.0.lock();
             let Some(next) = state.waiting.front() else {
                 return;
             };
-            if !next.turn.is_closed() && !may(&next.asks) {
+            if !next.turn.is_closed() && !may(&next.request) {
                 return;
             }
             let next = state.waiting.pop_front();
@@ -158,9 +160,9 @@ impl<T, A> Head<T, A> {
         }
     }
 
-    /// Tells all waiters that the server is unavailable.
-    pub(crate) fn fail(&self, error: &LockError) {
-        while let Some(waiter) = self.next() {
+    /// Gives all waiters the error of an unavailable server.
+    pub(crate) fn fail_waiters(&self, error: &LockError) {
+        while let Some(waiter) = self.take_next() {
             drop(waiter.give(Turn::Failed(error.clone())));
         }
     }
@@ -179,25 +181,25 @@ impl<T, A> Head<T, A> {
 
 impl<T, A> Drop for Head<T, A> {
     fn drop(&mut self) {
-        // A returned turn holds a head, whose drop would recurse; it is disarmed, and this loop continues.
-        while self.armed
-            && let Some(waiter) = self.line.next_or_free()
+        // A turn that comes back has a head, whose drop would do the same: this loop does it instead of a recursion.
+        while self.makes_next_head
+            && let Some(waiter) = self.line.take_next_head()
             && let Err(Turn::Contend(mut head)) =
                 waiter.turn.send(Turn::Contend(Head::new(&self.line)))
             && let Some(head) = Arc::get_mut(&mut head)
         {
-            head.armed = false;
+            head.makes_next_head = false;
         }
     }
 }
 
 impl<T, A> LineWaiter<T, A> {
     #[must_use]
-    pub(crate) fn asks(&self) -> &A {
-        &self.asks
+    pub(crate) fn request(&self) -> &A {
+        &self.request
     }
 
-    /// Gives the turn, or returns it if the waiter has gone.
+    /// Gives the waiter this turn, or returns it if the waiter has gone.
     ///
     /// # Errors
     pub(crate) fn give(self, turn: Turn<T, A>) -> Result<(), Turn<T, A>> {
@@ -235,7 +237,7 @@ mod tests {
         assert!((&mut third).now_or_never().is_none());
         drop(head(second.await));
         drop(head(third.await));
-        assert!(!line.0.lock().occupied);
+        assert!(!line.0.lock().has_head);
     }
 
     #[tokio::test]
@@ -246,7 +248,7 @@ mod tests {
         drop(first);
         drop(dropped);
         drop(head(last.await));
-        assert!(!line.0.lock().occupied);
+        assert!(!line.0.lock().has_head);
     }
 
     #[tokio::test]
@@ -280,7 +282,7 @@ mod tests {
         let line = Arc::new(Line::<()>::default());
         let first = head(line.join((), LONG).await);
         let waiters: Vec<_> = (0..3).map(|_| waiter(&line)).collect();
-        first.fail(&LockError::unavailable("redis", "gone"));
+        first.fail_waiters(&LockError::unavailable("redis", "gone"));
         drop(first);
         for waiter in waiters {
             assert!(matches!(
@@ -288,7 +290,7 @@ mod tests {
                 Some(Turn::Failed(LockError::Unavailable { .. }))
             ));
         }
-        assert!(!line.0.lock().occupied);
+        assert!(!line.0.lock().has_head);
     }
 
     #[tokio::test]
@@ -309,7 +311,7 @@ mod tests {
         let gone: Vec<_> = (0..1000).map(|_| waiter(&line)).collect();
         drop(gone);
         drop(first);
-        assert!(!line.0.lock().occupied);
+        assert!(!line.0.lock().has_head);
         assert!(line.join((), Duration::ZERO).await.is_some());
     }
 }

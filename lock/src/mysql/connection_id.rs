@@ -1,7 +1,5 @@
 //! The server's identity of a connection, so that another connection can kill it: an abandoned statement would
 //! otherwise continue, and might be carried out later.
-//!
-//! Next to read: `table_lock.rs`.
 
 use super::pool::is_one_of;
 use crate::Owner;
@@ -9,10 +7,11 @@ use sqlx::{Connection, Executor, MySqlConnection, mysql::MySqlConnectOptions};
 use std::{future::Future, io, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
+/// How long the server may take for an answer.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// MySQL cannot read the first while any statement on the server has a character of four bytes, an emoji for example.
-/// MariaDB can, and may not have the second.
+/// The tables in which a server lists its connections. MySQL cannot read the first one while any statement on the server has
+/// a character of four bytes, an emoji for example. MariaDB can, and may not have the second one.
 const CONNECTION_TABLES: [&str; 2] = [
     "information_schema.PROCESSLIST",
     "performance_schema.processlist",
@@ -46,9 +45,9 @@ impl ConnectionId {
         in_time(connection.close()).await
     }
 
-    /// Whether the server has a row of this name and of another owner, committed or not; one whose deletion is not
-    /// committed counts too.
-    pub(super) async fn row_of_another(
+    /// Whether the server has a row of this name by another owner. A row counts too while its insertion or its deletion is not
+    /// committed.
+    pub(super) async fn has_row_of_other_owner(
         &self,
         name: &str,
         owner: Owner,
@@ -72,13 +71,14 @@ impl ConnectionId {
         in_time(MySqlConnection::connect_with(&self.server)).await
     }
 
+    /// Whether the server still has this connection.
     async fn is_there(&self, connection: &mut MySqlConnection) -> Result<bool, sqlx::Error> {
         let there = number_and_host(connection, Some(self.id)).await?;
         Ok(there.is_some_and(|(_, host)| *host == *self.host))
     }
 }
 
-/// The number of a connection and its client's address; `None`: of this one.
+/// The number and the client's address of the connection `id`, or of this one without an `id`.
 pub(super) async fn number_and_host(
     connection: &mut MySqlConnection,
     id: Option<i64>,

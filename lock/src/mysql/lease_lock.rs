@@ -10,7 +10,7 @@
 
 use super::{
     pool::{MySqlPool, unanswered},
-    row::{Caller, Contender, REPLY_TIMEOUT, Row},
+    row::{Contender, REPLY_TIMEOUT, Row, RowDescription},
 };
 use crate::{
     Guard, Holder, Lease, Lock, LockError, Owner, deadline,
@@ -89,12 +89,12 @@ struct RowHold {
     _slot: Option<Arc<OwnerSlot<Self>>>,
 }
 
-/// One guard's share of a hold. Dropping it releases it in the background.
+/// One guard's share of a hold. Dropping the last one releases the hold in the background.
 #[derive(Debug)]
 struct RowShare {
     hold: Arc<RowHold>,
     lease: Lease,
-    leased: Instant,
+    lease_start: Instant,
     finished: bool,
 }
 
@@ -143,17 +143,18 @@ impl TableLeaseLock {
 
     /// Sets what the row says about the contender.
     #[must_use]
-    pub fn caller(mut self, caller: Caller) -> Self {
-        self.contender.caller = caller;
+    pub fn description(mut self, description: RowDescription) -> Self {
+        self.contender.description = description;
         self
     }
 
+    /// Inserts a row, and makes its first share.
     async fn first_share(
         &self,
         wait: Duration,
         slot: Option<Arc<OwnerSlot<RowHold>>>,
     ) -> Result<RowShare, LockError> {
-        let (row, leased) = self.contender.row(Some(self.lease), wait).await?;
+        let (row, lease_start) = self.contender.row(Some(self.lease), wait).await?;
         let hold = RowHold {
             row,
             guards: AtomicU32::new(1),
@@ -163,7 +164,7 @@ impl TableLeaseLock {
         Ok(RowShare {
             hold: Arc::new(hold),
             lease: self.lease,
-            leased,
+            lease_start,
             finished: false,
         })
     }
@@ -209,14 +210,15 @@ impl Lock for TableLeaseLock {
                 None => self.first_share(wait, None).await?,
             };
             // A guard that is already lost is not given out: its row goes with the share.
-            if self.lease.is_unsure(share.leased) {
+            if self.lease.is_unsure(share.lease_start) {
                 return Err(unanswered());
             }
             Ok(share)
         };
         let share = self.contender.acquire(take).await?;
-        let sure_until = SureUntil::new(self.lease.sure(share.leased));
-        let (guard, keeper) = Guard::until(sure_until.clone(), &self.contender.name, None);
+        let sure_until = SureUntil::new(self.lease.sure_end(share.lease_start));
+        let (guard, keeper) =
+            Guard::with_sure_until(sure_until.clone(), &self.contender.name, None);
         let hold = Arc::downgrade(&share.hold);
         let guard = guard.renewed_by(move |lease| {
             let hold = hold.upgrade();
@@ -242,7 +244,7 @@ impl Lock for TableLeaseLock {
 inherent!(TableLeaseLock);
 
 impl RowShare {
-    /// One more share of `hold`; `None` if the last one has released it, or it was lost.
+    /// Makes one more share of `hold`; `None` if the last share has released it, or it was lost.
     fn join(hold: Arc<RowHold>, lease: Lease) -> Option<Self> {
         let one_more = |guards: u32| (guards > 0).then_some(guards + 1);
         hold.guards
@@ -251,7 +253,7 @@ impl RowShare {
         let share = Self {
             hold,
             lease,
-            leased: Instant::now(),
+            lease_start: Instant::now(),
             finished: false,
         };
         (!share.hold.lost.is_cancelled()).then_some(share)
@@ -305,7 +307,7 @@ impl Share for RowShare {
         tokio::select! {
             () = self.hold.lost.cancelled() => {}
             () = self.hold.row.pool.wait_until_closed() => {}
-            () = self.lease.renew_until_gone(self.leased, sure_until, late, None, renew) => {}
+            () = self.lease.renew_until_gone(self.lease_start, sure_until, late, None, renew) => {}
         }
     }
 

@@ -10,5 +10,5 @@ mod table_lock;
 
 pub use lease_lock::TableLeaseLock;
 pub use pool::{Conn, MySqlOptions, MySqlPool, PoolExhausted, is_cut_off};
-pub use row::Caller;
+pub use row::RowDescription;
 pub use table_lock::TableLock;

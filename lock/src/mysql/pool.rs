@@ -40,13 +40,13 @@ use tokio_util::task::AbortOnDropHandle;
 
 const SERVER: &str = "mysql";
 
-/// The longest time to connect.
+/// The longest time that connecting may take.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A connection that was idle for longer is pinged before use: the server, or a proxy, closes idle ones.
 const MAX_UNCHECKED_IDLE: Duration = Duration::from_secs(1);
 
-/// Temporary errors: too many connections, or a statement ended because of others.
+/// Temporary errors: there are too many connections, or the server ended the statement because of others.
 const RETRYABLE: [u16; 6] = [1040, 1203, 1205, 1213, 1226, 1317];
 
 /// Errors after which the server has changed nothing, and will change nothing on this connection: it is read-only after
@@ -108,7 +108,7 @@ pub struct MySqlOptions {
 /// ```
 impl From<MySqlConnectOptions> for MySqlOptions {
     fn from(server: MySqlConnectOptions) -> Self {
-        Self::to(vec![Some(server)])
+        Self::to_servers(vec![Some(server)])
     }
 }
 
@@ -139,10 +139,10 @@ impl MySqlOptions {
             server.filter(|_| url.starts_with("mysql://"))
         };
         let urls = urls.into_iter();
-        Self::to(urls.map(|url| server(url.as_ref())).collect())
+        Self::to_servers(urls.map(|url| server(url.as_ref())).collect())
     }
 
-    fn to(servers: Vec<Option<MySqlConnectOptions>>) -> Self {
+    fn to_servers(servers: Vec<Option<MySqlConnectOptions>>) -> Self {
         Self {
             servers,
             connections: 10,
@@ -169,7 +169,7 @@ impl MySqlOptions {
         Self { process, ..self }
     }
 
-    /// Sets who is told what becomes of the locks: for metrics and logs.
+    /// Sets the observer of the locks, for metrics and logs.
     #[must_use]
     pub fn observer(self, observer: impl LockObserver) -> Self {
         let observer = Observer::new(observer);
@@ -224,8 +224,8 @@ struct Link {
     id: i64,
     host: Arc<str>,
     idle_since: Instant,
-    /// See [`Conn::closes_when_done`].
-    closes_when_done: Arc<AtomicBool>,
+    /// See [`Conn::close_when_done_flag`].
+    close_when_done_flag: Arc<AtomicBool>,
 }
 
 impl managed::Manager for Connections {
@@ -246,14 +246,13 @@ impl managed::Manager for Connections {
 }
 
 impl Nodes {
-    /// Connects to the first usable server. Each gets an equal part of the time, so that a silent one does not use it
-    /// up.
+    /// Connects to the first usable server. Each has an equal part of the time, so that a silent one does not use up all.
     async fn connect(&self) -> Result<Link, sqlx::Error> {
         let share = CONNECT_TIMEOUT / u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
         let mut made = Err(sqlx::Error::Io(std::io::ErrorKind::NotFound.into()));
         for server in &self.servers {
             let late = |_| Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()));
-            made = timeout(share, self.link(server)).await.unwrap_or_else(late);
+            made = timeout(share, self.open(server)).await.unwrap_or_else(late);
             if made.is_ok() {
                 break;
             }
@@ -263,7 +262,7 @@ impl Nodes {
 
     /// Opens a connection, with its id and its HOST: a restarted server gives the same ids again, and HOST has the client's
     /// port, so that both together name this connection.
-    async fn link(&self, server: &Arc<MySqlConnectOptions>) -> Result<Link, sqlx::Error> {
+    async fn open(&self, server: &Arc<MySqlConnectOptions>) -> Result<Link, sqlx::Error> {
         let mut connection = MySqlConnection::connect_with(server).await?;
         let own = number_and_host(&mut connection, None).await?;
         let (id, host) = own.ok_or(sqlx::Error::RowNotFound)?;
@@ -285,7 +284,7 @@ impl Nodes {
             id,
             host: host.into(),
             idle_since: Instant::now(),
-            closes_when_done: Arc::default(),
+            close_when_done_flag: Arc::default(),
         })
     }
 }
@@ -419,7 +418,7 @@ impl MySqlPool {
         self.conn_of(&self.0.connections, wait, end).await
     }
 
-    /// A connection of this pool that is free within `wait` and answers by `end`.
+    /// Gets a connection of this pool that is free within `wait` and answers by `end`.
     async fn conn_of(
         &self,
         pool: &Pool<Connections>,
@@ -509,6 +508,7 @@ impl MySqlPool {
         self.ask_on(conn, end, statement).await
     }
 
+    /// Runs `statement` on this connection until `end`.
     async fn ask_on<T>(
         &self,
         conn: Result<Conn, LockError>,
@@ -528,7 +528,7 @@ impl MySqlPool {
         self.settle(conn, answer)
     }
 
-    /// Classifies an answer, and returns the connection to the pool only if the server can be asked more on it.
+    /// Classifies an answer, and returns the connection to the pool only if the server can be asked more over it.
     pub(super) fn settle<T>(
         &self,
         conn: Conn,
@@ -583,7 +583,7 @@ impl MySqlPool {
         self.forget_idle();
     }
 
-    /// The result of `future`, unless the pool is closed before it.
+    /// Returns the result of `future`, or an error once the pool is being closed.
     ///
     /// # Cancel safety
     ///
@@ -595,7 +595,7 @@ impl MySqlPool {
         self.0.tasks.while_open(SERVER, future).await
     }
 
-    /// Completes when the pool is closed and what is still held is lost.
+    /// Completes once the pool is closed and the time for releases is over: what is still held is lost.
     pub(super) async fn wait_until_closed(&self) {
         self.0.tasks.wait_until_closed().await;
     }
@@ -627,7 +627,7 @@ const NOT_EMPTY: &str = "only `done` and `drop` empty it, and both consume it";
 impl Conn {
     /// Puts the connection back: no statement is under way and no transaction open.
     pub fn done(mut self) {
-        if self.closes_when_done().load(Ordering::Relaxed) || self.1.0.connections.is_closed() {
+        if self.close_when_done_flag().load(Ordering::Relaxed) || self.1.0.connections.is_closed() {
             return;
         }
         if let Some(mut link) = self.0.take() {
@@ -647,11 +647,11 @@ impl Conn {
         Arc::clone(&self.link().server)
     }
 
-    /// Returns a flag. While it is set, [`done`](Self::done) closes the connection, because something may still happen
-    /// to it, such as a `KILL QUERY` without an answer.
+    /// Returns a flag for the caller to set. While it is set, [`done`](Self::done) closes the connection: the caller sets it
+    /// while something may still happen to the connection, such as a `KILL QUERY` without an answer.
     #[must_use]
-    pub fn closes_when_done(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.link().closes_when_done)
+    pub fn close_when_done_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.link().close_when_done_flag)
     }
 
     /// Checks whether the server accepts writes of this user, without changing anything. No transaction may be open.
@@ -734,6 +734,7 @@ fn failed(error: sqlx::Error) -> LockError {
     }
 }
 
+/// Whether all connections were in use.
 fn is_exhausted(error: &LockError) -> bool {
     matches!(error, LockError::Unavailable { reason, .. } if reason.is::<PoolExhausted>())
 }
@@ -753,12 +754,14 @@ pub fn is_cut_off(error: &sqlx::Error) -> bool {
         .is_some_and(|error| is_one_of(error, &CONNECTION_KILLED))
 }
 
+/// Whether the error has one of these numbers.
 pub(super) fn is_one_of(error: &dyn DatabaseError, numbers: &[u16]) -> bool {
     error
         .try_downcast_ref::<MySqlDatabaseError>()
         .is_some_and(|error| numbers.contains(&error.number()))
 }
 
+/// The error of a statement without an answer in time.
 pub(super) fn unanswered() -> LockError {
     LockError::unavailable(
         SERVER,

@@ -29,7 +29,7 @@ use tokio::{
 /// would load the database; longer, and the lock would lie idle.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long an answer may take, beyond the caller's own wait.
+/// How long the server may take for an answer, in addition to the caller's own wait.
 pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long an insert may wait for a row lock before the server is asked whose row is in its way, and then between two
@@ -50,7 +50,7 @@ const TABLE: &str = include_str!("tb_lock.sql");
 const INSERT: &str = "INSERT INTO tb_lock (lock_name, class_name, method_name, server_name, thread_name, create_time, \
                       `desc`, owner, holds, expires_at) \
                       VALUES (?, ?, ?, ?, ?, NOW(), ?, ?, 1, NOW(3) + INTERVAL ? MICROSECOND)";
-/// A plain read locks nothing, so waiters do not block the holder.
+/// Waiters first read whether the lease has ended, because a plain read locks nothing and so does not block the holder.
 const EXPIRED: &str = "SELECT COUNT(*) FROM tb_lock WHERE lock_name = ? AND expires_at <= NOW(3)";
 const SWEEP: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND expires_at <= NOW(3)";
 const RENEW: &str = "UPDATE tb_lock SET holds = ?, expires_at = GREATEST(expires_at, NOW(3) + INTERVAL ? MICROSECOND) \
@@ -60,16 +60,16 @@ const HOLDER: &str = "SELECT COALESCE(owner, ''), TIMESTAMPDIFF(MICROSECOND, NOW
 const FORCE_UNLOCK: &str = "DELETE FROM tb_lock WHERE lock_name = ?";
 const DELETE: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND owner = ?";
 
-/// The contender, as its row shows it to people. Nothing depends on it; texts are cut to the width of their columns.
-/// `thread_name` is the thread that inserts.
+/// What a row tells people about its contender. No lock depends on it. Each text is cut to the width of its column, and an
+/// empty one is stored as NULL. The column `thread_name` gets the name of the thread that inserts.
 ///
 /// ```
-/// use oversell_lock::mysql::Caller;
+/// use oversell_lock::mysql::RowDescription;
 ///
-/// let caller = Caller { class: "reports".into(), method: "nightly".into(), ..Caller::default() };
+/// let description = RowDescription { class: "reports".into(), method: "nightly".into(), ..RowDescription::default() };
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Caller {
+pub struct RowDescription {
     /// `class_name`, of at most 100 characters: the module.
     pub class: String,
     /// `method_name`, of at most 50: the function.
@@ -85,7 +85,7 @@ pub struct Caller {
 pub(super) struct Contender {
     pub(super) pool: MySqlPool,
     pub(super) name: String,
-    pub(super) caller: Caller,
+    pub(super) description: RowDescription,
 }
 
 /// A row that is, or may be, in the table. Dropping it deletes it in the background.
@@ -94,7 +94,8 @@ pub(super) struct Row {
     pub(super) pool: MySqlPool,
     pub(super) name: String,
     owner: Owner,
-    gone: AtomicBool,
+    /// Whether there is nothing to delete.
+    is_gone: AtomicBool,
 }
 
 impl MySqlPool {
@@ -124,7 +125,7 @@ impl Contender {
         Self {
             pool: pool.clone(),
             name: name.to_owned(),
-            caller: Caller::default(),
+            description: RowDescription::default(),
         }
     }
 
@@ -132,7 +133,7 @@ impl Contender {
         LockError::taken(&self.name, waited)
     }
 
-    /// Acquires by `take`, until the pool is closed, and tells its observer.
+    /// Runs `take` until the pool is being closed, and observes how it ended.
     ///
     /// # Cancel safety
     ///
@@ -189,9 +190,9 @@ impl Contender {
                 Err(_) if was_taken && time_left().is_zero() => return Err(self.taken(wait)),
                 conn => conn?,
             };
-            let leased = Instant::now();
+            let lease_start = Instant::now();
             if let Some(row) = self.insert(conn, lease, time_left()).await? {
-                return Ok((row, leased));
+                return Ok((row, lease_start));
             }
             was_taken = true;
             if lease.is_some() && self.sweep().await? {
@@ -209,7 +210,7 @@ impl Contender {
         }
     }
 
-    /// Tries once; `None` if another's row is there, or a transaction's that has not ended after `wait`.
+    /// Inserts once; `None` if another owner's row is there, even one of a transaction that has not ended after `wait`.
     ///
     /// The statement runs to its end in a task of its own: a caller that is dropped meanwhile drops the reply, and with
     /// it the row.
@@ -219,11 +220,11 @@ impl Contender {
         lease: Option<Lease>,
         wait: Duration,
     ) -> Result<Option<Row>, LockError> {
-        let row = Row::gone(&self.pool, &self.name, self.pool.owner());
+        let row = Row::absent(&self.pool, &self.name, self.pool.owner());
         let (reply, answer) = oneshot::channel();
         self.pool
             .tasks()
-            .spawn(row.insert(conn, self.caller.clone(), lease, wait, reply));
+            .spawn(row.insert(conn, self.description.clone(), lease, wait, reply));
         answer.await.unwrap_or_else(|_| Err(unanswered()))
     }
 
@@ -253,20 +254,21 @@ impl Contender {
 }
 
 impl Row {
-    /// A row that is not in the table, or that others delete: dropping it does nothing.
-    fn gone(pool: &MySqlPool, name: &str, owner: Owner) -> Self {
+    /// A row that is not in the table, or that others delete, so that its drop does nothing.
+    fn absent(pool: &MySqlPool, name: &str, owner: Owner) -> Self {
         Self {
             pool: pool.clone(),
             name: name.to_owned(),
             owner,
-            gone: AtomicBool::new(true),
+            is_gone: AtomicBool::new(true),
         }
     }
 
+    /// Runs the insert to its end, and replies.
     async fn insert(
         self,
         mut conn: Conn,
-        caller: Caller,
+        description: RowDescription,
         lease: Option<Lease>,
         wait: Duration,
         reply: oneshot::Sender<Result<Option<Self>, LockError>>,
@@ -274,18 +276,18 @@ impl Row {
         let thread = std::thread::current().name().unwrap_or_default().to_owned();
         let insert = sqlx::query(INSERT)
             .bind(&self.name)
-            .bind(cut(&caller.class, 100))
-            .bind(cut(&caller.method, 50))
-            .bind(cut(&caller.server, 50))
+            .bind(cut(&description.class, 100))
+            .bind(cut(&description.method, 50))
+            .bind(cut(&description.server, 50))
             .bind(cut(&thread, 50))
-            .bind(cut(&caller.desc, 100))
+            .bind(cut(&description.desc, 100))
             .bind(self.owner.to_string())
             .bind(lease.map(micros));
         let connection_id = conn.connection_id();
         let answer = tokio::select! {
             biased;
             answer = timeout(REPLY_TIMEOUT, insert.execute(&mut *conn)) => answer,
-            () = self.waits_for_another(&connection_id, wait.min(MAX_LOCK_WAIT)) => {
+            () = self.wait_until_blocked_by_other_owner(&connection_id, wait.min(MAX_LOCK_WAIT)) => {
                 drop(conn);
                 reply.send(Ok(None)).ok();
                 return self.undo_insert(connection_id).await;
@@ -293,7 +295,7 @@ impl Row {
         };
         match self.pool.settle(conn, answer) {
             Ok(_) => {
-                self.gone.store(false, Ordering::Relaxed);
+                self.is_gone.store(false, Ordering::Relaxed);
                 reply.send(Ok(Some(self))).ok();
             }
             Err(Failure::Answered(error))
@@ -311,13 +313,20 @@ impl Row {
         }
     }
 
-    /// Completes once the insert has waited so long and another's row of this name is there. Without one the server is
-    /// only slow.
-    async fn waits_for_another(&self, connection_id: &ConnectionId, wait: Duration) {
+    /// Completes once the insert has lasted longer than `wait` and the server has a row of this name by another owner.
+    /// Without such a row the server is only slow.
+    async fn wait_until_blocked_by_other_owner(
+        &self,
+        connection_id: &ConnectionId,
+        wait: Duration,
+    ) {
         let mut pause = wait + LOCK_CHECK_PAUSE;
         loop {
             sleep(pause).await;
-            match connection_id.row_of_another(&self.name, self.owner).await {
+            match connection_id
+                .has_row_of_other_owner(&self.name, self.owner)
+                .await
+            {
                 Ok(true) => return,
                 Ok(false) => {}
                 Err(error) => tracing::debug!(%error, name = self.name, "a slow insert"),
@@ -338,8 +347,8 @@ impl Row {
         self.delete_until_done().await;
     }
 
-    /// Writes the hold count and extends its end to `lease` from now, never shortening it; `false` if its end has
-    /// passed, or it is another's by now.
+    /// Writes the hold count and extends its end to `lease` from now, but never shortens it; `false` if the end has passed,
+    /// or another owner has the row by now.
     pub(super) async fn renew(
         &self,
         holds: u32,
@@ -369,7 +378,7 @@ impl Row {
         }
     }
 
-    /// Deletes it, retrying even if the server refuses, until somebody grants the right.
+    /// Deletes it, and retries even after a refusal, until somebody grants the right.
     async fn delete_until_done(&self) {
         while let Err(error) = self.delete().await {
             tracing::warn!(%error, name = self.name, "a row of tb_lock stays");
@@ -377,7 +386,7 @@ impl Row {
         }
     }
 
-    /// Deletes it, retrying until answered; `false` if it was gone already. The error is a refusal.
+    /// Deletes it, and retries until the server has answered; `false` if it was gone already. An error is a refusal.
     async fn delete(&self) -> Result<bool, LockError> {
         let (mut pause, mut asked) = (FIRST_DELETE_PAUSE, false);
         loop {
@@ -392,7 +401,8 @@ impl Row {
         }
     }
 
-    /// Whether there was a row to delete. After an unanswered attempt (`asked`) a missing row counts as deleted by it.
+    /// Deletes it once; returns whether there was a row. After an attempt without an answer (`asked`) a missing row counts
+    /// as deleted by that attempt.
     async fn delete_once(&self, asked: &mut bool) -> Result<bool, LockError> {
         let deleted = self.pool.ask_to_delete(REPLY_TIMEOUT, |conn| {
             sqlx::query(DELETE)
@@ -404,29 +414,30 @@ impl Row {
         let deleted = deleted.await;
         *asked |= matches!(deleted, Err(Failure::Unanswered(_)));
         let deleted = deleted?.rows_affected() > 0;
-        self.gone.store(true, Ordering::Relaxed);
+        self.is_gone.store(true, Ordering::Relaxed);
         Ok(deleted || *asked)
     }
 }
 
 impl Drop for Row {
     fn drop(&mut self) {
-        if self.gone.load(Ordering::Relaxed) {
+        if self.is_gone.load(Ordering::Relaxed) {
             return;
         }
-        let row = Self::gone(&self.pool, &self.name, self.owner);
+        let row = Self::absent(&self.pool, &self.name, self.owner);
         self.pool
             .tasks()
             .spawn(async move { row.delete_until_done().await });
     }
 }
 
+/// The first `longest` characters; `None` for an empty text.
 fn cut(text: &str, longest: usize) -> Option<String> {
     (!text.is_empty()).then(|| text.chars().take(longest).collect())
 }
 
-/// The microseconds that the database adds to its clock. It cuts the time of day to whole milliseconds, so one is
-/// added.
+/// The microseconds that the database adds to its clock: a millisecond more than the lease, because the database cuts the
+/// time of day to whole milliseconds.
 fn micros(lease: Lease) -> u64 {
     lease.millis().saturating_add(1).saturating_mul(1000)
 }

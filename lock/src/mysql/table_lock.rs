@@ -7,10 +7,10 @@
 
 use super::{
     pool::MySqlPool,
-    row::{Caller, Contender, Row},
+    row::{Contender, Row, RowDescription},
 };
 use crate::{
-    FOR_EVER, Guard, Holder, Lock, LockError,
+    Guard, Holder, Lock, LockError, MAX_DURATION,
     events::Observer,
     inherent,
     keeper::{Share, keep},
@@ -90,8 +90,8 @@ impl TableLock {
 
     /// Sets what the row says about the contender.
     #[must_use]
-    pub fn caller(mut self, caller: Caller) -> Self {
-        self.0.caller = caller;
+    pub fn description(mut self, description: RowDescription) -> Self {
+        self.0.description = description;
         self
     }
 }
@@ -105,7 +105,7 @@ impl Lock for TableLock {
         let (row, _) = self.0.acquire(self.0.row(None, wait)).await?;
         let (guard, keeper) = Guard::new(&self.0.name, None);
         // There is no lease to end.
-        let sure_until = SureUntil::new(Instant::now() + FOR_EVER);
+        let sure_until = SureUntil::new(Instant::now() + MAX_DURATION);
         let share = TableShare(row);
         self.0.pool.tasks().spawn(keep(share, sure_until, keeper));
         Ok(guard)

@@ -7,13 +7,12 @@
 
 use super::{
     connection::Connection,
-    failure::{Failure, SERVER, failed},
+    failure::{SERVER, failed},
     node::Servers,
     options::RedisOptions,
-    scripts::{self, Call, Script, TellingScript},
 };
 use crate::{
-    Holder, Lease, LockError, Owner,
+    Lease, LockError, Owner,
     events::Observer,
     local::ByType,
     reentry::Reentry,
@@ -24,7 +23,7 @@ use redis::{
     AsyncCommands, FromRedisValue, RedisResult,
     aio::{ConnectionLike, MultiplexedConnection},
 };
-use std::{any::Any, future::Future, sync::Arc, time::Duration};
+use std::{any::Any, future::Future, sync::Arc};
 use tokio::{
     sync::watch,
     task::{JoinError, JoinHandle},
@@ -102,7 +101,7 @@ impl RedisClient {
     ///
     /// [`LockError::Invalid`] if an option breaks its rule, or outside a runtime.
     pub fn new(options: RedisOptions) -> Result<Self, LockError> {
-        Self::made(options, None)
+        Self::build(options, None)
     }
 
     /// Makes a client whose commands and scripts use a connection that the program already has, a `ConnectionManager`
@@ -128,15 +127,15 @@ impl RedisClient {
         connection: impl ConnectionLike + Clone + Send + Sync + 'static,
         options: RedisOptions,
     ) -> Result<Self, LockError> {
-        let given = Connection::given(connection, options.timeout);
-        Self::made(options, Some(given))
+        let users_own = Connection::over(connection, options.timeout);
+        Self::build(options, Some(users_own))
     }
 
-    fn made(options: RedisOptions, given: Option<Connection>) -> Result<Self, LockError> {
+    fn build(options: RedisOptions, users_own: Option<Connection>) -> Result<Self, LockError> {
         let tasks = Tasks::on(options.runtime.clone())?;
         let disconnects = watch::Sender::new(());
         let servers = options.servers(tasks.runtime(), &disconnects)?;
-        let connection = given.unwrap_or_else(|| servers.connection());
+        let connection = users_own.unwrap_or_else(|| servers.connection());
         Ok(Self(Arc::new(Inner {
             options,
             servers,
@@ -193,20 +192,7 @@ impl RedisClient {
         self.0.tasks.close(SERVER).await;
     }
 
-    /// Acquires by `take`, until the client is closed, and tells its observer.
-    ///
-    /// # Cancel safety
-    ///
-    /// As that of `take`.
-    pub(super) async fn acquire<T>(
-        &self,
-        name: &str,
-        take: impl Future<Output = Result<T, LockError>>,
-    ) -> Result<T, LockError> {
-        self.observer().acquire(name, self.while_open(take)).await
-    }
-
-    /// The result of `future`, unless the client is closed before it.
+    /// Returns the result of `future`, or an error once the client is being closed.
     ///
     /// # Cancel safety
     ///
@@ -218,7 +204,7 @@ impl RedisClient {
         self.0.tasks.while_open(SERVER, future).await
     }
 
-    /// Completes when the client is closed and what is still held is lost.
+    /// Completes once the client is closed and the time for releases is over: what is still held is lost.
     pub(super) async fn wait_until_closed(&self) {
         self.0.tasks.wait_until_closed().await;
     }
@@ -231,7 +217,7 @@ impl RedisClient {
         &self.0
     }
 
-    /// The state that all handles of the object `name` share, made if it is unused.
+    /// Returns the state that all handles of the object `name` share, and makes it for the first of them.
     pub(super) fn shared<T: Any + Send + Sync>(
         &self,
         name: &Arc<str>,
@@ -241,7 +227,7 @@ impl RedisClient {
     }
 
     /// How many names of one kind this process uses.
-    pub(super) fn used<T: Any + Send + Sync>(&self) -> usize {
+    pub(super) fn names_in_use<T: Any + Send + Sync>(&self) -> usize {
         self.0.shared.of::<Registry<Arc<str>, T>>().len()
     }
 
@@ -263,7 +249,7 @@ impl RedisClient {
         Lease::Watchdog(self.0.options.lease)
     }
 
-    /// Notifies of each closed connection: the server may have gone with it, and its data.
+    /// Returns a receiver that is notified of each closed connection: the server may have lost its data.
     pub(super) fn disconnects(&self) -> watch::Receiver<()> {
         self.0.disconnects.subscribe()
     }
@@ -277,34 +263,13 @@ impl RedisClient {
         self.0.tasks.spawn(task)
     }
 
-    /// The version of a script for this client's servers.
-    pub(super) fn script<'a>(&self, script: &'a TellingScript) -> &'a Script {
-        script.of(self.0.servers.is_cluster())
-    }
-
-    pub(super) async fn run<T: FromRedisValue>(&self, call: &Call) -> Result<T, Failure> {
-        self.run_within(call, None).await
-    }
-
-    /// Runs a script. A connection without an answer within `limit` counts as broken, and the next command makes another
-    /// one.
-    pub(super) async fn run_within<T: FromRedisValue>(
-        &self,
-        call: &Call,
-        limit: Option<Duration>,
-    ) -> Result<T, Failure> {
-        let mut connection = self.connection().within(limit);
-        let answer = call.send(&mut connection).await;
-        answer.map_err(|error| Failure::of(error, connection.has_sent()))
-    }
-
-    /// Whether a waiter goes on after this error, which the end of the client's runtime is not.
+    /// Whether a waiter goes on after this error: never after the end of the client's runtime.
     pub(super) fn waits_out(&self, error: &LockError) -> bool {
         self.0.options.waits_while_unavailable
             && matches!(error, LockError::Unavailable { reason, .. } if !reason.is::<JoinError>())
     }
 
-    /// The number in this key; 0 if there is none.
+    /// Reads the number in this key; 0 if there is none.
     pub(super) async fn number<T: FromRedisValue + Default>(
         &self,
         key: &str,
@@ -312,20 +277,4 @@ impl RedisClient {
         let number: Option<T> = self.connection().get(key).await.map_err(failed)?;
         Ok(number.unwrap_or_default())
     }
-
-    /// `holders.lua`.
-    pub(super) async fn holders(&self, key: &str) -> Result<Vec<Holder>, LockError> {
-        let script = scripts::HOLDERS.call([key]).arg(scripts::in_braces(key));
-        let shown: Vec<(String, i64)> = self.run(&script).await?;
-        let holder = |(id, millis)| Holder {
-            id,
-            remaining: u64::try_from(millis).ok().map(Duration::from_millis),
-        };
-        Ok(shown.into_iter().map(holder).collect())
-    }
-}
-
-/// `renew.lua`.
-pub(super) fn renewal(key: &str, lease: Lease, id: Owner) -> Call {
-    scripts::RENEW.call([key]).arg(lease.millis()).arg(id)
 }

@@ -11,10 +11,10 @@
 //!
 //! The commands of the `redis` crate's own cluster client are sent again by default, which takes a lock twice.
 //!
-//! Source: the Redis documentation, "Redis cluster specification". Next to read: `connection.rs`, `wakeups.rs`.
+//! Source: the Redis documentation, "Redis cluster specification". Next to read: `connection.rs`.
 
 use super::{
-    connection::{self, Request},
+    connection::{Request, SharedConnection},
     node::RedisNode,
     options::RedisOptions,
     primary::{Address, Primary, client_at},
@@ -39,6 +39,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
+/// The slots of every Redis Cluster.
 const SLOTS: usize = 16384;
 /// The longest wait for one node's map: a dead node must not use up the time in which another one would answer.
 const MAX_MAP_TIMEOUT: Duration = Duration::from_secs(1);
@@ -48,8 +49,8 @@ const MAP_INTERVAL: Duration = Duration::from_millis(50);
 /// seconds.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(5);
 const MAX_RETRY_PAUSE: Duration = Duration::from_millis(100);
-/// How many redirects are followed at once; nodes that disagree for longer are asked after pauses.
-const MAX_HOPS: u32 = 3;
+/// The most redirects that a command follows without a pause: nodes that disagree for longer need time.
+const MAX_QUICK_REDIRECTS: u32 = 3;
 
 /// The slot of a key: that of the text in its first braces, if there is one.
 pub(super) fn slot(key: &[u8]) -> u16 {
@@ -61,7 +62,7 @@ pub(super) fn slot(key: &[u8]) -> u16 {
     crc16(tag.unwrap_or(key)) % SLOTS as u16
 }
 
-/// CRC-16/XMODEM.
+/// The checksum CRC-16/XMODEM, by which Redis Cluster numbers the slots.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
         (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
@@ -70,8 +71,9 @@ fn crc16(bytes: &[u8]) -> u16 {
     })
 }
 
+/// The nodes of one cluster, and the map of its slots.
 pub(super) struct Cluster {
-    /// How to connect; a node's host and port replace its own.
+    /// Says how to connect; a node's host and port replace those in it.
     template: Client,
     seeds: Vec<Address>,
     timeout: Duration,
@@ -83,9 +85,9 @@ pub(super) struct Cluster {
     map: Mutex<Map>,
     /// Whether the map may be old.
     is_stale: AtomicBool,
-    /// When the last map came. Callers that want one wait for each other here.
-    asked: tokio::sync::Mutex<Option<Instant>>,
-    /// Which node is asked first for the next map.
+    /// When the last map came. Its lock lets one task at a time ask for a map.
+    last_map_at: tokio::sync::Mutex<Option<Instant>>,
+    /// The place in the order of nodes at which the next request for a map begins.
     next_asked: AtomicUsize,
 }
 
@@ -128,24 +130,25 @@ impl Cluster {
                 nodes: HashMap::new(),
             }),
             is_stale: AtomicBool::new(true),
-            asked: tokio::sync::Mutex::default(),
+            last_map_at: tokio::sync::Mutex::default(),
             next_asked: AtomicUsize::new(0),
         })
     }
 
-    /// The slot's node, as far as is known.
+    /// The slot's node by the present map.
     pub(super) fn owner(&self, slot: u16) -> Option<Arc<RedisNode>> {
         self.map.lock().owners[usize::from(slot)].clone()
     }
 
     /// The node that answers commands without a key.
     pub(super) async fn home(&self) -> RedisResult<Arc<RedisNode>> {
-        self.look_if_stale().await?;
+        self.refresh_map_if_stale().await?;
         self.owner(self.home).ok_or_else(no_owner)
     }
 
-    /// Sends a request to the node that has its key, and to another one only if that has refused it or nothing was
-    /// sent. `last` is the node of the command before, and becomes that of this one.
+    /// Sends a request to the node that has its key, and to another node only if the first one has refused it or nothing
+    /// was sent. `last` is the node of the command before, which gets a request without a key; it becomes the node of
+    /// this request.
     pub(super) async fn send(
         &self,
         request: Request<'_>,
@@ -156,10 +159,10 @@ impl Cluster {
         *sent = false;
         let ends = Instant::now() + self.timeout;
         let slot = key_of(request).map(slot);
-        let (mut redirect, mut hops, mut pause) = (None, 0, FIRST_RETRY_PAUSE);
+        let (mut redirect, mut redirects, mut pause) = (None, 0, FIRST_RETRY_PAUSE);
         loop {
             if redirect.is_none() {
-                self.look_if_stale().await?;
+                self.refresh_map_if_stale().await?;
             }
             let keyless = || last.clone().or_else(|| self.owner(self.home));
             let (node, is_asking) = match redirect.take() {
@@ -179,7 +182,7 @@ impl Cluster {
                                 return answers;
                             }
                             // Nothing went out. Another node may have the slot by now.
-                            self.look_if_stale().await?;
+                            self.refresh_map_if_stale().await?;
                             let now = slot.map_or_else(|| None, |slot| self.owner(slot));
                             if !is_asking && now.is_none_or(|now| Arc::ptr_eq(&now, node)) {
                                 return answers;
@@ -190,9 +193,9 @@ impl Cluster {
                 }
                 None => Refusal::Later,
             };
-            // Whoever refuses has done nothing.
+            // A node that refuses a command has not carried it out.
             *sent = false;
-            hops += 1;
+            redirects += 1;
             if Instant::now() >= ends {
                 return Err(no_owner());
             }
@@ -202,16 +205,16 @@ impl Cluster {
             };
             if redirect.is_none() {
                 self.is_stale.store(true, Ordering::Release);
-                hops += MAX_HOPS;
+                redirects += MAX_QUICK_REDIRECTS;
             }
-            if hops > MAX_HOPS {
+            if redirects > MAX_QUICK_REDIRECTS {
                 sleep(pause).await;
                 pause = (pause * 2).min(MAX_RETRY_PAUSE);
             }
         }
     }
 
-    /// Where the node at `from` leads after this error, and whether that must be asked; `None` if nowhere.
+    /// The node to which this error of `from` redirects, and whether it needs `ASKING`; `None` if it redirects nowhere.
     pub(super) fn redirect(
         &self,
         error: &RedisError,
@@ -222,34 +225,34 @@ impl Cluster {
         refusal.map_or(Ok(None), |refusal| self.follow(refusal, from))
     }
 
-    /// Where a refusal of the node at `from` leads, and whether that must be asked; `None` if nowhere.
+    /// The node to which this refusal of `from` redirects, and whether it needs `ASKING`; `None` if it redirects nowhere.
     fn follow(
         &self,
         refusal: Refusal,
         from: &Arc<RedisNode>,
     ) -> RedisResult<Option<(Arc<RedisNode>, bool)>> {
         Ok(match refusal {
-            Refusal::Moved(slot, address) => Some((self.moved(slot, address, from)?, false)),
-            Refusal::Ask(address) => Some((self.node_at(&self.full(address, from))?, true)),
+            Refusal::Moved(slot, address) => Some((self.note_move(slot, address, from)?, false)),
+            Refusal::Ask(address) => Some((self.node_at(&self.full_address(address, from))?, true)),
             Refusal::Later => None,
         })
     }
 
-    /// The slot's new node.
-    fn moved(
+    /// Notes in the map that the slot has moved, and returns its new node.
+    fn note_move(
         &self,
         slot: u16,
         address: Address,
         from: &Arc<RedisNode>,
     ) -> RedisResult<Arc<RedisNode>> {
-        let there = self.node_at(&self.full(address, from))?;
+        let there = self.node_at(&self.full_address(address, from))?;
         self.map.lock().owners[usize::from(slot)] = Some(Arc::clone(&there));
         self.is_stale.store(true, Ordering::Release);
         Ok(there)
     }
 
-    /// The address, with the host of the node that named it if it names none.
-    fn full(&self, (host, port): Address, by: &Arc<RedisNode>) -> Address {
+    /// The address; if it has no host, with the host of the node `by` that named it.
+    fn full_address(&self, (host, port): Address, by: &Arc<RedisNode>) -> Address {
         if !host.is_empty() {
             return (host, port);
         }
@@ -278,16 +281,16 @@ impl Cluster {
     }
 
     /// Asks for the map if it may be old. Only a client that never had one fails if nobody answers.
-    async fn look_if_stale(&self) -> RedisResult<()> {
+    async fn refresh_map_if_stale(&self) -> RedisResult<()> {
         if !self.is_stale.load(Ordering::Acquire) {
             return Ok(());
         }
-        let mut asked = self.asked.lock().await;
+        let mut asked = self.last_map_at.lock().await;
         let is_recent = asked.is_some_and(|asked| asked.elapsed() < MAP_INTERVAL);
         if is_recent || !self.is_stale.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
-        match self.look().await {
+        match self.refresh_map().await {
             Ok(()) => {
                 *asked = Some(Instant::now());
                 Ok(())
@@ -300,8 +303,8 @@ impl Cluster {
         }
     }
 
-    /// Asks one node after the other who has which slot, those that answered before first.
-    async fn look(&self) -> RedisResult<()> {
+    /// Asks one node after the other who has which slot, and begins with those whose connections did not fail.
+    async fn refresh_map(&self) -> RedisResult<()> {
         let mut nodes: Vec<_> = self.map.lock().nodes.clone().into_iter().collect();
         for seed in &self.seeds {
             if !nodes.iter().any(|(address, _)| address == seed) {
@@ -317,7 +320,7 @@ impl Cluster {
         let mut failed = no_owner();
         for ((host, _), node) in &nodes {
             match timeout(limit, map_of(&node.shared, host)).await {
-                Ok(Ok(ranges)) => return self.learn(ranges),
+                Ok(Ok(ranges)) => return self.store_map(ranges),
                 Ok(Err(error)) => failed = error,
                 Err(_) => failed = io::Error::from(io::ErrorKind::TimedOut).into(),
             }
@@ -325,8 +328,9 @@ impl Cluster {
         Err(failed)
     }
 
-    /// Keeps the map, and forgets nodes that have no slot. An uncovered slot keeps its node, which refuses.
-    fn learn(&self, ranges: Vec<Range>) -> RedisResult<()> {
+    /// Stores the map, and forgets nodes that have no slot. A slot that the map leaves out keeps its node, which refuses
+    /// its commands.
+    fn store_map(&self, ranges: Vec<SlotRange>) -> RedisResult<()> {
         let mut owners = Vec::new();
         for (from, to, address) in ranges {
             owners.push((from, to, self.node_at(&address)?));
@@ -345,11 +349,11 @@ impl Cluster {
     }
 }
 
-/// Slots from, to, and whose they are.
-type Range = (usize, usize, Address);
+/// The first and the last slot of a range, and the address of their node.
+type SlotRange = (usize, usize, Address);
 
-/// The map of this node at `host`.
-async fn map_of(node: &Arc<connection::Shared>, host: &str) -> RedisResult<Vec<Range>> {
+/// Asks the node at `host` for its map.
+async fn map_of(node: &Arc<SharedConnection>, host: &str) -> RedisResult<Vec<SlotRange>> {
     let mut ask = redis::cmd("CLUSTER");
     ask.arg("SLOTS");
     let answers = node.send(Request::One(&ask), None, &mut false).await?;
@@ -368,7 +372,7 @@ async fn map_of(node: &Arc<connection::Shared>, host: &str) -> RedisResult<Vec<R
         let at = match named.as_str() {
             // It does not know the owner's address yet.
             "?" => continue,
-            // The one that was asked has it, or its address is that of all.
+            // The node that was asked has the slots, or its address is that of all nodes.
             "" => host.to_owned(),
             _ => named,
         };
@@ -382,9 +386,9 @@ async fn map_of(node: &Arc<connection::Shared>, host: &str) -> RedisResult<Vec<R
     Ok(known)
 }
 
-/// Sends the request; `is_asking`: to a node that is getting its slot.
+/// Sends the request to this node. With `is_asking` an `ASKING` comes first, because the slot is still moving to the node.
 async fn send_to(
-    node: &Arc<connection::Shared>,
+    node: &Arc<SharedConnection>,
     request: Request<'_>,
     is_asking: bool,
     limit: Option<Duration>,
@@ -393,7 +397,7 @@ async fn send_to(
     if !is_asking {
         return node.send(request, limit, sent).await;
     }
-    // In one piece: other tasks write to the same connection.
+    // As one pipeline, because other tasks write to the same connection.
     let mut commands = redis::pipe();
     commands.cmd("ASKING");
     let (skipped, wanted) = match request {
@@ -414,7 +418,7 @@ async fn send_to(
     node.send(request, limit, sent).await
 }
 
-/// The refusal, if nothing was carried out because of it.
+/// The refusal in these answers, if it means that nothing of the request was carried out.
 fn refusal(request: Request<'_>, answers: &RedisResult<Vec<Value>>) -> Option<Refusal> {
     let said = |value: &Value| match value {
         Value::ServerError(error) => Refusal::of(error),
@@ -427,7 +431,7 @@ fn refusal(request: Request<'_>, answers: &RedisResult<Vec<Value>>) -> Option<Re
             if !refusals.all(|refusal| refusal.is_some()) {
                 return None;
             }
-            // Each command of a pipeline would have to ask for itself.
+            // Each command of a pipeline would need an `ASKING` of its own.
             let is_pipeline =
                 matches!(request, Request::Several(commands, ..) if !commands.is_transaction());
             match first {
@@ -461,7 +465,7 @@ impl Refusal {
     }
 }
 
-/// The key by which a request finds its node. If another argument is taken for the key, that node says `MOVED`.
+/// The key by which a request finds its node. If this takes another argument for the key, the node says `MOVED`.
 fn key_of(request: Request<'_>) -> Option<&[u8]> {
     match request {
         Request::One(cmd) => key_of_command(cmd),
@@ -484,7 +488,7 @@ fn key_of_command(cmd: &Cmd) -> Option<&[u8]> {
             words.nth(1).filter(|keys| *keys != b"0")?;
             words.next()
         }
-        // Where the script runs that is loaded.
+        // A script is loaded where it then runs: at the node of the command before.
         b"SCRIPT" => None,
         _ => words.next(),
     }

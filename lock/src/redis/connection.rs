@@ -10,7 +10,7 @@
 //! The user's own connection ([`RedisClient::over`](super::RedisClient::over)) is made again by the user.
 //!
 //! A command is never sent twice, unless a node of a cluster has refused it (`cluster.rs`). Next to read: `primary.rs`,
-//! then `engine.rs`.
+//! then `cluster.rs`.
 
 use super::{cluster::Cluster, failure::needs_new_connection, node::RedisNode, primary::Primary};
 use futures::{
@@ -44,9 +44,10 @@ pub struct Connection {
     limit: Option<Duration>,
 }
 
+/// What a [`Connection`] sends its commands over.
 #[derive(Debug, Clone)]
 enum Transport {
-    Own(Arc<Shared>),
+    Server(Arc<SharedConnection>),
     User(UserConnection),
     Cluster {
         cluster: Arc<Cluster>,
@@ -55,7 +56,7 @@ enum Transport {
     },
 }
 
-/// A command, or a pipeline of which `count` answers are wanted, after the first `offset`.
+/// A command; or a pipeline, with how many of its first answers to skip and how many of the next ones to return.
 #[derive(Clone, Copy)]
 pub(super) enum Request<'a> {
     One(&'a Cmd),
@@ -69,20 +70,22 @@ struct UserConnection {
     timeout: Duration,
 }
 
-/// The connection to one server, made again after a break.
-pub(super) struct Shared {
+/// The connection to one server that all commands share, made again after a break.
+pub(super) struct SharedConnection {
     primary: Primary,
     runtime: Handle,
     /// Notified when a connection is closed: the server may have gone with it, and its data.
     disconnects: watch::Sender<()>,
-    current: Mutex<Current>,
+    current: Mutex<CurrentConnection>,
 }
 
-/// One connection, being made or ready; `None` until it is needed.
-struct Current {
+/// The present connection.
+struct CurrentConnection {
     /// Counts connections, so that a report about an old one does not affect the new one.
     number: u64,
+    /// The connection, ready or being made; `None` until a command needs it.
     attempt: Option<Attempt>,
+    /// No attempt to connect begins before this time.
     not_before: Instant,
     /// How many connections in a row failed before it.
     failures: u32,
@@ -91,17 +94,17 @@ struct Current {
 type Attempt = future::Shared<BoxFuture<'static, RedisResult<MultiplexedConnection>>>;
 
 impl Connection {
-    /// The connection to one server.
-    pub(super) fn own(shared: Arc<Shared>) -> Self {
+    /// A connection for commands to one server.
+    pub(super) fn to_server(shared: Arc<SharedConnection>) -> Self {
         Self {
-            transport: Transport::Own(shared),
+            transport: Transport::Server(shared),
             sent: false,
             limit: None,
         }
     }
 
-    /// The connections to the nodes of a cluster.
-    pub(super) fn routed(cluster: Arc<Cluster>) -> Self {
+    /// A connection for commands to the nodes of a cluster.
+    pub(super) fn to_cluster(cluster: Arc<Cluster>) -> Self {
         Self {
             transport: Transport::Cluster {
                 cluster,
@@ -112,8 +115,8 @@ impl Connection {
         }
     }
 
-    /// Wraps the user's own connection.
-    pub(super) fn given(
+    /// A connection for commands over the user's own one.
+    pub(super) fn over(
         connection: impl ConnectionLike + Clone + Send + Sync + 'static,
         timeout: Duration,
     ) -> Self {
@@ -126,7 +129,7 @@ impl Connection {
         }
     }
 
-    /// Waits only so long for each answer, and then gives up the connection.
+    /// Limits the wait for each answer: a connection without one by then is given up.
     pub(super) fn within(self, limit: Option<Duration>) -> Self {
         Self { limit, ..self }
     }
@@ -162,7 +165,7 @@ impl Transport {
         sent: &mut bool,
     ) -> RedisResult<Vec<Value>> {
         match self {
-            Self::Own(shared) => shared.send(request, limit, sent).await,
+            Self::Server(shared) => shared.send(request, limit, sent).await,
             Self::Cluster { cluster, last } => cluster.send(request, limit, last, sent).await,
             Self::User(_) => Err(io::Error::from(io::ErrorKind::Unsupported).into()),
         }
@@ -176,22 +179,22 @@ impl UserConnection {
         answer: RedisFuture<'_, T>,
     ) -> RedisResult<T> {
         let limit = limit.map_or(self.timeout, |limit| limit.min(self.timeout));
-        timeout(limit, answer).await.unwrap_or_else(late)
+        timeout(limit, answer).await.unwrap_or_else(timed_out)
     }
 }
 
-fn late<T>(_: Elapsed) -> RedisResult<T> {
+fn timed_out<T>(_: Elapsed) -> RedisResult<T> {
     Err(io::Error::from(io::ErrorKind::TimedOut).into())
 }
 
-impl Shared {
+impl SharedConnection {
     /// Connects on first use. The primary must speak RESP3.
     pub(super) fn new(
         primary: Primary,
         runtime: Handle,
         disconnects: watch::Sender<()>,
     ) -> Arc<Self> {
-        let current = Mutex::new(Current {
+        let current = Mutex::new(CurrentConnection {
             number: 0,
             attempt: None,
             not_before: Instant::now(),
@@ -212,7 +215,7 @@ impl Shared {
         limit: Option<Duration>,
         sent: &mut bool,
     ) -> RedisResult<Vec<Value>> {
-        let (number, mut connection) = self.made(sent).await?;
+        let (number, mut connection) = self.connect(sent).await?;
         let answers = async {
             match request {
                 Request::One(cmd) => connection
@@ -226,7 +229,7 @@ impl Shared {
             }
         };
         let answers = match limit {
-            Some(limit) => timeout(limit, answers).await.unwrap_or_else(late),
+            Some(limit) => timeout(limit, answers).await.unwrap_or_else(timed_out),
             None => answers.await,
         };
         self.note_answer(number, answers.as_ref().map(Vec::as_slice));
@@ -238,29 +241,32 @@ impl Shared {
         self.current.lock().failures
     }
 
-    /// The present connection, or a new one, and its number; sets `sent` to whether there is one.
-    async fn made(self: &Arc<Self>, sent: &mut bool) -> RedisResult<(u64, MultiplexedConnection)> {
+    /// Returns the present connection, or a new one, and its number; sets `sent` to whether there is one.
+    async fn connect(
+        self: &Arc<Self>,
+        sent: &mut bool,
+    ) -> RedisResult<(u64, MultiplexedConnection)> {
         *sent = false;
-        let (number, attempt) = self.attempt();
+        let (number, attempt) = self.current_attempt();
         let connection = attempt.await;
         if connection.is_err() {
-            self.replace(number);
+            self.discard(number);
         }
         *sent = connection.is_ok();
         Ok((number, connection?))
     }
 
-    fn attempt(self: &Arc<Self>) -> (u64, Attempt) {
+    fn current_attempt(self: &Arc<Self>) -> (u64, Attempt) {
         let mut current = self.current.lock();
         let (number, not_before) = (current.number, current.not_before);
         let attempt = current
             .attempt
-            .get_or_insert_with(|| self.begin(number, not_before));
+            .get_or_insert_with(|| self.begin_attempt(number, not_before));
         (number, attempt.clone())
     }
 
     /// Connects in a task of its own, which continues if the command that wanted it is dropped.
-    fn begin(self: &Arc<Self>, number: u64, not_before: Instant) -> Attempt {
+    fn begin_attempt(self: &Arc<Self>, number: u64, not_before: Instant) -> Attempt {
         let told = Arc::downgrade(self);
         let config = self
             .primary
@@ -269,7 +275,7 @@ impl Shared {
                 if push.kind == PushKind::Disconnection
                     && let Some(shared) = told.upgrade()
                 {
-                    shared.replace(number);
+                    shared.discard(number);
                     shared.disconnects.send_replace(());
                 }
                 Ok::<_, SendError>(())
@@ -286,11 +292,11 @@ impl Shared {
         made.boxed().shared()
     }
 
-    /// Notes the answer, and replaces the connection if it is broken or the server cannot do the command.
+    /// Notes the answer, and discards the connection if it is broken or the server cannot do the command.
     fn note_answer(&self, number: u64, answer: Result<&[Value], &RedisError>) {
         let needs_another = |value: &Value| matches!(value, Value::ServerError(error) if needs_new_connection(error.code(), error.details()));
         if answer.is_err() || answer.is_ok_and(|values| values.iter().any(needs_another)) {
-            return self.replace(number);
+            return self.discard(number);
         }
         let mut current = self.current.lock();
         if current.number == number {
@@ -299,14 +305,14 @@ impl Shared {
     }
 
     /// Discards the connection: the next command makes a new one.
-    fn replace(&self, number: u64) {
+    fn discard(&self, number: u64) {
         let mut current = self.current.lock();
         if current.number == number {
             let pause = match current.failures {
                 0 => Duration::ZERO,
                 n => MAX_RECONNECT_PAUSE.min(FIRST_RECONNECT_PAUSE * 2_u32.saturating_pow(n - 1)),
             };
-            *current = Current {
+            *current = CurrentConnection {
                 number: number + 1,
                 attempt: None,
                 not_before: Instant::now() + pause,
@@ -352,26 +358,26 @@ impl ConnectionLike for Connection {
             if let Transport::User(user) = transport {
                 let mut connection = (user.clone)();
                 let answers = connection.req_packed_commands(commands, offset, count);
-                return executed(commands, user.answer(limit, answers).await?);
+                return check_exec(commands, user.answer(limit, answers).await?);
             }
             let request = Request::Several(commands, offset, count);
-            executed(commands, transport.send(request, limit, sent).await?)
+            check_exec(commands, transport.send(request, limit, sent).await?)
         };
         answers.boxed()
     }
 
     fn get_db(&self) -> i64 {
         match &self.transport {
-            Transport::Own(shared) => shared.primary.db(),
+            Transport::Server(shared) => shared.primary.db(),
             Transport::User(user) => (user.clone)().get_db(),
             Transport::Cluster { .. } => 0,
         }
     }
 }
 
-/// The answers; or, if EXEC was refused and nothing has run, its error, which the `redis` crate would report as
+/// Returns the answers; or the error of an EXEC that was refused and has run nothing, which the `redis` crate would report as
 /// unreadable.
-fn executed(commands: &Pipeline, answers: Vec<Value>) -> RedisResult<Vec<Value>> {
+fn check_exec(commands: &Pipeline, answers: Vec<Value>) -> RedisResult<Vec<Value>> {
     match &answers[..] {
         [Value::ServerError(refused)] if commands.is_transaction() => Err(refused.clone().into()),
         _ => Ok(answers),
@@ -384,9 +390,9 @@ impl fmt::Debug for UserConnection {
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for SharedConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared")
+        f.debug_struct("SharedConnection")
             .field("connections", &self.current.lock().number)
             .finish_non_exhaustive()
     }
@@ -401,7 +407,7 @@ mod tests {
     fn a_transaction_that_is_refused_fails_with_what_redis_says() {
         let refused = redis::parse_redis_value(b"-CROSSSLOT Keys in request\r\n").unwrap();
         let kind = |commands: &Pipeline, answers: &[Value]| {
-            executed(commands, answers.to_vec()).map_err(|error| error.kind())
+            check_exec(commands, answers.to_vec()).map_err(|error| error.kind())
         };
         let mut transaction = redis::pipe();
         transaction.atomic();

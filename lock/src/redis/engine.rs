@@ -3,7 +3,7 @@
 //! 1. [`AcquireRequest::guard`] asks for a guard: of the hold that its owner has, or of a new one.
 //! 2. A process's waiters for one object stand in one [`Line`]; only its head asks Redis, so a thousand waiters here
 //!    are one contender there.
-//! 3. [`wait_for`]: try; wait for the object's channel, for the end of what is in the way, or for [`RECHECK_INTERVAL`],
+//! 3. [`try_until`]: try; wait for the object's channel, for the end of what is in the way, or for [`RECHECK_INTERVAL`],
 //!    whichever comes first; try again, and once more when the wait is over.
 //! 4. Each try is a task of its own, which runs to its end even if the caller goes away. What it took is then dropped,
 //!    and so released.
@@ -13,7 +13,7 @@
 //! It survives a command that reaches Redis up to [`MAX_COMMAND_DELAY`](super::failure::MAX_COMMAND_DELAY) after the
 //! one that undoes it. One that comes later still keeps the lock until its lease ends.
 //!
-//! Next to read: `hold.rs`.
+//! Next to read: `local/line.rs`, then `hold.rs`.
 
 use super::{
     client::RedisClient,
@@ -35,15 +35,16 @@ use tokio::time::{Instant, sleep, timeout};
 /// Waiters look again after this time even without a message: a lost message delays them by no more.
 pub const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long an undo is repeated, at least: the lease may have been extended by another guard, or there is none.
-pub(super) const UNDO_LIMIT: Duration = Duration::from_secs(10 * 60);
+/// An undo is repeated for at least this time, because the lease of what it undoes is no bound: another guard may have
+/// extended it, and a permit may have none.
+pub(super) const MIN_UNDO_TIME: Duration = Duration::from_secs(10 * 60);
 
 /// The pauses between the tries of an undo; they double. Nobody waits for it, and the server may be down.
 const FIRST_UNDO_PAUSE: Duration = Duration::from_millis(100);
 const MAX_UNDO_PAUSE: Duration = Duration::from_secs(1);
-/// The pause before the next try while Redis is unavailable; a connection that fails again and again pauses too.
+/// The pause before the next try while Redis is unavailable. It can be short, because reconnecting has pauses of its own.
 const OUTAGE_PAUSE: Duration = Duration::from_millis(100);
-/// The shortest pause between two tries: a hint of no time must not make a waiter spin.
+/// The shortest pause between two tries: a lease that ends at once must not make a waiter spin.
 const MIN_RETRY_PAUSE: Duration = Duration::from_millis(1);
 
 /// The terms of one acquire.
@@ -74,13 +75,13 @@ impl AcquireRequest {
         })
     }
 
-    /// A guard of the owner's existing hold, or of a new hold that `first_hold` takes. `first_hold` gets the owner's
-    /// live hold of the other kind (read or write), if there is one; `shared`: this is a reader's request.
+    /// Returns a guard of the owner's existing hold, or of a new hold that `first_hold` takes. `first_hold` gets the owner's
+    /// live hold of the other kind (read or write), if there is one; `shared` says that this is a reader's request.
     ///
     /// # Cancel safety
     ///
     /// As that of `first_hold`.
-    pub(super) async fn acquire<C: Claim, F>(
+    pub(super) async fn guard<C: Claim, F>(
         &self,
         client: &RedisClient,
         name: &str,
@@ -90,11 +91,15 @@ impl AcquireRequest {
     where
         F: Future<Output = Result<Option<Hold<C>>, LockError>>,
     {
-        let take = self.take(client, name, shared, first_hold);
-        client.acquire(name, take).await
+        let take = self.join_or_take(client, name, shared, first_hold);
+        client
+            .observer()
+            .acquire(name, client.while_open(take))
+            .await
     }
 
-    async fn take<C: Claim, F>(
+    /// Joins the owner's hold, or takes a first one that enough replicas have.
+    async fn join_or_take<C: Claim, F>(
         &self,
         client: &RedisClient,
         name: &str,
@@ -115,12 +120,12 @@ impl AcquireRequest {
             }
         };
         let reentry = client.reentry::<Hold<C>>();
-        let mut slot = reentry
+        let mut holds = reentry
             .enter(name, owner, self.until)
             .await
             .ok_or_else(taken)?;
-        let place = slot_of(&slot);
-        let (same, other) = slot.of(shared);
+        let slot = slot_of(&holds);
+        let (same, other) = holds.of(shared);
         loop {
             if let Some(hold) = same.upgrade() {
                 if self.fenced && hold.fence.is_none() && hold.is_live() {
@@ -140,7 +145,7 @@ impl AcquireRequest {
             let hold = first_hold(other).await?.ok_or_else(taken)?;
             match hold.replicated().await {
                 Ok(hold) => {
-                    let hold = hold.named(place);
+                    let hold = hold.with_slot(slot);
                     *same = Arc::downgrade(&hold);
                     return Ok(hold.guard());
                 }
@@ -158,7 +163,7 @@ pub(super) struct SharedObject<T = (), A = ()> {
     pub(super) outage: Outage,
     /// Whether the channel carries messages; if not, it only names the line.
     has_channel: bool,
-    _place: Registration,
+    _registration: Registration,
 }
 
 /// Why Redis did not carry out the last try, for the waiters whose wait ends before another one.
@@ -166,7 +171,7 @@ pub(super) struct SharedObject<T = (), A = ()> {
 pub(super) struct Outage(Mutex<Option<LockError>>);
 
 impl Outage {
-    /// An error while Redis is unavailable.
+    /// Returns the error of the last try while Redis is unavailable.
     pub(super) fn check(&self) -> Result<(), LockError> {
         self.0.lock().clone().map_or(Ok(()), Err)
     }
@@ -178,26 +183,27 @@ pub(super) type HeadOfLine<A = ()> = Option<Arc<Head<(), A>>>;
 /// The result of one try.
 pub(super) enum TryResult<T> {
     Acquired(T),
-    /// Not free; it cannot become free by itself before this time is over. `None`: unknown.
+    /// It is not free. The next try comes within this time, after which it may be free by itself; `None` if the time is
+    /// unknown.
     RetryWithin(Option<Duration>),
     /// Redis was unavailable, and the client waits that out. What the try may have taken is undone.
     Unavailable(LockError),
 }
 
 impl<T, A> SharedObject<T, A> {
-    /// An object whose releases are announced on `channel`, by the server that has the key `name`.
+    /// An object whose releases are announced on `channel` by the server that has the key `name`.
     pub(super) fn new(
         client: &RedisClient,
         name: &Arc<str>,
         channel: String,
-        place: Registration,
+        registration: Registration,
     ) -> Self {
         Self {
             line: Arc::default(),
             subscription: Subscription::new(client, name, channel),
             outage: Outage::default(),
             has_channel: true,
-            _place: place,
+            _registration: registration,
         }
     }
 
@@ -205,11 +211,11 @@ impl<T, A> SharedObject<T, A> {
     pub(super) fn without_channel(
         client: &RedisClient,
         name: &Arc<str>,
-        place: Registration,
+        registration: Registration,
     ) -> Self {
         Self {
             has_channel: false,
-            ..Self::new(client, name, String::new(), place)
+            ..Self::new(client, name, String::new(), registration)
         }
     }
 
@@ -219,16 +225,16 @@ impl<T, A> SharedObject<T, A> {
 }
 
 impl<A: Send> SharedObject<(), A> {
-    /// Waits for a turn, and then until an attempt succeeds or the time is up. A caller that does not wait asks at
-    /// once: that another waiter of this process is asking says nothing about whether the lock is free.
+    /// Waits for a turn in the line, and then tries until an attempt succeeds or the time is up. A caller that does not wait
+    /// tries at once: the lock may be free although another waiter of this process is at the head.
     ///
     /// # Cancel safety
     ///
-    /// As [`wait_for`].
-    pub(super) async fn wait<T, F>(
+    /// As [`try_until`].
+    pub(super) async fn wait_and_try<T, F>(
         &self,
         client: &RedisClient,
-        asks: A,
+        request: A,
         wait: Duration,
         until: Instant,
         attempt: impl Fn(HeadOfLine<A>) -> F + Send + Sync,
@@ -240,7 +246,7 @@ impl<A: Send> SharedObject<(), A> {
         let head = if wait.is_zero() {
             None
         } else {
-            match self.line.join(asks, time_left(until)).await {
+            match self.line.join(request, time_left(until)).await {
                 Some(Turn::Contend(head)) => Some(head),
                 Some(Turn::Failed(error)) => return Err(error),
                 Some(Turn::Handed(())) | None => return self.outage.check().map(|()| None),
@@ -248,13 +254,13 @@ impl<A: Send> SharedObject<(), A> {
         };
         let subscription = self.has_channel.then_some(&self.subscription);
         let attempt = || attempt(head.clone());
-        wait_for(client, subscription, &self.outage, until, attempt).await
+        try_until(client, subscription, &self.outage, until, attempt).await
     }
 }
 
-/// A failed try: if the client waits out an outage, its wait goes on. Otherwise an unavailable server is passed on to all
-/// waiters behind the head; a refusal for good may be this caller's own fault.
-pub(super) fn fail<T, H, A>(
+/// Decides what a failed try means. If the client waits out an outage, its wait goes on. Otherwise all waiters behind the
+/// head get the error of an unavailable server; a refusal for good may concern this caller alone.
+pub(super) fn after_failure<T, H, A>(
     client: &RedisClient,
     head: Option<&Head<H, A>>,
     failure: Failure,
@@ -262,19 +268,19 @@ pub(super) fn fail<T, H, A>(
     if client.waits_out(&failure.error) {
         return Ok(TryResult::Unavailable(failure.error));
     }
-    if failure.is_the_servers()
+    if failure.is_of_server()
         && let Some(head) = head
     {
-        head.fail(&failure.error);
+        head.fail_waiters(&failure.error);
     }
     Err(failure.error)
 }
 
-/// A pause before the next try, if the client waits out such an error and there is time left.
+/// Pauses before the next try, if the client waits out such an error and there is time left.
 ///
 /// # Errors
 ///
-/// This error, otherwise.
+/// The given error, otherwise.
 ///
 /// # Cancel safety
 ///
@@ -293,12 +299,13 @@ pub(super) async fn wait_out(
     Ok(())
 }
 
-/// Tries until it succeeds or the time is up. Without `subscription` it only waits for the hint.
+/// Tries until an attempt succeeds or the time is up. A pause between two tries ends with a message of `subscription`, or
+/// else after the time that the last try named, [`RECHECK_INTERVAL`] at most.
 ///
 /// # Cancel safety
 ///
 /// The try in progress continues, and what it takes is dropped.
-pub(super) async fn wait_for<T, F>(
+pub(super) async fn try_until<T, F>(
     client: &RedisClient,
     subscription: Option<&Subscription>,
     outage: &Outage,
@@ -310,12 +317,12 @@ where
     F: Future<Output = Result<TryResult<T>, LockError>> + Send + 'static,
 {
     loop {
-        let (hint, error) = match run_to_end(client, attempt()).await? {
+        let (retry_in, error) = match run_to_end(client, attempt()).await? {
             TryResult::Acquired(acquired) => {
                 *outage.0.lock() = None;
                 return Ok(Some(acquired));
             }
-            TryResult::RetryWithin(hint) => (hint, None),
+            TryResult::RetryWithin(retry_in) => (retry_in, None),
             TryResult::Unavailable(error) => (Some(OUTAGE_PAUSE), Some(error)),
         };
         *outage.0.lock() = error;
@@ -323,7 +330,7 @@ where
         if left.is_zero() {
             return outage.check().map(|()| None);
         }
-        let pause = hint
+        let pause = retry_in
             .unwrap_or(RECHECK_INTERVAL)
             .clamp(MIN_RETRY_PAUSE, RECHECK_INTERVAL)
             .min(left);
@@ -335,13 +342,13 @@ where
 }
 
 /// The time until a lease of `millis` milliseconds has surely ended; `None` for a negative number, which means unknown.
-pub(super) fn hint(millis: i64) -> Option<Duration> {
+pub(super) fn retry_time(millis: i64) -> Option<Duration> {
     u64::try_from(millis)
         .ok()
         .map(|millis| Duration::from_millis(millis) + Duration::from_millis(1))
 }
 
-/// Runs a task to its end even if the caller goes away.
+/// Runs a task to its end even if the caller is dropped.
 pub(super) async fn run_to_end<T, F>(client: &RedisClient, task: F) -> Result<T, LockError>
 where
     T: Send + 'static,
@@ -354,9 +361,9 @@ where
 }
 
 /// Runs a repeatable command in the background until Redis has carried it out or refused it for good, for
-/// [`UNDO_LIMIT`] or the `lease`, whichever is longer. If it finds nothing, it is repeated for `may_arrive_within`: what it undoes
+/// [`MIN_UNDO_TIME`] or the `lease`, whichever is longer. If it finds nothing, it is repeated for `may_arrive_within`: what it undoes
 /// may still be on its way over an abandoned connection. `after_first_try` is dropped after the first try, so that the waiters
-/// behind it find out for themselves.
+/// behind it may try.
 pub(super) fn undo<F>(
     client: &RedisClient,
     lease: Duration,
@@ -368,7 +375,7 @@ pub(super) fn undo<F>(
 {
     client.spawn(async move {
         let (ends, mut pause, mut after_first_try) = (
-            Instant::now() + lease.max(UNDO_LIMIT),
+            Instant::now() + lease.max(MIN_UNDO_TIME),
             FIRST_UNDO_PAUSE,
             Some(after_first_try),
         );

@@ -2,8 +2,6 @@
 //!
 //! What may have run is undone. A release that failed is retried later if that is worthwhile. Nothing is repeated as if
 //! it had not run.
-//!
-//! Next to read: `connection.rs`.
 
 use crate::LockError;
 use redis::{ErrorKind, RedisError};
@@ -32,6 +30,7 @@ const ENDED_HALF_WAY: &str = "attempted to access a non local key";
 /// The prefix that Redis 6 puts before a command's error in a script.
 const IN_SCRIPT: &str = "Error running script";
 
+/// Why a command failed, and what may be done about it.
 #[derive(Debug, Clone)]
 pub(super) struct Failure {
     pub(super) error: LockError,
@@ -42,7 +41,7 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// `sent`: the command went out.
+    /// Classifies the error of a command; `sent` says whether it went out.
     pub(super) fn of(error: RedisError, sent: bool) -> Self {
         let answered = matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension);
         let is_temporary = error
@@ -69,12 +68,12 @@ impl Failure {
 }
 
 impl Failure {
-    /// Whether the next waiter would see the same.
-    pub(super) fn is_the_servers(&self) -> bool {
+    /// Whether the next waiter would get the same error.
+    pub(super) fn is_of_server(&self) -> bool {
         self.retryable || matches!(self.error, LockError::Unavailable { .. })
     }
 
-    /// How much later it may arrive than the command that undoes it; zero if it was answered.
+    /// How much later the command may arrive than the one that undoes it; zero if it was answered.
     pub(super) fn max_delay(&self) -> Duration {
         if self.may_have_run && self.retryable {
             MAX_COMMAND_DELAY

@@ -12,14 +12,17 @@
 //!
 //! There is no line in this process: every acquire is a waiter of its own in Redis.
 //!
-//! Next to read: `lua/fair_queue.lua`.
+//! Next to read: `engine.rs`, then `lua/fair_queue.lua`.
 
 use super::{
-    client::{RedisClient, renewal},
-    engine::{AcquireRequest, Outage, TryResult, fail, hint, run_to_end, undo, wait_for, wait_out},
+    client::RedisClient,
+    engine::{
+        AcquireRequest, Outage, TryResult, after_failure, retry_time, run_to_end, try_until, undo,
+        wait_out,
+    },
     failure::{Failure, MAX_COMMAND_DELAY},
     hold::{Claim, Hold},
-    scripts::{self, Call, TellingScript, fair_channel, lock_channel, prefixed, suffixed},
+    scripts::{self, Call, TellingScript, fair_channel, lock_channel, prefixed, renewal, suffixed},
     wakeups::Subscription,
 };
 use crate::{
@@ -92,16 +95,17 @@ pub(super) struct FairClaim {
     client: RedisClient,
     name: Arc<str>,
     id: Owner,
-    /// The longest this acquire waits, which it adds to the score of those behind it. 0: do not queue.
+    /// The longest time that this acquire waits, which the scores of the waiters behind it include. With 0 it does not
+    /// queue.
     wait_limit: Duration,
     lease: Lease,
 }
 
-/// A waiter. It leaves the queue once the caller and the last try are gone.
+/// A waiter in the queue. It leaves the queue once the caller and the last try have dropped it.
 struct FairWaiter {
     claim: Arc<FairClaim>,
-    /// It may be in the queue, or have the lock without a hold to release it.
-    left_behind: AtomicBool,
+    /// Whether Redis may have something of this waiter: a place in the queue, or the lock without a hold to release it.
+    may_be_in_redis: AtomicBool,
 }
 
 impl RedisClient {
@@ -151,15 +155,15 @@ impl RedisFairLock {
         Ok(self.client.run(&script).await?)
     }
 
-    /// A first hold. An identity that may have queued or taken the lock is undone and never used again; another one then
-    /// queues anew.
+    /// Takes a first hold. An identity that may have queued or taken the lock is undone and never used again; the next try
+    /// queues with a new one.
     async fn first_hold(
         &self,
         mut wait: Duration,
         until: Instant,
     ) -> Result<Option<Hold<FairClaim>>, LockError> {
         loop {
-            match self.first_as_one(wait, until).await {
+            match self.first_hold_by_one_identity(wait, until).await {
                 Err(error) => wait_out(&self.client, error, until).await?,
                 acquired => return acquired,
             }
@@ -167,7 +171,7 @@ impl RedisFairLock {
         }
     }
 
-    async fn first_as_one(
+    async fn first_hold_by_one_identity(
         &self,
         wait: Duration,
         until: Instant,
@@ -186,10 +190,10 @@ impl RedisFairLock {
         }
         let waiter = Arc::new(FairWaiter {
             claim,
-            left_behind: AtomicBool::new(false),
+            may_be_in_redis: AtomicBool::new(false),
         });
         let attempt = || Arc::clone(&waiter).attempt(until);
-        let acquired = wait_for(
+        let acquired = try_until(
             &self.client,
             Some(&subscription),
             &Outage::default(),
@@ -213,7 +217,7 @@ impl Lock for RedisFairLock {
         let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
         let first_hold = |_| self.first_hold(wait, request.until);
         request
-            .acquire(&self.client, &self.name, false, first_hold)
+            .guard(&self.client, &self.name, false, first_hold)
             .await
     }
 }
@@ -221,54 +225,54 @@ impl Lock for RedisFairLock {
 inherent!(RedisFairLock);
 
 impl FairWaiter {
-    /// `fair_acquire.lua`.
+    /// Runs `fair_acquire.lua`.
     async fn attempt(
         self: Arc<Self>,
         until: Instant,
     ) -> Result<TryResult<Hold<FairClaim>>, LockError> {
-        let (claim, leased) = (&self.claim, Instant::now());
+        let (claim, lease_start) = (&self.claim, Instant::now());
         let left = until
-            .saturating_duration_since(leased)
+            .saturating_duration_since(lease_start)
             .min(claim.wait_limit);
         let script = call(&claim.client, &scripts::FAIR_ACQUIRE, &claim.name);
         let script = script.arg(claim.lease.millis()).arg(claim.id);
         let script = script.arg(millis(claim.wait_limit)).arg(millis(left));
         match claim.client.run::<(bool, i64)>(&script).await {
-            Ok((true, _)) if claim.lease.is_unsure(leased) => {
+            Ok((true, _)) if claim.lease.is_unsure(lease_start) => {
                 // The answer came late. The same identity can only be tried again once this is undone.
-                self.left_behind.store(true, Ordering::Release);
+                self.may_be_in_redis.store(true, Ordering::Release);
                 claim.release().await?;
-                self.left_behind.store(false, Ordering::Release);
+                self.may_be_in_redis.store(false, Ordering::Release);
                 Ok(TryResult::RetryWithin(None))
             }
             Ok((true, _)) => {
-                self.left_behind.store(false, Ordering::Release);
+                self.may_be_in_redis.store(false, Ordering::Release);
                 Ok(TryResult::Acquired(Hold::new(
                     Arc::clone(claim),
                     None,
                     claim.lease,
-                    leased,
+                    lease_start,
                     (),
                 )))
             }
             Ok((false, millis)) => {
                 let queues = !claim.wait_limit.is_zero();
-                self.left_behind.store(queues, Ordering::Release);
-                Ok(TryResult::RetryWithin(hint(millis)))
+                self.may_be_in_redis.store(queues, Ordering::Release);
+                Ok(TryResult::RetryWithin(retry_time(millis)))
             }
             Err(failure) if failure.may_have_run => {
-                self.left_behind.store(true, Ordering::Release);
+                self.may_be_in_redis.store(true, Ordering::Release);
                 Err(failure.error)
             }
             // Nothing was done: this waiter keeps its place.
-            Err(failure) => fail(&claim.client, None::<&Head<()>>, failure),
+            Err(failure) => after_failure(&claim.client, None::<&Head<()>>, failure),
         }
     }
 
     /// Leaves the queue, waiting for at most one command. If that fails, the drop continues in the background.
     async fn leave(self: Arc<Self>) -> Result<(), LockError> {
-        if self.left_behind.load(Ordering::Acquire) && self.claim.release().await.is_ok() {
-            self.left_behind.store(false, Ordering::Release);
+        if self.may_be_in_redis.load(Ordering::Acquire) && self.claim.release().await.is_ok() {
+            self.may_be_in_redis.store(false, Ordering::Release);
         }
         Ok(())
     }
@@ -276,7 +280,7 @@ impl FairWaiter {
 
 impl Drop for FairWaiter {
     fn drop(&mut self) {
-        if *self.left_behind.get_mut() {
+        if *self.may_be_in_redis.get_mut() {
             let (client, claim) = (self.claim.client.clone(), Arc::clone(&self.claim));
             let limit = claim.lease.duration().max(claim.wait_limit);
             undo(&client, limit, MAX_COMMAND_DELAY, (), move || {
@@ -297,7 +301,7 @@ fn call(client: &RedisClient, script: &TellingScript, name: &str) -> Call {
 }
 
 impl Claim for FairClaim {
-    type Turn = ();
+    type Head = ();
 
     fn client(&self) -> &RedisClient {
         &self.client
@@ -312,12 +316,12 @@ impl Claim for FairClaim {
         self.client.run_within(&renewal, limit).await
     }
 
-    async fn replicated(&self, lease: Lease) -> Result<bool, LockError> {
+    async fn wait_for_replicas(&self, lease: Lease) -> Result<bool, LockError> {
         let renewal = || renewal(&self.name, lease, self.id);
-        self.client.replicated(&self.name, renewal).await
+        self.client.wait_for_replicas(&self.name, renewal).await
     }
 
-    /// `fair_release.lua`, which also leaves the queue.
+    /// Runs `fair_release.lua`, which also leaves the queue.
     async fn release(&self) -> Result<bool, Failure> {
         let script = call(&self.client, &scripts::FAIR_RELEASE, &self.name);
         let script = script.arg(self.id).arg(millis(self.wait_limit));

@@ -11,7 +11,7 @@
 //! lease is repeated by a new connection, as it may be: it only means this identity. A key that goes before its lease ends
 //! (deleted, evicted, lost in a fail-over) is noticed at the next renewal.
 //!
-//! Next to read: `lock.rs`.
+//! Next to read: `keeper.rs`.
 
 use super::{
     client::RedisClient,
@@ -33,8 +33,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How one kind of lock keeps one identity in Redis.
 pub(super) trait Claim: Send + Sync + Sized + 'static {
-    /// What the next waiter of this process waits for until the hold ends.
-    type Turn: Send + 'static;
+    /// What keeps the line of this process: dropping it lets the next waiter ask Redis.
+    type Head: Send + 'static;
 
     fn client(&self) -> &RedisClient;
 
@@ -49,13 +49,17 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
         limit: Option<Duration>,
     ) -> impl Future<Output = Result<bool, Failure>> + Send;
 
-    /// Waits until enough replicas have the identity; `false` if none are waited for.
-    fn replicated(&self, _lease: Lease) -> impl Future<Output = Result<bool, LockError>> + Send {
+    /// Waits until enough replicas have the identity. `Ok(false)` at once, without a command, unless
+    /// `RedisOptions::wait_replicas` is set (`replicas.rs`).
+    fn wait_for_replicas(
+        &self,
+        _lease: Lease,
+    ) -> impl Future<Output = Result<bool, LockError>> + Send {
         future::ready(Ok(false))
     }
 
-    /// Reports an unavailable server to the next waiters.
-    fn fail(_turn: &Self::Turn, _error: &LockError) {}
+    /// Gives the next waiters the error of an unavailable server.
+    fn fail_waiters(_head: &Self::Head, _error: &LockError) {}
 
     /// Frees the identity, and nothing else; `false` if it was gone. Repeating it is safe.
     fn release(&self) -> impl Future<Output = Result<bool, Failure>> + Send;
@@ -63,11 +67,11 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
     /// Releases the identity, or hands it to the next waiter of this process. Otherwise the turn passes on.
     fn release_or_hand_off(
         &self,
-        turn: Option<Self::Turn>,
+        head: Option<Self::Head>,
     ) -> impl Future<Output = Result<bool, Failure>> + Send {
         async move {
             let released = self.release().await;
-            drop(turn);
+            drop(head);
             released
         }
     }
@@ -79,10 +83,10 @@ pub(super) struct Hold<C: Claim> {
     pub(super) fence: Option<Fence>,
     lease: Lease,
     /// When the command that began the lease was sent.
-    leased: Instant,
+    lease_start: Instant,
     /// The slot of a named owner, which keeps this hold for re-entry.
     slot: Option<Arc<OwnerSlot<Self>>>,
-    state: Mutex<State<C::Turn>>,
+    state: Mutex<State<C::Head>>,
     /// Cancelled once Redis said that the identity is gone.
     revoked: CancellationToken,
 }
@@ -91,8 +95,8 @@ pub(super) struct Hold<C: Claim> {
 struct State<T> {
     /// How many guards are not lost.
     live: usize,
-    /// `None` once all are lost.
-    turn: Option<T>,
+    /// `None` once all guards are lost.
+    head: Option<T>,
     released: bool,
 }
 
@@ -101,32 +105,32 @@ impl<C: Claim> Hold<C> {
         claim: Arc<C>,
         fence: Option<Fence>,
         lease: Lease,
-        leased: Instant,
-        turn: C::Turn,
+        lease_start: Instant,
+        head: C::Head,
     ) -> Self {
         let state = Mutex::new(State {
             live: 1,
-            turn: Some(turn),
+            head: Some(head),
             released: false,
         });
         Self {
             claim,
             fence,
             lease,
-            leased,
+            lease_start,
             slot: None,
             state,
             revoked: CancellationToken::new(),
         }
     }
 
-    /// `None` if its lease has already ended, because the answer came late: the hold is released.
-    pub(super) fn in_time(self) -> Option<Self> {
-        (!self.lease.is_unsure(self.leased)).then_some(self)
+    /// Returns the hold, or releases it and returns `None` if its lease ended before the answer came.
+    pub(super) fn unless_late(self) -> Option<Self> {
+        (!self.lease.is_unsure(self.lease_start)).then_some(self)
     }
 
-    pub(super) fn into_result(self) -> TryResult<Self> {
-        self.in_time()
+    pub(super) fn into_try_result(self) -> TryResult<Self> {
+        self.unless_late()
             .map_or(TryResult::RetryWithin(None), TryResult::Acquired)
     }
 
@@ -139,8 +143,8 @@ impl<C: Claim> Hold<C> {
         self.state.lock().live > 0
     }
 
-    /// The hold of a named owner.
-    pub(super) fn named(mut self, slot: Arc<OwnerSlot<Self>>) -> Arc<Self> {
+    /// Makes it the hold of a named owner, whose slot it keeps alive.
+    pub(super) fn with_slot(mut self, slot: Arc<OwnerSlot<Self>>) -> Arc<Self> {
         self.slot = Some(slot);
         Arc::new(self)
     }
@@ -148,35 +152,35 @@ impl<C: Claim> Hold<C> {
     /// Returns the hold once enough replicas have it; otherwise it is released.
     pub(super) async fn replicated(mut self) -> Result<Self, LockError> {
         let sent = Instant::now();
-        let error = match self.claim.replicated(self.lease).await {
+        let error = match self.claim.wait_for_replicas(self.lease).await {
             Ok(false) => return Ok(self),
             Ok(true) if !self.lease.is_unsure(sent) => {
-                self.leased = sent;
+                self.lease_start = sent;
                 return Ok(self);
             }
             Ok(true) => lease_ended_before("as many replicas had the lock"),
             Err(error) => error,
         };
         if !self.claim.client().waits_out(&error)
-            && let Some(turn) = &self.state.get_mut().turn
+            && let Some(head) = &self.state.get_mut().head
         {
-            C::fail(turn, &error);
+            C::fail_waiters(head, &error);
         }
         // What this cannot release is released in the background.
         drop(self.release().await);
         Err(error)
     }
 
-    /// Its first guard.
+    /// Makes its first guard.
     pub(super) fn guard(self: Arc<Self>) -> Guard {
-        let (lease, leased) = (self.lease, self.leased);
-        self.guard_for(lease, leased)
+        let (lease, lease_start) = (self.lease, self.lease_start);
+        self.guard_for(lease, lease_start)
     }
 
-    /// One more guard; `None` if the hold is lost. A hold that may have ended is not renewed: that would keep everybody
+    /// Makes one more guard; `None` if the hold is lost. A hold that may have ended is not renewed: that would keep everybody
     /// out, its owner included.
     pub(super) async fn reenter(self: Arc<Self>, lease: Lease) -> Result<Option<Guard>, LockError> {
-        if !self.join() {
+        if !self.count_guard() {
             return Ok(None);
         }
         let (mut reentry, sent) = (PendingReentry(Some(Arc::clone(&self))), Instant::now());
@@ -199,16 +203,18 @@ impl<C: Claim> Hold<C> {
         Ok(there)
     }
 
-    fn join(&self) -> bool {
+    /// Counts one more guard, unless all are lost; returns whether it did.
+    fn count_guard(&self) -> bool {
         let mut state = self.state.lock();
         let live = state.live > 0;
         state.live += usize::from(live);
         live
     }
 
-    fn guard_for(self: Arc<Self>, lease: Lease, leased: Instant) -> Guard {
-        let sure_until = SureUntil::new(lease.sure(leased));
-        let (guard, keeper) = Guard::until(sure_until.clone(), self.claim.name(), self.fence);
+    fn guard_for(self: Arc<Self>, lease: Lease, lease_start: Instant) -> Guard {
+        let sure_until = SureUntil::new(lease.sure_end(lease_start));
+        let (guard, keeper) =
+            Guard::with_sure_until(sure_until.clone(), self.claim.name(), self.fence);
         let hold = Arc::downgrade(&self);
         let guard = guard.renewed_by(move |lease| {
             let hold = hold.upgrade();
@@ -225,7 +231,7 @@ impl<C: Claim> Hold<C> {
             LeaseShare {
                 hold: self,
                 lease,
-                leased,
+                lease_start,
             },
             sure_until,
             keeper,
@@ -233,35 +239,34 @@ impl<C: Claim> Hold<C> {
         guard
     }
 
-    /// Counts a lost guard. With the last one the turn passes on; the identity stays, because the holder may still be
-    /// inside.
-    fn lose(&self) {
-        let turn = {
+    /// Counts a lost guard. With the last one the turn passes on; the identity stays, because the holder may still be at work.
+    fn count_loss(&self) {
+        let head = {
             let mut state = self.state.lock();
             state.live -= 1;
             if state.live == 0 {
-                state.turn.take()
+                state.head.take()
             } else {
                 None
             }
         };
-        drop(turn);
+        drop(head);
     }
 
     /// Counts a released guard; returns whether it was the last.
-    fn leave(&self) -> bool {
+    fn count_release(&self) -> bool {
         let mut state = self.state.lock();
         state.live -= 1;
         state.live == 0
     }
 
     async fn release(&self) -> Result<bool, Failure> {
-        let turn = {
+        let head = {
             let mut state = self.state.lock();
             state.released = true;
-            state.turn.take()
+            state.head.take()
         };
-        let released = self.claim.release_or_hand_off(turn).await;
+        let released = self.claim.release_or_hand_off(head).await;
         if released.as_ref().is_err_and(|failure| failure.retryable) {
             undo_claim(&self.claim, self.lease, Duration::ZERO, ());
         }
@@ -269,7 +274,7 @@ impl<C: Claim> Hold<C> {
     }
 }
 
-/// The error for a guard that would be lost already.
+/// The error of a hold whose lease ended before `what` had happened.
 fn lease_ended_before(what: &str) -> LockError {
     LockError::unavailable(
         SERVER,
@@ -277,22 +282,22 @@ fn lease_ended_before(what: &str) -> LockError {
     )
 }
 
-/// A re-entry counts as a guard until Redis has answered, so that the hold is not lost meanwhile.
+/// A re-entry that Redis has not answered yet. It counts as a guard, so that the hold is not lost meanwhile.
 struct PendingReentry<C: Claim>(Option<Arc<Hold<C>>>);
 
 impl<C: Claim> Drop for PendingReentry<C> {
     fn drop(&mut self) {
         if let Some(hold) = self.0.take() {
-            hold.lose();
+            hold.count_loss();
         }
     }
 }
 
-/// One guard's share of a hold. If all are lost, the identity goes with the last one.
+/// One guard's share of a hold. If all shares are lost, the last one to be dropped releases the identity.
 struct LeaseShare<C: Claim> {
     hold: Arc<Hold<C>>,
     lease: Lease,
-    leased: Instant,
+    lease_start: Instant,
 }
 
 impl<C: Claim> Share for LeaseShare<C> {
@@ -313,9 +318,13 @@ impl<C: Claim> Share for LeaseShare<C> {
             self.observer()
                 .observe(LockEvent::RenewedLate { name, left });
         };
-        let renewed =
-            self.lease
-                .renew_until_gone(self.leased, sure_until, late, Some(disconnects), renew);
+        let renewed = self.lease.renew_until_gone(
+            self.lease_start,
+            sure_until,
+            late,
+            Some(disconnects),
+            renew,
+        );
         tokio::select! {
             () = self.hold.revoked.cancelled() => {}
             () = self.hold.claim.client().wait_until_closed() => {}
@@ -324,11 +333,11 @@ impl<C: Claim> Share for LeaseShare<C> {
     }
 
     fn on_loss(&mut self) {
-        self.hold.lose();
+        self.hold.count_loss();
     }
 
     async fn finish(self, lost: bool) -> Result<(), LockError> {
-        if lost || !self.hold.leave() || self.hold.release().await? {
+        if lost || !self.hold.count_release() || self.hold.release().await? {
             return Ok(());
         }
         Err(LockError::lost(self.name()))
@@ -368,8 +377,8 @@ impl<C: Claim> Drop for Hold<C> {
     fn drop(&mut self) {
         let state = self.state.get_mut();
         if !state.released {
-            let turn = state.turn.take();
-            undo_claim(&self.claim, self.lease, Duration::ZERO, turn);
+            let head = state.head.take();
+            undo_claim(&self.claim, self.lease, Duration::ZERO, head);
         }
     }
 }

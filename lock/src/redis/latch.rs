@@ -6,7 +6,7 @@
 //!    waiter reads it once more when its limit is over.
 //! 4. Each opening is counted in `{n}:opened`, so a waiter goes on even if the latch was set again before it looked.
 //!
-//! Next to read: `rate_limiter.rs`.
+//! Next to read: `wakeups.rs`.
 
 use super::{
     client::RedisClient,
@@ -77,10 +77,11 @@ pub struct RedisLatch {
     shared: Arc<SharedLatch>,
 }
 
+/// What all handles of one latch share in this process.
 #[derive(Debug)]
 pub(super) struct SharedLatch {
     object: SharedObject,
-    /// Numbers each look when it is sent: an earlier look says nothing about later changes.
+    /// The number of the next look, which it gets when it is sent: a look says nothing about changes after that.
     next_look: AtomicU64,
     poller: Poller,
 }
@@ -97,6 +98,7 @@ struct Poller {
 /// The number of a look, and its result.
 type NumberedLook = (u64, Result<LatchState, LockError>);
 
+/// What one look has read.
 #[derive(Debug, Clone, Copy)]
 struct LatchState {
     closed: bool,
@@ -109,13 +111,13 @@ impl RedisClient {
     #[must_use]
     pub fn latch(&self, name: &str) -> RedisLatch {
         let name = self.key(name);
-        let shared = self.shared(&name, |place| SharedLatch {
+        let shared = self.shared(&name, |registration| SharedLatch {
             // The braces are there even if the name has some.
             object: SharedObject::new(
                 self,
                 &name,
                 format!("redisson_countdownlatch__channel__{{{name}}}"),
-                place,
+                registration,
             ),
             next_look: AtomicU64::new(0),
             poller: Poller::default(),
@@ -234,7 +236,7 @@ impl RedisLatch {
         let SharedLatch { object, poller, .. } = &*self.shared;
         while !poller.stop_if_idle() {
             drop(poller.last.send_replace(self.look().await));
-            // Until a message, the last waiter's end, or the next interval.
+            // Pauses until a message, the end of the last waiter, or the next interval.
             let pause = timeout(RECHECK_INTERVAL, object.subscription.wait_for_message());
             tokio::select! {
                 _ = pause => {}
@@ -243,6 +245,7 @@ impl RedisLatch {
         }
     }
 
+    /// Reads the count and how often the latch was opened; returns the number of this look too.
     async fn look(&self) -> (u64, Result<LatchState, LockError>) {
         let number = self.shared.next_look.fetch_add(1, Ordering::AcqRel) + 1;
         let keys = [&*self.name, &suffixed(&self.name, "opened")];

@@ -8,14 +8,14 @@
 //!    after as many releases as there are other subscribers, or after [`YIELD_TIME`] without one.
 //! 5. [`RedisFencedLock`] draws a token in the same script.
 //!
-//! Next to read: `lua/hand_off.lua`.
+//! Next to read: `engine.rs`, then `lua/acquire.lua`.
 
 use super::{
-    client::{RedisClient, renewal},
-    engine::{AcquireRequest, SharedObject, TryResult, fail, hint, wait_for},
+    client::RedisClient,
+    engine::{AcquireRequest, SharedObject, TryResult, after_failure, retry_time, try_until},
     failure::{Failure, failed},
     hold::{Claim, Hold},
-    scripts::{self, Call, Script, lock_channel, prefixed},
+    scripts::{self, Call, Script, lock_channel, prefixed, renewal},
 };
 use crate::{
     Fence, Guard, Holder, Lease, Lock, LockError, Owner, inherent,
@@ -125,6 +125,7 @@ pub struct RedisLock(Handle);
 #[derive(Debug, Clone)]
 pub struct RedisFencedLock(Handle);
 
+/// What both kinds of handle consist of.
 #[derive(Debug, Clone)]
 struct Handle {
     client: RedisClient,
@@ -142,6 +143,7 @@ pub(super) struct Terms {
 
 type LockHead = Arc<Head<Hold<LockClaim>, Terms>>;
 
+/// What all handles of one lock share in this process.
 #[derive(Debug)]
 pub(super) struct SharedLock {
     name: Arc<str>,
@@ -183,7 +185,7 @@ impl RedisClient {
     /// An unused name takes no memory.
     #[must_use]
     pub fn locks_in_use(&self) -> usize {
-        self.used::<SharedLock>()
+        self.names_in_use::<SharedLock>()
     }
 }
 
@@ -238,6 +240,7 @@ macro_rules! handle {
 
 handle!(RedisLock);
 handle!(RedisFencedLock);
+// `acquire` and the others of `Lock`, without the trait in scope.
 inherent!(RedisLock, RedisFencedLock);
 owner_and_lease! {
     RedisLock: 0.owner, 0.terms.lease;
@@ -261,7 +264,7 @@ impl RedisFencedLock {
             let rule = "its tokens must stay below 2^63 - 1";
             return Err(LockError::invalid(&*self.0.lock.name, rule));
         }
-        let token = self.0.lock.token();
+        let token = self.0.lock.token_key();
         let lift = scripts::LIFT_TOKEN.call([&*token]).arg(seen.0);
         Ok(self.0.client.run::<i64>(&lift).await.map(drop)?)
     }
@@ -278,15 +281,15 @@ impl RedisFencedLock {
     /// It may have been deleted or not; calling it again is safe.
     pub async fn forget(&self) -> Result<(), LockError> {
         let mut redis = self.0.client.connection();
-        redis.del(self.0.lock.token()).await.map_err(failed)
+        redis.del(self.0.lock.token_key()).await.map_err(failed)
     }
 }
 
 impl Handle {
     fn new(client: &RedisClient, name: &str, fenced: bool) -> Self {
         let name = client.key(name);
-        let lock = client.shared(&name, |place| SharedLock {
-            object: SharedObject::new(client, &name, lock_channel(&name), place),
+        let lock = client.shared(&name, |registration| SharedLock {
+            object: SharedObject::new(client, &name, lock_channel(&name), registration),
             yields: AtomicI64::new(0),
             name: name.clone(),
         });
@@ -308,7 +311,7 @@ impl Handle {
             ..AcquireRequest::new(name, self.owner, self.terms.lease, wait)?
         };
         let first_hold = |_| self.first_hold(request.until);
-        request.acquire(&self.client, name, false, first_hold).await
+        request.guard(&self.client, name, false, first_hold).await
     }
 
     /// Waits in this process's line, and contends in Redis at its head.
@@ -317,14 +320,15 @@ impl Handle {
         loop {
             match object.line.join(self.terms, time_left(until)).await {
                 Some(Turn::Handed(hold)) => {
-                    if let Some(hold) = hold.in_time() {
+                    if let Some(hold) = hold.unless_late() {
                         return Ok(Some(hold));
                     }
                 }
+                // The head of the line: at once if nobody of this process holds or waits.
                 Some(Turn::Contend(head)) => {
                     let (client, subscription) = (&self.client, Some(&object.subscription));
                     let attempt = || self.clone().attempt(Arc::clone(&head));
-                    return wait_for(client, subscription, &object.outage, until, attempt).await;
+                    return try_until(client, subscription, &object.outage, until, attempt).await;
                 }
                 Some(Turn::Failed(error)) => return Err(error),
                 None => return object.outage.check().map(|()| None),
@@ -332,7 +336,7 @@ impl Handle {
         }
     }
 
-    /// `acquire.lua`.
+    /// Runs `acquire.lua`.
     async fn attempt(self, head: LockHead) -> Result<TryResult<Hold<LockClaim>>, LockError> {
         let (yields, subscription) = (&self.lock.yields, &self.lock.object.subscription);
         while yields.fetch_sub(1, Ordering::Relaxed) > 0
@@ -340,10 +344,10 @@ impl Handle {
                 .await
                 .is_ok()
         {}
-        let (id, leased, Terms { lease, fenced }) =
+        let (id, lease_start, Terms { lease, fenced }) =
             (self.client.owner(), Instant::now(), self.terms);
         let batch = Batch {
-            since: leased,
+            since: lease_start,
             length: 0,
         };
         let claim = Arc::new(LockClaim {
@@ -356,24 +360,24 @@ impl Handle {
         let script = script.arg(lease.millis()).arg(id);
         match claim.client.run::<(bool, i64)>(&script).await {
             Ok((true, token)) => {
-                Ok(Hold::new(claim, fence(token), lease, leased, head).into_result())
+                Ok(Hold::new(claim, fence(token), lease, lease_start, head).into_try_result())
             }
-            Ok((false, millis)) => Ok(TryResult::RetryWithin(hint(millis))),
+            Ok((false, millis)) => Ok(TryResult::RetryWithin(retry_time(millis))),
             Err(failure) => {
                 failure.undo(&claim, lease);
-                fail(&claim.client, Some(&*head), failure)
+                after_failure(&claim.client, Some(&*head), failure)
             }
         }
     }
 }
 
-/// Tokens begin at 1.
+/// The token in a script's answer; tokens begin at 1, and 0 means that none was drawn.
 fn fence(token: i64) -> Option<Fence> {
     u64::try_from(token).ok().filter(|n| *n > 0).map(Fence)
 }
 
 impl Claim for LockClaim {
-    type Turn = LockHead;
+    type Head = LockHead;
 
     fn client(&self) -> &RedisClient {
         &self.client
@@ -388,26 +392,29 @@ impl Claim for LockClaim {
         self.client.run_within(&renewal, limit).await
     }
 
-    async fn replicated(&self, lease: Lease) -> Result<bool, LockError> {
+    async fn wait_for_replicas(&self, lease: Lease) -> Result<bool, LockError> {
         let renewal = || renewal(&self.lock.name, lease, self.id);
-        self.client.replicated(&self.lock.name, renewal).await
+        self.client
+            .wait_for_replicas(&self.lock.name, renewal)
+            .await
     }
 
-    fn fail(turn: &LockHead, error: &LockError) {
-        turn.fail(error);
+    fn fail_waiters(head: &LockHead, error: &LockError) {
+        head.fail_waiters(error);
     }
 
     async fn release(&self) -> Result<bool, Failure> {
         Ok(self.free().await?.is_some())
     }
 
-    async fn release_or_hand_off(&self, turn: Option<LockHead>) -> Result<bool, Failure> {
-        let in_row = self.batch.length < MAX_BATCH && self.batch.since.elapsed() < MAX_BATCH_TIME;
-        let next = turn
+    async fn release_or_hand_off(&self, head: Option<LockHead>) -> Result<bool, Failure> {
+        let may_hand_off =
+            self.batch.length < MAX_BATCH && self.batch.since.elapsed() < MAX_BATCH_TIME;
+        let next = head
             .as_ref()
-            .filter(|_| in_row)
-            .and_then(|head| head.next());
-        match (turn, next) {
+            .filter(|_| may_hand_off)
+            .and_then(|head| head.take_next());
+        match (head, next) {
             (Some(head), Some(next)) => {
                 match self.hand_off(head, next).await {
                     // A hand-off may be refused for the next owner's sake; the lock can still be freed.
@@ -415,11 +422,11 @@ impl Claim for LockClaim {
                     handed => handed,
                 }
             }
-            (turn, _) => {
+            (head, _) => {
                 let told = self.free().await?;
                 let others =
                     told.unwrap_or(0) - i64::from(self.lock.object.subscription.has_begun());
-                let yields = others > 0 && turn.as_ref().is_some_and(|head| head.has_waiters());
+                let yields = others > 0 && head.as_ref().is_some_and(|head| head.has_waiters());
                 // The first message is our own, or says that the subscription has begun.
                 self.lock
                     .yields
@@ -431,20 +438,21 @@ impl Claim for LockClaim {
 }
 
 impl SharedLock {
-    /// The counter of tokens.
-    fn token(&self) -> String {
+    /// The key of the counter of tokens.
+    fn token_key(&self) -> String {
         prefixed("redisson_lock_token", &self.name)
     }
 
-    /// A call that may draw a token.
+    /// A call of this script, with the key of the counter if it shall draw a token.
     fn call(&self, script: &Script, fenced: bool) -> Call {
-        let token = fenced.then(|| self.token());
+        let token = fenced.then(|| self.token_key());
         script.call([&*self.name].into_iter().chain(token.as_deref()))
     }
 }
 
 impl LockClaim {
-    /// `release.lua`: how many subscribers were told, or `None` if the identity was gone.
+    /// Runs `release.lua`, which deletes this identity and publishes on the channel only if it was there. Returns how many
+    /// subscribers were told, or `None` if the identity was gone.
     async fn free(&self) -> Result<Option<i64>, Failure> {
         let script = self.client.script(&scripts::RELEASE);
         let script = script.call([&*self.lock.name]).arg(self.id);
@@ -452,14 +460,15 @@ impl LockClaim {
         self.client.run(&script).await
     }
 
-    /// `hand_off.lua`: gives the lock to the next waiter. If that has gone by then, it drops the hold, which frees it.
+    /// Runs `hand_off.lua`, which gives the lock to the next waiter. If that waiter has gone by then, its hold is dropped,
+    /// which frees the lock.
     async fn hand_off(
         &self,
         head: LockHead,
         next: LineWaiter<Hold<Self>, Terms>,
     ) -> Result<bool, Failure> {
-        let (leased, id, Terms { lease, fenced }) =
-            (Instant::now(), self.client.owner(), *next.asks());
+        let (lease_start, id, Terms { lease, fenced }) =
+            (Instant::now(), self.client.owner(), *next.request());
         let batch = Batch {
             length: self.batch.length + 1,
             ..self.batch
@@ -474,7 +483,7 @@ impl LockClaim {
         let script = script.arg(lease.millis()).arg(self.id).arg(id);
         match self.client.run::<i64>(&script).await {
             Ok(token) if token >= 0 => {
-                let hold = Hold::new(claim, fence(token), lease, leased, head);
+                let hold = Hold::new(claim, fence(token), lease, lease_start, head);
                 drop(next.give(Turn::Handed(hold)));
                 Ok(true)
             }
@@ -488,8 +497,8 @@ impl LockClaim {
                     drop(next.give(Turn::Contend(head)));
                 } else {
                     drop(next.give(Turn::Failed(failure.error.clone())));
-                    if failure.is_the_servers() {
-                        head.fail(&failure.error);
+                    if failure.is_of_server() {
+                        head.fail_waiters(&failure.error);
                     }
                 }
                 Err(failure)

@@ -4,7 +4,7 @@
 
 use super::{
     cluster::{Cluster, slot},
-    connection::{self, Connection},
+    connection::{Connection, SharedConnection},
     primary::Primary,
     wakeups::Wakeups,
 };
@@ -18,9 +18,9 @@ use tokio::{runtime::Handle, sync::watch};
 #[derive(Debug)]
 pub(super) struct RedisNode {
     pub(super) primary: Primary,
-    pub(super) shared: Arc<connection::Shared>,
+    pub(super) shared: Arc<SharedConnection>,
     /// Idle connections for `WAIT`.
-    pub(super) idle: Arc<Mutex<Vec<MultiplexedConnection>>>,
+    pub(super) wait_connections: Arc<Mutex<Vec<MultiplexedConnection>>>,
     pub(super) wakeups: Arc<Wakeups>,
 }
 
@@ -40,7 +40,7 @@ impl RedisNode {
         runtime: &Handle,
         disconnects: &watch::Sender<()>,
     ) -> Arc<Self> {
-        let shared = connection::Shared::new(primary.clone(), runtime.clone(), disconnects.clone());
+        let shared = SharedConnection::new(primary.clone(), runtime.clone(), disconnects.clone());
         let wakeups = Wakeups::new(
             primary.clone(),
             is_in_cluster,
@@ -51,7 +51,7 @@ impl RedisNode {
         Arc::new(Self {
             primary,
             shared,
-            idle: Arc::default(),
+            wait_connections: Arc::default(),
             wakeups: Arc::new(wakeups),
         })
     }
@@ -60,13 +60,13 @@ impl RedisNode {
 impl Servers {
     pub(super) fn connection(&self) -> Connection {
         match self {
-            Self::One(node) => Connection::own(Arc::clone(&node.shared)),
-            Self::Cluster(cluster) => Connection::routed(Arc::clone(cluster)),
+            Self::One(node) => Connection::to_server(Arc::clone(&node.shared)),
+            Self::Cluster(cluster) => Connection::to_cluster(Arc::clone(cluster)),
         }
     }
 
-    /// The server that has this key, as far as is known.
-    pub(super) fn of(&self, key: &str) -> Option<Arc<RedisNode>> {
+    /// The server that has this key, by the present map of a cluster.
+    pub(super) fn node_of(&self, key: &str) -> Option<Arc<RedisNode>> {
         match self {
             Self::One(node) => Some(Arc::clone(node)),
             Self::Cluster(cluster) => cluster.owner(slot(key.as_bytes())),

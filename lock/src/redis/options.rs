@@ -1,13 +1,13 @@
 //! How to reach Redis, and the checks before any command is sent.
 //!
-//! Next to read: `client.rs`.
+//! Next to read: `node.rs`, whose servers the options make.
 
 use super::{
     cluster::Cluster,
     node::{RedisNode, Servers},
     primary::{Address, Primary, Sentinels},
 };
-use crate::{FOR_EVER, LockError, LockObserver, Process, events::Observer};
+use crate::{LockError, LockObserver, MAX_DURATION, Process, events::Observer};
 use redis::{
     Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
     io::tcp::{TcpSettings, socket2::TcpKeepalive},
@@ -86,7 +86,7 @@ pub struct RedisOptions {
 /// ```
 impl From<ConnectionInfo> for RedisOptions {
     fn from(server: ConnectionInfo) -> Self {
-        Self::to(Some(server))
+        Self::to_server(Some(server))
     }
 }
 
@@ -95,10 +95,10 @@ impl RedisOptions {
     /// prefix, a lease of 30 s, 3 s for a command, a process of its own.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
-        Self::to(url.into().into_connection_info().ok())
+        Self::to_server(url.into().into_connection_info().ok())
     }
 
-    fn to(server: Option<ConnectionInfo>) -> Self {
+    fn to_server(server: Option<ConnectionInfo>) -> Self {
         Self {
             process: Process::new(),
             prefix: String::new(),
@@ -242,7 +242,7 @@ impl RedisOptions {
         Self { replicas, ..self }
     }
 
-    /// Has those who wait go on while Redis is unavailable (down, silent, read-only, loading its data), until their wait is
+    /// Lets waiters go on while Redis is unavailable (down, silent, read-only, loading its data), until their wait is
     /// over: in `acquire` of every lock, semaphore and rate limiter, and in `wait` of a latch. By default each of them
     /// returns [`LockError::Unavailable`] at once, and so do all waiters of the process.
     ///
@@ -264,7 +264,7 @@ impl RedisOptions {
         }
     }
 
-    /// Sets who is told what becomes of the locks: for metrics and logs.
+    /// Sets the observer of the locks, for metrics and logs.
     #[must_use]
     pub fn observer(self, observer: impl LockObserver) -> Self {
         let observer = Observer::new(observer);
@@ -313,7 +313,7 @@ impl RedisOptions {
     ) -> Result<Servers, LockError> {
         let leases = [("lease", self.lease), ("java_watchdog", self.java_watchdog)];
         for (option, lease) in leases {
-            if lease < Duration::from_millis(100) || lease > FOR_EVER {
+            if lease < Duration::from_millis(100) || lease > MAX_DURATION {
                 return Err(invalid(option, "must be 100 ms to ten years"));
             }
         }

@@ -9,7 +9,7 @@
 //!
 //! It survives Sentinels that are down, silent, or behind.
 //!
-//! Source: the Redis documentation, "Sentinel client spec". Next to read: `connection.rs`, `replicas.rs`.
+//! Source: the Redis documentation, "Sentinel client spec".
 
 use crate::time_left;
 use redis::{
@@ -42,12 +42,12 @@ pub(super) type Address = (String, u16);
 pub(super) struct Primary(Arc<Inner>);
 
 struct Inner {
-    /// How to connect. With Sentinels, their host and port replace its own.
+    /// Says how to connect. With Sentinels, the host and port that they name replace those in it.
     client: Client,
     sentinels: Option<Sentinels>,
     timeout: Duration,
-    /// The address of the last connection, with Sentinels.
-    at: watch::Sender<Option<Address>>,
+    /// The server to which the last connection was made; `None` without Sentinels.
+    connected_to: watch::Sender<Option<Address>>,
     /// Notified when the primary moved.
     disconnects: watch::Sender<()>,
 }
@@ -58,7 +58,7 @@ pub(super) struct Sentinels {
     pub(super) clients: Vec<Client>,
     /// Their name for the primary and its replicas.
     pub(super) master: String,
-    /// The index of the one to ask first.
+    /// The index of the Sentinel that the next search asks first.
     pub(super) first_asked: AtomicUsize,
 }
 
@@ -74,7 +74,7 @@ impl Primary {
             client,
             sentinels,
             timeout,
-            at: watch::Sender::new(None),
+            connected_to: watch::Sender::new(None),
             disconnects,
         }))
     }
@@ -110,7 +110,7 @@ impl Primary {
             self.find(sentinels, config, Instant::now() + *limit),
         );
         let (connection, address) = found.await?;
-        let before = self.0.at.send_replace(Some(address.clone()));
+        let before = self.0.connected_to.send_replace(Some(address.clone()));
         if let Some(before) = before.filter(|before| *before != address) {
             tracing::info!(?before, now = ?address, "another redis is the primary");
             self.0.disconnects.send_replace(());
@@ -118,17 +118,18 @@ impl Primary {
         Ok((connection, Some(address)))
     }
 
-    /// Waits until a connection was made to another primary.
+    /// Completes once a connection has been made to another primary than `here`.
     ///
     /// # Cancel safety
     ///
     /// Safe.
-    pub(super) async fn moved_from(&self, here: &Option<Address>) {
-        let mut at = self.0.at.subscribe();
+    pub(super) async fn wait_until_moved_from(&self, here: &Option<Address>) {
+        let mut at = self.0.connected_to.subscribe();
         // The sender lives as long as `self`.
         drop(at.wait_for(|at| at != here).await);
     }
 
+    /// Finds the primary through the Sentinels, and connects to it.
     async fn find(
         &self,
         sentinels: &Sentinels,
@@ -144,7 +145,7 @@ impl Primary {
             .store((first + 1) % number, Ordering::Relaxed);
         let sentinel_timeout = MAX_SENTINEL_TIMEOUT
             .min(self.0.timeout / (1 + u32::try_from(number).unwrap_or(u32::MAX - 1)));
-        let (mut tried, mut failed) = (Vec::new(), none_of_them());
+        let (mut tried, mut failed) = (Vec::new(), no_sentinel());
         for index in (0..number).map(|n| (first + n) % number) {
             let address = match sentinels
                 .ask(&sentinels.clients[index], sentinel_timeout)
@@ -159,7 +160,7 @@ impl Primary {
             if tried.contains(&address) {
                 continue;
             }
-            // Leaves time to ask the others.
+            // The other half of the time is left for the other Sentinels.
             match in_time(time_left(end) / 2, self.primary_at(&address, config)).await {
                 Ok(connection) => {
                     sentinels.first_asked.store(index, Ordering::Relaxed);
@@ -172,6 +173,7 @@ impl Primary {
         Err(failed)
     }
 
+    /// Connects to this server, if it says that it is a primary.
     async fn primary_at(
         &self,
         address: &Address,
@@ -208,7 +210,7 @@ impl Sentinels {
     }
 }
 
-/// The client of another server, which is reached in the same way.
+/// The client of a server at another address, with everything else as in the template.
 pub(super) fn client_at(template: &Client, (host, port): &Address) -> RedisResult<Client> {
     let info = template.get_connection_info().clone();
     let (host, port) = (host.clone(), *port);
@@ -236,7 +238,7 @@ async fn in_time<T>(
     timeout(limit, answer).await.unwrap_or_else(late)
 }
 
-fn none_of_them() -> RedisError {
+fn no_sentinel() -> RedisError {
     io::Error::other("no Sentinel to ask").into()
 }
 
@@ -244,7 +246,7 @@ fn none_of_them() -> RedisError {
 impl fmt::Debug for Primary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Primary")
-            .field("at", &*self.0.at.borrow())
+            .field("at", &*self.0.connected_to.borrow())
             .finish_non_exhaustive()
     }
 }

@@ -2,9 +2,8 @@
 //!
 //! More than half of all nodes must say yes; a silent node has said nothing. The result stands as soon as no missing
 //! answer can change it, so one slow node does not delay the others.
-//!
-//! Next to read: `redlock.rs`.
 
+/// The answer of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     Yes,
@@ -13,13 +12,14 @@ pub(super) enum Answer {
     Silence,
 }
 
+/// What the answers of all nodes come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// A quorum said yes.
     Agreed,
-    /// A quorum answered, and too many said no.
+    /// A quorum answered, but no quorum said yes.
     Refused,
-    /// This many answered: fewer than a quorum.
+    /// Only this many nodes answered, fewer than a quorum.
     Silent(usize),
 }
 

@@ -8,10 +8,10 @@
 
 use super::{
     client::RedisClient,
-    engine::{HeadOfLine, SharedObject, TryResult, fail},
+    engine::{HeadOfLine, SharedObject, TryResult, after_failure},
     scripts::{self, prefixed},
 };
-use crate::{FOR_EVER, LockError, deadline};
+use crate::{LockError, MAX_DURATION, deadline};
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -24,7 +24,7 @@ enum Reply {
     Admitted,
     NoRate,
     MoreThanTheRate,
-    /// Try again after this.
+    /// The caller can be admitted after this time.
     Wait(Duration),
 }
 
@@ -93,8 +93,8 @@ impl RedisClient {
     pub fn rate_limiter(&self, name: &str) -> RateLimiter {
         let name = self.key(name);
         let key = prefixed("oversell_rate", &name).into();
-        let object = self.shared(&key, |place| {
-            SharedObject::without_channel(self, &key, place)
+        let object = self.shared(&key, |registration| {
+            SharedObject::without_channel(self, &key, registration)
         });
         RateLimiter {
             client: self.clone(),
@@ -127,7 +127,7 @@ impl RateLimiter {
         rate: NonZeroU32,
         interval: Duration,
     ) -> Result<bool, LockError> {
-        if !(Duration::from_millis(1)..=FOR_EVER).contains(&interval) {
+        if !(Duration::from_millis(1)..=MAX_DURATION).contains(&interval) {
             return Err(self.invalid("its interval must be 1 ms to ten years"));
         }
         let ms = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
@@ -154,7 +154,9 @@ impl RateLimiter {
         }
         let (started, until) = (Instant::now(), deadline(wait));
         let attempt = |head| self.clone().take(n, head, until);
-        let admitted = self.object.wait(&self.client, (), wait, until, attempt);
+        let admitted = self
+            .object
+            .wait_and_try(&self.client, (), wait, until, attempt);
         let admitted = self.client.while_open(admitted).await?;
         if admitted == Some(true) {
             return Ok(());
@@ -179,7 +181,7 @@ impl RateLimiter {
         }
     }
 
-    /// `rate_take.lua`: `false` if it cannot be admitted within the wait.
+    /// Runs `rate_take.lua`; `Acquired(false)` if the caller cannot be admitted before `until`.
     async fn take(
         self,
         n: NonZeroU32,
@@ -191,7 +193,7 @@ impl RateLimiter {
         let script = script.arg(n).arg(self.client.owner());
         let code = match self.client.run(&script).await {
             Ok(code) => code,
-            Err(failure) => return fail(&self.client, head.as_deref(), failure),
+            Err(failure) => return after_failure(&self.client, head.as_deref(), failure),
         };
         let after = match Reply::of(code) {
             Reply::Admitted => return Ok(TryResult::Acquired(true)),

@@ -7,11 +7,13 @@
 //! 4. A named owner may re-enter read in read, write in write and read in write. Write in read is refused at once: two
 //!    readers that tried it would wait for each other.
 //!
-//! Next to read: `lua/rw_release.lua`.
+//! Next to read: `engine.rs`, then `lua/rw_read.lua`.
 
 use super::{
     client::RedisClient,
-    engine::{AcquireRequest, HeadOfLine, SharedObject, TryResult, fail, hint, run_to_end},
+    engine::{
+        AcquireRequest, HeadOfLine, SharedObject, TryResult, after_failure, retry_time, run_to_end,
+    },
     failure::Failure,
     hold::{Claim, Hold},
     scripts::{self, Call, in_braces, prefixed, suffixed},
@@ -67,7 +69,7 @@ pub struct RedisRwLock {
     object: Arc<SharedRwLock>,
 }
 
-/// The waiters, and the half that each asks for.
+/// The lock's waiters in this process, each with the half that it asks for.
 type SharedRwLock = SharedObject<(), Side>;
 
 /// The half that any number of readers hold together while there is no writer. A renewed lease is at most
@@ -123,6 +125,7 @@ pub struct RedisReadLock(Half);
 #[derive(Debug, Clone)]
 pub struct RedisWriteLock(Half);
 
+/// What a read lock and a write lock consist of.
 #[derive(Debug, Clone)]
 struct Half {
     lock: RedisRwLock,
@@ -150,8 +153,13 @@ impl RedisClient {
     #[must_use]
     pub fn rw_lock(&self, name: &str) -> RedisRwLock {
         let name = self.key(name);
-        let object = self.shared(&name, |place| {
-            SharedRwLock::new(self, &name, prefixed("redisson_rwlock", &name), place)
+        let object = self.shared(&name, |registration| {
+            SharedRwLock::new(
+                self,
+                &name,
+                prefixed("redisson_rwlock", &name),
+                registration,
+            )
         });
         RedisRwLock {
             client: self.clone(),
@@ -280,7 +288,7 @@ impl Half {
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let (name, client) = (&*self.lock.name, &self.lock.client);
         let request = AcquireRequest {
-            lease: self.kept(),
+            lease: self.effective_lease(),
             ..AcquireRequest::new(name, self.owner, self.lease, wait)?
         };
         let request = &request;
@@ -294,7 +302,7 @@ impl Half {
                 .await
         };
         request
-            .acquire(client, name, self.side == Side::Read, first_hold)
+            .guard(client, name, self.side == Side::Read, first_hold)
             .await
     }
 
@@ -315,7 +323,7 @@ impl Half {
         Ok(client.run(&script).await?)
     }
 
-    /// A first hold. `under`: the owner's write hold, under which it reads without joining the line.
+    /// Takes a first hold. `under` is the owner's write hold, if it has one: it then reads without joining the line.
     async fn first_hold(
         &self,
         request: &AcquireRequest,
@@ -323,8 +331,8 @@ impl Half {
     ) -> Result<Option<Hold<RwClaim>>, LockError> {
         let (client, object) = (&self.lock.client, &self.lock.object);
         let lease = request.lease;
-        let past_the_line = under.is_some() || (self.side == Side::Read && object.line.is_empty());
-        if past_the_line
+        let skips_line = under.is_some() || (self.side == Side::Read && object.line.is_empty());
+        if skips_line
             && !request.wait.is_zero()
             && let TryResult::Acquired(hold) =
                 run_to_end(client, self.clone().attempt(lease, under, None)).await?
@@ -333,12 +341,12 @@ impl Half {
         }
         let attempt = |head| self.clone().attempt(lease, under, head);
         object
-            .wait(client, self.side, request.wait, request.until, attempt)
+            .wait_and_try(client, self.side, request.wait, request.until, attempt)
             .await
     }
 
-    /// The lease to use: a reader's is limited by the Java watchdog.
-    fn kept(&self) -> Lease {
+    /// The lease to use, which the Java watchdog limits for a reader.
+    fn effective_lease(&self) -> Lease {
         match self.lease {
             Lease::Watchdog(lease) if self.side == Side::Read => {
                 Lease::Watchdog(lease.min(self.lock.client.inner().options.java_watchdog))
@@ -347,14 +355,14 @@ impl Half {
         }
     }
 
-    /// `rw_read.lua`, `rw_write.lua`.
+    /// Runs `rw_read.lua` or `rw_write.lua`.
     async fn attempt(
         self,
         lease: Lease,
         under: Option<Owner>,
         head: HeadOfLine<Side>,
     ) -> Result<TryResult<Hold<RwClaim>>, LockError> {
-        let (side, id, leased) = (self.side, self.lock.client.owner(), Instant::now());
+        let (side, id, lease_start) = (self.side, self.lock.client.owner(), Instant::now());
         let claim = Arc::new(RwClaim {
             lock: self.lock,
             side,
@@ -364,7 +372,7 @@ impl Half {
         let script = match side {
             Side::Read => {
                 let writer = under.map(|writer| field(Side::Write, writer));
-                let script = scripts::RW_READ.call([name, &claim.string()]);
+                let script = scripts::RW_READ.call([name, &claim.lease_key()]);
                 let script = script.arg(lease.millis()).arg(claim.field());
                 script.arg(writer.unwrap_or_default())
             }
@@ -378,12 +386,12 @@ impl Half {
                 if let (Side::Read, Some(head)) = (side, head) {
                     head.invite(|next| *next == Side::Read);
                 }
-                Ok(Hold::new(claim, None, lease, leased, ()).into_result())
+                Ok(Hold::new(claim, None, lease, lease_start, ()).into_try_result())
             }
-            Ok(Some(millis)) => Ok(TryResult::RetryWithin(hint(millis))),
+            Ok(Some(millis)) => Ok(TryResult::RetryWithin(retry_time(millis))),
             Err(failure) => {
                 failure.undo(&claim, lease);
-                fail(&claim.lock.client, head.as_deref(), failure)
+                after_failure(&claim.lock.client, head.as_deref(), failure)
             }
         }
     }
@@ -392,6 +400,7 @@ impl Half {
 /// The suffix of a write hold's field.
 const WRITE: &str = ":write";
 
+/// The field of a hold in the lock's hash.
 fn field(side: Side, id: Owner) -> String {
     if side == Side::Read {
         id.to_string()
@@ -405,22 +414,22 @@ impl RwClaim {
         field(self.side, self.id)
     }
 
-    /// `rw_renew.lua`.
+    /// A call of `rw_renew.lua`.
     fn renewal(&self, lease: Lease) -> Call {
-        let string = (self.side == Side::Read).then(|| self.string());
-        let keys = [&*self.lock.name].into_iter().chain(string.as_deref());
+        let lease_key = (self.side == Side::Read).then(|| self.lease_key());
+        let keys = [&*self.lock.name].into_iter().chain(lease_key.as_deref());
         let script = scripts::RW_RENEW.call(keys);
         script.arg(lease.millis()).arg(self.field())
     }
 
-    /// The string of a read hold.
-    fn string(&self) -> String {
+    /// The key of the string that has the lease of a read hold.
+    fn lease_key(&self) -> String {
         suffixed(&self.lock.name, &format!("{}:rwlock_timeout:1", self.id))
     }
 }
 
 impl Claim for RwClaim {
-    type Turn = ();
+    type Head = ();
 
     fn client(&self) -> &RedisClient {
         &self.lock.client
@@ -435,17 +444,17 @@ impl Claim for RwClaim {
         client.run_within(&self.renewal(lease), limit).await
     }
 
-    async fn replicated(&self, lease: Lease) -> Result<bool, LockError> {
+    async fn wait_for_replicas(&self, lease: Lease) -> Result<bool, LockError> {
         let RedisRwLock { client, name, .. } = &self.lock;
-        client.replicated(name, || self.renewal(lease)).await
+        client.wait_for_replicas(name, || self.renewal(lease)).await
     }
 
     async fn release(&self) -> Result<bool, Failure> {
         let RedisRwLock { client, name, .. } = &self.lock;
-        let string = (self.side == Side::Read).then(|| self.string());
+        let lease_key = (self.side == Side::Read).then(|| self.lease_key());
         let keys = [&**name, self.lock.object.channel()].into_iter();
         let script = client.script(&scripts::RW_RELEASE);
-        let script = script.call(keys.chain(string.as_deref()));
+        let script = script.call(keys.chain(lease_key.as_deref()));
         client
             .run(&script.arg(self.field()).arg(in_braces(name)))
             .await

@@ -14,12 +14,12 @@
 //! no drift. Next to read: `quorum.rs`.
 
 use super::{
-    client::{RedisClient, renewal},
-    engine::{AcquireRequest, HeadOfLine, SharedObject, TryResult, fail, undo},
+    client::RedisClient,
+    engine::{AcquireRequest, HeadOfLine, SharedObject, TryResult, after_failure, undo},
     failure::{Failure, MAX_COMMAND_DELAY, SERVER},
     hold::{Claim, Hold},
     quorum::{Answer, Outcome, outcome, quorum},
-    scripts::{self, lock_channel, prefixed},
+    scripts::{self, lock_channel, prefixed, renewal},
 };
 use crate::{Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease};
 use futures::{
@@ -30,11 +30,11 @@ use futures::{
 use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 
-/// The longest random pause before the next round.
+/// The longest pause before the next round. It is random, so that contenders do not split the nodes again.
 const MAX_BACK_OFF: Duration = Duration::from_millis(50);
-/// A node must answer within the lease divided by this,
+/// A node has a tenth of the lease to answer, so that silent ones leave most of the lease to the holder.
 const NODE_TIMEOUT_DIVISOR: u32 = 10;
-/// and at most within this.
+/// The longest time that a node has to answer, whatever the lease is.
 const MAX_NODE_TIMEOUT: Duration = Duration::from_secs(3);
 /// The nodes keep a key this much longer than the holder relies on it, because expiry is rounded to a millisecond.
 const EXPIRY_MARGIN: Duration = Duration::from_millis(2);
@@ -117,8 +117,8 @@ pub(super) struct NodesClaim {
     id: Owner,
     lease: Lease,
     nodes: Arc<[RedlockNode]>,
-    /// Each node's answer.
-    asked: Vec<Shared<BoxFuture<'static, Answer>>>,
+    /// Each node's answer to the acquire.
+    answers: Vec<Shared<BoxFuture<'static, Answer>>>,
 }
 
 impl RedlockClient {
@@ -142,8 +142,8 @@ impl RedlockClient {
         let home = &self.0[0];
         // Not the line of the plain lock of this name.
         let line = prefixed("redlock", &home.key(name)).into();
-        let object = home.shared(&line, |place| {
-            SharedObject::without_channel(home, &line, place)
+        let object = home.shared(&line, |registration| {
+            SharedObject::without_channel(home, &line, registration)
         });
         let nodes = self.0.iter();
         Redlock {
@@ -194,7 +194,7 @@ impl Redlock {
             .collect();
         let (answered, quorum) = (shown.len(), quorum(self.nodes.len()));
         if answered < quorum {
-            return Err(too_few(answered, self.nodes.len()).error);
+            return Err(too_few_answers(answered, self.nodes.len()).error);
         }
         let mut by_owner = HashMap::<_, Vec<_>>::new();
         for holder in shown.into_iter().flatten() {
@@ -230,7 +230,7 @@ impl Redlock {
         let (held, free) = (said(Answer::Yes), said(Answer::No));
         let (nodes, quorum) = (self.nodes.len(), quorum(self.nodes.len()));
         if held + free < quorum {
-            return Err(too_few(held + free, nodes).error);
+            return Err(too_few_answers(held + free, nodes).error);
         }
         Ok(held >= quorum)
     }
@@ -243,36 +243,40 @@ impl Redlock {
         let attempt = |head| self.clone().attempt(head);
         let home = &self.nodes[0].client;
         object
-            .wait(home, (), request.wait, request.until, attempt)
+            .wait_and_try(home, (), request.wait, request.until, attempt)
             .await
     }
 
-    /// Asks every node and waits for the answers.
+    /// Runs `acquire.lua` on every node and waits for the outcome.
     async fn attempt(self, head: HeadOfLine) -> Result<TryResult<Hold<NodesClaim>>, LockError> {
-        let (leased, id) = (Instant::now(), self.nodes[0].client.owner());
-        let asked: Vec<_> = self
+        let (lease_start, id) = (Instant::now(), self.nodes[0].client.owner());
+        let answers: Vec<_> = self
             .nodes
             .iter()
-            .map(|node| node.ask(id, self.lease))
+            .map(|node| node.acquire(id, self.lease))
             .collect();
-        let outcome = tally(asked.iter().cloned()).await;
+        let outcome = tally(answers.iter().cloned()).await;
         let claim = Arc::new(NodesClaim {
             name: self.name,
             id,
             lease: self.lease,
             nodes: self.nodes,
-            asked,
+            answers,
         });
-        if outcome == Outcome::Agreed && !self.lease.is_unsure(leased) {
+        if outcome == Outcome::Agreed && !self.lease.is_unsure(lease_start) {
             return Ok(TryResult::Acquired(Hold::new(
-                claim, None, self.lease, leased, head,
+                claim,
+                None,
+                self.lease,
+                lease_start,
+                head,
             )));
         }
         claim.retract().await;
         match outcome {
             Outcome::Silent(answered) => {
-                let failure = too_few(answered, claim.nodes.len());
-                fail(claim.client(), head.as_deref(), failure)
+                let failure = too_few_answers(answered, claim.nodes.len());
+                after_failure(claim.client(), head.as_deref(), failure)
             }
             Outcome::Agreed | Outcome::Refused => Ok(TryResult::RetryWithin(Some(
                 MAX_BACK_OFF.mul_f64(fastrand::f64()),
@@ -293,7 +297,7 @@ impl Lock for Redlock {
         let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
         let first_hold = |_| self.first_hold(object, &request);
         request
-            .acquire(&home.client, &self.name, false, first_hold)
+            .guard(&home.client, &self.name, false, first_hold)
             .await
     }
 }
@@ -310,23 +314,23 @@ impl RedlockNode {
         }
     }
 
-    /// `acquire.lua`, in a task of its own; the answer can be awaited more than once.
-    fn ask(&self, id: Owner, lease: Lease) -> Shared<BoxFuture<'static, Answer>> {
+    /// Runs `acquire.lua` in a task of its own; the answer can be awaited more than once.
+    fn acquire(&self, id: Owner, lease: Lease) -> Shared<BoxFuture<'static, Answer>> {
         let node = self.clone();
-        let asked = self.run_in_background(lease, async move {
+        let answer = self.run_in_background(lease, async move {
             let script = scripts::ACQUIRE.call([&*node.key]);
-            let script = script.arg(on_nodes(lease).millis()).arg(id);
+            let script = script.arg(lease_on_nodes(lease).millis()).arg(id);
             let taken = node.client.run::<(bool, i64)>(&script).await;
             taken.map(|(taken, _)| taken)
         });
-        asked.boxed().shared()
+        answer.boxed().shared()
     }
 
-    /// `renew.lua`, as an answer.
+    /// Runs `renew.lua` in the background.
     fn renew(&self, id: Owner, lease: Lease) -> impl Future<Output = Answer> + Send + use<> {
         let node = self.clone();
         self.run_in_background(lease, async move {
-            let renewal = renewal(&node.key, on_nodes(lease), id);
+            let renewal = renewal(&node.key, lease_on_nodes(lease), id);
             node.client.run(&renewal).await
         })
     }
@@ -341,24 +345,24 @@ impl RedlockNode {
         })
     }
 
-    /// `release.lua`: whether the identity was there.
+    /// Runs `release.lua`; returns whether the identity was there.
     async fn release(&self, id: Owner) -> Result<bool, Failure> {
         let script = self.client.script(&scripts::RELEASE);
         let script = script.call([&*self.key]).arg(id).arg(&self.channel);
         Ok(self.client.run::<Option<i64>>(&script).await?.is_some())
     }
 
-    /// Releases on this node once the acquire there has ended; a silent node is retried in the background.
-    fn free(
+    /// Releases on this node once the acquire there has been answered; a silent node is retried in the background.
+    fn release_after(
         &self,
-        asked: &Shared<BoxFuture<'static, Answer>>,
+        acquire: &Shared<BoxFuture<'static, Answer>>,
         id: Owner,
         lease: Lease,
     ) -> impl Future<Output = Answer> + Send + use<> {
-        let (node, asked) = (self.clone(), asked.clone());
+        let (node, acquire) = (self.clone(), acquire.clone());
         let freed = self.client.spawn(async move {
             // An unanswered acquire may still run.
-            let late = match asked.await {
+            let late = match acquire.await {
                 Answer::Silence => MAX_COMMAND_DELAY,
                 Answer::Yes | Answer::No => Duration::ZERO,
             };
@@ -388,9 +392,9 @@ impl RedlockNode {
     where
         C: Future<Output = Result<bool, Failure>> + Send + 'static,
     {
-        let asked = self.client.spawn(timeout(node_timeout(lease), command));
+        let answer = self.client.spawn(timeout(node_timeout(lease), command));
         async move {
-            match asked.await {
+            match answer.await {
                 Ok(Ok(Ok(true))) => Answer::Yes,
                 Ok(Ok(Ok(false))) => Answer::No,
                 _ => Answer::Silence,
@@ -401,22 +405,25 @@ impl RedlockNode {
 
 impl NodesClaim {
     /// Releases on every node, in the background from now on.
-    fn free(&self) -> Vec<impl Future<Output = Answer> + Send + use<>> {
+    fn release_on_all_nodes(&self) -> Vec<impl Future<Output = Answer> + Send + use<>> {
         self.nodes
             .iter()
-            .zip(&self.asked)
-            .map(|(node, asked)| node.free(asked, self.id, self.lease))
+            .zip(&self.answers)
+            .map(|(node, acquire)| node.release_after(acquire, self.id, self.lease))
             .collect()
     }
 
     /// Releases on every node; waits only for those that answered the acquire.
     async fn retract(&self) {
-        let answered = |asked: &Shared<_>| {
-            matches!(asked.clone().now_or_never(), Some(Answer::Yes | Answer::No))
+        let answered = |acquire: &Shared<_>| {
+            matches!(
+                acquire.clone().now_or_never(),
+                Some(Answer::Yes | Answer::No)
+            )
         };
-        let answered: Vec<_> = self.asked.iter().map(answered).collect();
+        let answered: Vec<_> = self.answers.iter().map(answered).collect();
         join_all(
-            self.free()
+            self.release_on_all_nodes()
                 .into_iter()
                 .zip(answered)
                 .filter_map(|(freed, answered)| answered.then_some(freed)),
@@ -424,24 +431,25 @@ impl NodesClaim {
         .await;
     }
 
-    async fn agreed(
+    /// Whether a quorum says yes; an error if too few nodes answer.
+    async fn is_agreed(
         &self,
         answers: impl ExactSizeIterator<Item = impl Future<Output = Answer>>,
     ) -> Result<bool, Failure> {
         match tally(answers).await {
             Outcome::Agreed => Ok(true),
             Outcome::Refused => Ok(false),
-            Outcome::Silent(answered) => Err(too_few(answered, self.nodes.len())),
+            Outcome::Silent(answered) => Err(too_few_answers(answered, self.nodes.len())),
         }
     }
 }
 
-fn too_few(answered: usize, nodes: usize) -> Failure {
+fn too_few_answers(answered: usize, nodes: usize) -> Failure {
     let reason = format!(
         "{answered} of {nodes} nodes answered, {} needed",
         quorum(nodes)
     );
-    // Each node is undone by itself.
+    // Nothing is left to undo: the release of each node repeats itself.
     Failure {
         error: LockError::unavailable(SERVER, reason),
         may_have_run: false,
@@ -450,7 +458,7 @@ fn too_few(answered: usize, nodes: usize) -> Failure {
 }
 
 impl Claim for NodesClaim {
-    type Turn = HeadOfLine;
+    type Head = HeadOfLine;
 
     fn client(&self) -> &RedisClient {
         &self.nodes[0].client
@@ -460,19 +468,20 @@ impl Claim for NodesClaim {
         &self.name
     }
 
-    /// Each node has its own limit.
+    /// Renews on every node; each has the node timeout as its limit.
     async fn renew(&self, lease: Lease, _: Option<Duration>) -> Result<bool, Failure> {
-        self.agreed(self.nodes.iter().map(|node| node.renew(self.id, lease)))
+        self.is_agreed(self.nodes.iter().map(|node| node.renew(self.id, lease)))
             .await
     }
 
-    /// Silent nodes are retried, each by itself.
+    /// Releases on every node; the release of a silent node repeats itself.
     async fn release(&self) -> Result<bool, Failure> {
-        self.agreed(self.free().into_iter()).await
+        self.is_agreed(self.release_on_all_nodes().into_iter())
+            .await
     }
 }
 
-/// The outcome, as soon as it stands.
+/// Counts the answers as they come, and returns the outcome once no missing answer can change it.
 async fn tally(answers: impl ExactSizeIterator<Item = impl Future<Output = Answer>>) -> Outcome {
     let (nodes, mut said) = (answers.len(), Vec::new());
     let mut answers: FuturesUnordered<_> = answers.collect();
@@ -486,7 +495,7 @@ async fn tally(answers: impl ExactSizeIterator<Item = impl Future<Output = Answe
 }
 
 /// The lease that the nodes get: a little more than the holder relies on.
-fn on_nodes(lease: Lease) -> Lease {
+fn lease_on_nodes(lease: Lease) -> Lease {
     match lease {
         Lease::Watchdog(lease) => Lease::Watchdog(lease + EXPIRY_MARGIN),
         Lease::Fixed(lease) => Lease::Fixed(lease + EXPIRY_MARGIN),

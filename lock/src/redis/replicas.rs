@@ -9,7 +9,7 @@
 //!
 //! What this survives, and what breaks it, is at [`RedisOptions::wait_replicas`](super::RedisOptions::wait_replicas).
 //!
-//! Next to read: `hold.rs`.
+//! Next to read: `cluster.rs`, whose redirects it follows.
 
 use super::{
     client::RedisClient,
@@ -32,12 +32,12 @@ const MAX_REPLICA_WAIT: Duration = Duration::from_secs(1);
 const MAX_ATTEMPTS: u32 = 6;
 
 impl RedisClient {
-    /// Waits until enough replicas have the hold that `renewal` renews; `false` if none are waited for.
+    /// Waits until enough replicas have the hold that `renewal` renews; `false` if the options ask for none.
     ///
     /// # Cancel safety
     ///
     /// It may have been renewed.
-    pub(super) async fn replicated(
+    pub(super) async fn wait_for_replicas(
         &self,
         key: &str,
         renewal: impl FnOnce() -> Call,
@@ -46,14 +46,14 @@ impl RedisClient {
         if needed_replicas == Replicas::AtLeast(0) {
             return Ok(false);
         }
-        let known = async {
-            let (renewed, node, mut connection) = self.renewed_to_wait(key, &renewal()).await?;
+        let counts = async {
+            let (renewed, node, mut connection) = self.renew_for_wait(key, &renewal()).await?;
             if !renewed {
                 return Ok(None);
             }
             let needed = match needed_replicas {
                 Replicas::AtLeast(number) => number,
-                Replicas::All => known(&mut connection).await?.max(1),
+                Replicas::All => known_replicas(&mut connection).await?.max(1),
             };
             let bound = MAX_REPLICA_WAIT
                 .min(self.inner().options.timeout / 2)
@@ -62,11 +62,11 @@ impl RedisClient {
             wait.arg(needed)
                 .arg(u64::try_from(bound).unwrap_or(0).max(1));
             let have: u32 = wait.query_async(&mut connection).await?;
-            node.idle.lock().push(connection);
+            node.wait_connections.lock().push(connection);
             RedisResult::Ok(Some((needed, have)))
         };
-        let known: Option<(u32, u32)> = known.await.map_err(failed)?;
-        let Some((needed, have)) = known else {
+        let counts: Option<(u32, u32)> = counts.await.map_err(failed)?;
+        let Some((needed, have)) = counts else {
             let reason = "its lease ended, or another primary does not have it: it is given back";
             return Err(LockError::unavailable(SERVER, reason));
         };
@@ -77,18 +77,18 @@ impl RedisClient {
         Err(LockError::unavailable(SERVER, reason))
     }
 
-    /// Renews on a connection to wait on, of the node that has the key. While a slot moves, each node refuses what the
-    /// other one has, having done nothing.
-    async fn renewed_to_wait(
+    /// Renews on a connection for `WAIT` to the node that has the key, and returns whether the hold was there. While a slot
+    /// moves, each node refuses what the other one has, without doing anything.
+    async fn renew_for_wait(
         &self,
         key: &str,
         renewal: &Call,
     ) -> RedisResult<(bool, Arc<RedisNode>, MultiplexedConnection)> {
         let gone = || io::Error::other("no node of the cluster serves the slot for now");
-        let mut node = self.inner().servers.of(key).ok_or_else(gone)?;
+        let mut node = self.inner().servers.node_of(key).ok_or_else(gone)?;
         let (mut is_asking, mut attempts) = (false, 0);
         loop {
-            let mut connection = self.to_wait_on(&node).await?;
+            let mut connection = self.wait_connection(&node).await?;
             if is_asking {
                 redis::cmd("ASKING").exec_async(&mut connection).await?;
             }
@@ -107,11 +107,12 @@ impl RedisClient {
         }
     }
 
-    async fn to_wait_on(&self, node: &RedisNode) -> RedisResult<MultiplexedConnection> {
-        if let Some(idle) = node.idle.lock().pop() {
+    /// An idle connection for `WAIT` to this node, or a new one.
+    async fn wait_connection(&self, node: &RedisNode) -> RedisResult<MultiplexedConnection> {
+        if let Some(idle) = node.wait_connections.lock().pop() {
             return Ok(idle);
         }
-        let idle = Arc::downgrade(&node.idle);
+        let idle = Arc::downgrade(&node.wait_connections);
         let config = node.primary.config();
         let config = config.set_push_sender(move |push: PushInfo| {
             // Connections of the same age are probably broken too.
@@ -133,7 +134,7 @@ impl RedisClient {
 }
 
 /// How many replicas the server has, as a primary.
-async fn known(connection: &mut MultiplexedConnection) -> RedisResult<u32> {
+async fn known_replicas(connection: &mut MultiplexedConnection) -> RedisResult<u32> {
     Ok(match redis::cmd("ROLE").query_async(connection).await? {
         Role::Primary { replicas, .. } => u32::try_from(replicas.len()).unwrap_or(u32::MAX),
         _ => 0,

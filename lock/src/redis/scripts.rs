@@ -1,12 +1,15 @@
 //! The scripts by name, and the names of Redisson's keys and channels.
 //!
 //! Each `.lua` file documents its keys, arguments and return codes. Redis runs a script as one command.
+//!
+//! Next to read: `connection.rs`, over which a call is sent.
 
-use crate::{Owner, Process};
+use super::{client::RedisClient, failure::Failure};
+use crate::{Holder, Lease, LockError, Owner, Process};
 use redis::{
     Cmd, ErrorKind, FromRedisValue, RedisResult, RedisWrite, ServerErrorKind, aio::ConnectionLike,
 };
-use std::{collections::HashMap, fmt::Display, sync::LazyLock};
+use std::{collections::HashMap, fmt::Display, sync::LazyLock, time::Duration};
 
 /// A script, which EVALSHA names by the digest of its text.
 #[derive(Debug)]
@@ -28,9 +31,9 @@ impl Script {
         Self { text, digest }
     }
 
-    /// A call with these keys, without arguments yet.
+    /// Begins a call with these keys; the arguments follow.
     pub(super) fn call<'a>(&self, keys: impl IntoIterator<Item = &'a str> + Clone) -> Call {
-        // Room for the keys and arguments of most calls.
+        // As much room as the keys and arguments of most calls need.
         let mut cmd = Cmd::with_capacity(12, 512);
         let number = keys.clone().into_iter().count();
         cmd.arg("EVALSHA").arg(&self.digest).arg(number);
@@ -69,11 +72,51 @@ impl Call {
     }
 }
 
-/// A script that tells waiters, in two versions.
+impl RedisClient {
+    /// Chooses the version of a script for this client's servers.
+    pub(super) fn script<'a>(&self, script: &'a TellingScript) -> &'a Script {
+        script.of(self.inner().servers.is_cluster())
+    }
+
+    /// Runs a script, with the client's time limit for the answer.
+    pub(super) async fn run<T: FromRedisValue>(&self, call: &Call) -> Result<T, Failure> {
+        self.run_within(call, None).await
+    }
+
+    /// Runs a script. A connection without an answer within `limit` counts as broken, and the next command makes another
+    /// one.
+    pub(super) async fn run_within<T: FromRedisValue>(
+        &self,
+        call: &Call,
+        limit: Option<Duration>,
+    ) -> Result<T, Failure> {
+        let mut connection = self.connection().within(limit);
+        let answer = call.send(&mut connection).await;
+        answer.map_err(|error| Failure::of(error, connection.has_sent()))
+    }
+
+    /// Runs `holders.lua`: the holders, each with the rest of its lease.
+    pub(super) async fn holders(&self, key: &str) -> Result<Vec<Holder>, LockError> {
+        let script = HOLDERS.call([key]).arg(in_braces(key));
+        let shown: Vec<(String, i64)> = self.run(&script).await?;
+        let holder = |(id, millis)| Holder {
+            id,
+            remaining: u64::try_from(millis).ok().map(Duration::from_millis),
+        };
+        Ok(shown.into_iter().map(holder).collect())
+    }
+}
+
+/// A call of `renew.lua`.
+pub(super) fn renewal(key: &str, lease: Lease, id: Owner) -> Call {
+    RENEW.call([key]).arg(lease.millis()).arg(id)
+}
+
+/// A script that tells waiters of a change, for a single server and for a cluster.
 #[derive(Debug)]
 pub(super) struct TellingScript {
-    alone: LazyLock<Script>,
-    /// Also tells by SPUBLISH.
+    single: LazyLock<Script>,
+    /// Also tells them by SPUBLISH.
     in_cluster: LazyLock<Script>,
 }
 
@@ -82,7 +125,7 @@ impl TellingScript {
         if is_cluster {
             &self.in_cluster
         } else {
-            &self.alone
+            &self.single
         }
     }
 }
@@ -107,7 +150,7 @@ pub fn script_text(digest: &str) -> Option<&'static str> {
 macro_rules! telling_scripts {
     ($($name:ident = $($file:literal),+;)+) => {
         $(pub(super) static $name: TellingScript = TellingScript {
-            alone: LazyLock::new(|| Script::new(concat!(include_str!("lua/tell.lua"), $(include_str!(concat!("lua/", $file))),+))),
+            single: LazyLock::new(|| Script::new(concat!(include_str!("lua/tell.lua"), $(include_str!(concat!("lua/", $file))),+))),
             in_cluster: LazyLock::new(|| Script::new(concat!(include_str!("lua/tell_in_cluster.lua"), $(include_str!(concat!("lua/", $file))),+))),
         };)+
 

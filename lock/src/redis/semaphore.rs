@@ -9,17 +9,17 @@
 //!    `RPermitExpirableSemaphore` does. They are a [hold](super::hold) like that of a lock. Whoever asks for permits first
 //!    takes back those whose lease has ended.
 //!
-//! Next to read: `latch.rs`.
+//! Next to read: `engine.rs`, then `lua/semaphore_acquire.lua`.
 
 use super::{
     client::RedisClient,
-    engine::{HeadOfLine, SharedObject, TryResult, UNDO_LIMIT, fail, hint, undo},
+    engine::{HeadOfLine, MIN_UNDO_TIME, SharedObject, TryResult, after_failure, retry_time, undo},
     failure::Failure,
     hold::{Claim, Hold},
     scripts::{self, Call, TellingScript, prefixed, suffixed},
 };
 use crate::{
-    FOR_EVER, Guard, Lease, LockError, Owner, deadline,
+    Guard, Lease, LockError, MAX_DURATION, Owner, deadline,
     events::Observer,
     keeper::{Share, keep},
     sure_until::SureUntil,
@@ -30,10 +30,10 @@ use tokio::time::Instant;
 /// How long the tombstone of an abandoned owner is kept: longer than a command can be on its way.
 const TOMBSTONE_TTL: Duration = Duration::from_secs(60);
 
-/// A script that writes more entries would keep Redis busy.
+/// The most permits with a lease at once: a script that writes more entries would keep Redis busy.
 const MAX_LEASED_PERMITS: u32 = 1000;
 
-/// The waiters, and the permits that each asks for.
+/// The semaphore's waiters in this process, each with the permits that it asks for.
 type SharedSemaphore = SharedObject<(), u32>;
 
 /// A handle on one semaphore in Redis. Cloning it is cheap.
@@ -111,13 +111,13 @@ pub struct Permit {
     permits: u32,
 }
 
-/// Permits without a lease, by their owner's claim.
+/// Permits without a lease, which their owner's claim counts.
 struct ClaimedPermits {
     semaphore: RedisSemaphore,
     owner: Owner,
 }
 
-/// Permits with a lease: an entry of its own for each.
+/// Permits with a lease, each with an entry of its own.
 struct LeasedPermits {
     semaphore: RedisSemaphore,
     ids: Vec<String>,
@@ -130,8 +130,8 @@ impl RedisClient {
         let name = self.key(name);
         RedisSemaphore {
             client: self.clone(),
-            object: self.shared(&name, |place| {
-                SharedSemaphore::new(self, &name, prefixed("redisson_sc", &name), place)
+            object: self.shared(&name, |registration| {
+                SharedSemaphore::new(self, &name, prefixed("redisson_sc", &name), registration)
             }),
             name,
             initial: 0,
@@ -147,7 +147,7 @@ impl RedisSemaphore {
         &self.name
     }
 
-    /// Has each try create the semaphore with `permits` if it is missing: waiters go on after somebody has deleted it.
+    /// Lets each try create the semaphore with `permits` if it is missing, so that waiters go on after somebody has deleted it.
     #[must_use]
     pub fn initially(self, permits: u32) -> Self {
         Self {
@@ -185,7 +185,7 @@ impl RedisSemaphore {
     ///
     /// It may be set or not.
     pub async fn try_set_permits(&self, permits: u32) -> Result<bool, LockError> {
-        let (claims, timeouts) = (self.claims(), self.timeouts());
+        let (claims, timeouts) = (self.claims_key(), self.timeouts_key());
         let keys = [&*self.name, &claims, self.object.channel(), &timeouts];
         let script = self.client.script(&scripts::SEMAPHORE_SET).call(keys);
         Ok(self.client.run(&script.arg(permits)).await?)
@@ -205,7 +205,7 @@ impl RedisSemaphore {
         if self.lease.is_none() {
             return self.client.number(&self.name).await;
         }
-        let script = scripts::PERMITS_FREE.call([&*self.name, &self.timeouts()]);
+        let script = scripts::PERMITS_FREE.call([&*self.name, &self.timeouts_key()]);
         Ok(self.client.run(&script).await?)
     }
 
@@ -240,12 +240,13 @@ impl RedisSemaphore {
             let attempt = |head| self.clone().attempt(permits, head);
             let acquired = self
                 .object
-                .wait(&self.client, permits, wait, until, attempt);
+                .wait_and_try(&self.client, permits, wait, until, attempt);
             acquired
                 .await?
                 .ok_or_else(|| LockError::taken(&*self.name, wait))
         };
-        self.client.acquire(&self.name, take).await
+        let take = self.client.while_open(take);
+        self.client.observer().acquire(&self.name, take).await
     }
 
     /// Takes `permits` if they are free now, ahead of any waiter.
@@ -261,7 +262,7 @@ impl RedisSemaphore {
         self.acquire(permits, Duration::ZERO).await
     }
 
-    /// One try. If the caller has gone, the permit is dropped and so released.
+    /// Tries once. If the caller has gone, the permit is dropped and so released.
     async fn attempt(
         self,
         permits: u32,
@@ -273,49 +274,51 @@ impl RedisSemaphore {
         }
     }
 
-    /// `permits_take.lua`.
+    /// Runs `permits_take.lua`.
     async fn attempt_leased(
         self,
         lease: Lease,
         permits: u32,
         head: HeadOfLine<u32>,
     ) -> Result<TryResult<Permit>, LockError> {
-        let (client, owner, leased) = (self.client.clone(), self.client.owner(), Instant::now());
+        let (client, owner, lease_start) =
+            (self.client.clone(), self.client.owner(), Instant::now());
         let ids = (0..permits).map(|n| format!("{owner}:{n}")).collect();
         let initial = self.initial;
         let claim = Arc::new(LeasedPermits {
             semaphore: self,
             ids,
         });
-        let claims = claim.semaphore.claims();
+        let claims = claim.semaphore.claims_key();
         let script = claim.semaphore.call(&scripts::PERMITS_TAKE, Some(&claims));
         let script = script.arg(lease.millis()).arg(initial).args(&claim.ids);
         match client.run::<(i64, i64)>(&script).await {
             Ok((free, _)) if free >= 0 => {
-                let Some(hold) = Hold::new(claim, None, lease, leased, ()).in_time() else {
+                let Some(hold) = Hold::new(claim, None, lease, lease_start, ()).unless_late()
+                else {
                     return Ok(TryResult::RetryWithin(None));
                 };
                 invite(head, u32::try_from(free).unwrap_or(u32::MAX));
                 let guard = Arc::new(hold).guard();
                 Ok(TryResult::Acquired(Permit { guard, permits }))
             }
-            Ok((_, millis)) => Ok(TryResult::RetryWithin(hint(millis))),
+            Ok((_, millis)) => Ok(TryResult::RetryWithin(retry_time(millis))),
             Err(failure) => {
                 failure.undo(&claim, lease);
-                fail(&client, head.as_deref(), failure)
+                after_failure(&client, head.as_deref(), failure)
             }
         }
     }
 
-    /// `semaphore_acquire.lua`.
+    /// Runs `semaphore_acquire.lua`.
     async fn attempt_claimed(
         self,
         permits: u32,
         head: HeadOfLine<u32>,
     ) -> Result<TryResult<Permit>, LockError> {
         let owner = self.client.owner();
-        let (claims, tombstone) = (self.claims(), self.tombstone(owner));
-        let (channel, timeouts) = (self.object.channel(), self.timeouts());
+        let (claims, tombstone) = (self.claims_key(), self.tombstone_key(owner));
+        let (channel, timeouts) = (self.object.channel(), self.timeouts_key());
         let script = self.client.script(&scripts::SEMAPHORE_ACQUIRE);
         let script = script.call([&*self.name, &claims, &tombstone, channel, &timeouts]);
         let script = script.arg(permits).arg(owner).arg(self.initial);
@@ -324,7 +327,7 @@ impl RedisSemaphore {
                 invite(head, free);
                 let (guard, keeper) = Guard::new(&*self.name, None);
                 // There is no lease to end.
-                let sure_until = SureUntil::new(Instant::now() + FOR_EVER);
+                let sure_until = SureUntil::new(Instant::now() + MAX_DURATION);
                 let client = self.client.clone();
                 let share = ClaimedPermits {
                     semaphore: self,
@@ -338,47 +341,47 @@ impl RedisSemaphore {
                 if failure.may_have_run {
                     self.undo(owner, TOMBSTONE_TTL);
                 }
-                fail(&self.client, head.as_deref(), failure)
+                after_failure(&self.client, head.as_deref(), failure)
             }
         }
     }
 
-    /// Releases the owner's claim in the background. A tombstone keeps out a command of the owner that arrives later
-    /// still.
-    fn undo(&self, owner: Owner, mark: Duration) {
+    /// Releases the owner's claim in the background. A tombstone keeps out a command of the owner that arrives even later;
+    /// it stays for `tombstone_ttl`.
+    fn undo(&self, owner: Owner, tombstone_ttl: Duration) {
         let semaphore = self.clone();
-        undo(&self.client, UNDO_LIMIT, Duration::ZERO, (), move || {
+        undo(&self.client, MIN_UNDO_TIME, Duration::ZERO, (), move || {
             let semaphore = semaphore.clone();
-            async move { semaphore.release_claim(owner, mark).await }
+            async move { semaphore.release_claim(owner, tombstone_ttl).await }
         });
     }
 
-    /// `semaphore_release.lua`: whether the owner had a claim.
-    async fn release_claim(&self, owner: Owner, mark: Duration) -> Result<bool, Failure> {
-        let (claims, tombstone) = (self.claims(), self.tombstone(owner));
+    /// Runs `semaphore_release.lua`; returns whether the owner had a claim.
+    async fn release_claim(&self, owner: Owner, tombstone_ttl: Duration) -> Result<bool, Failure> {
+        let (claims, tombstone) = (self.claims_key(), self.tombstone_key(owner));
         let script = self.client.script(&scripts::SEMAPHORE_RELEASE);
         let script = script.call([&*self.name, &claims, &tombstone, self.object.channel()]);
-        let script = script.arg(owner).arg(mark.as_millis());
+        let script = script.arg(owner).arg(tombstone_ttl.as_millis());
         self.client.run(&script).await
     }
 
-    /// A call of a script with the keys of permits that expire, and perhaps one more.
-    fn call(&self, script: &TellingScript, more: Option<&str>) -> Call {
-        let timeouts = self.timeouts();
+    /// A call of a script for permits with a lease, with their keys and perhaps an extra one.
+    fn call(&self, script: &TellingScript, extra_key: Option<&str>) -> Call {
+        let timeouts = self.timeouts_key();
         let keys = [&*self.name, &timeouts, self.object.channel()].into_iter();
-        self.client.script(script).call(keys.chain(more))
+        self.client.script(script).call(keys.chain(extra_key))
     }
 
-    /// When each permit ends, as in Redisson.
-    fn timeouts(&self) -> String {
+    /// The key of the set that says when each permit ends, as in Redisson.
+    fn timeouts_key(&self) -> String {
         suffixed(&self.name, "timeout")
     }
 
-    fn claims(&self) -> String {
+    fn claims_key(&self) -> String {
         suffixed(&self.name, "claims")
     }
 
-    fn tombstone(&self, owner: Owner) -> String {
+    fn tombstone_key(&self, owner: Owner) -> String {
         suffixed(&self.name, &format!("gone:{owner}"))
     }
 }
@@ -460,12 +463,12 @@ impl Permit {
     }
 }
 
-/// Lets the waiters that fit into what is free ask at once.
+/// Lets the first waiters ask at once, as many as the free permits suffice for.
 fn invite(head: HeadOfLine<u32>, mut free: u32) {
     if let Some(head) = head {
-        head.invite(|asks| {
-            let fits = *asks <= free;
-            free -= if fits { *asks } else { 0 };
+        head.invite(|request| {
+            let fits = *request <= free;
+            free -= if fits { *request } else { 0 };
             fits
         });
     }
@@ -504,7 +507,7 @@ impl Share for ClaimedPermits {
 }
 
 impl Claim for LeasedPermits {
-    type Turn = ();
+    type Head = ();
 
     fn client(&self) -> &RedisClient {
         &self.semaphore.client
@@ -515,7 +518,7 @@ impl Claim for LeasedPermits {
     }
 
     async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, Failure> {
-        let script = scripts::PERMITS_RENEW.call([&*self.semaphore.timeouts()]);
+        let script = scripts::PERMITS_RENEW.call([&*self.semaphore.timeouts_key()]);
         let script = script.arg(lease.millis()).args(&self.ids);
         self.client().run_within(&script, limit).await
     }

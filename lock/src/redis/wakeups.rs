@@ -14,7 +14,7 @@
 //! message, a missing connection or a silent server costs only time, as does a user who may not publish: the scripts
 //! publish by `pcall`, after the work is done.
 //!
-//! Next to read: `engine.rs`.
+//! Next to read: `primary.rs`.
 
 use super::{
     client::RedisClient,
@@ -56,6 +56,7 @@ pub(super) struct Wakeups {
     _ends: DropGuard,
 }
 
+/// What the task and the subscriptions share.
 #[derive(Debug)]
 struct Shared {
     primary: Primary,
@@ -63,12 +64,13 @@ struct Shared {
     /// The pattern of the channels of this process's fair waiters.
     pattern: String,
     listeners: Mutex<Listeners>,
-    /// Wakes the task.
+    /// Wakes the task when `listeners` have changed.
     changed: Notify,
     /// Notified when a connection is lost.
     disconnects: watch::Sender<()>,
 }
 
+/// The channels that somebody listens to.
 #[derive(Debug, Default)]
 struct Listeners {
     by_channel: HashMap<String, Weak<ChannelState>>,
@@ -78,6 +80,7 @@ struct Listeners {
     has_pattern: bool,
 }
 
+/// One channel that somebody listens to.
 #[derive(Debug, Default)]
 struct ChannelState {
     notify: Notify,
@@ -94,7 +97,7 @@ enum Delivery {
     OwnSubscription,
     /// By the pattern, without a subscription of its own.
     Pattern,
-    /// By a subscription of its own to the shard that has it, if the server knows that.
+    /// By a subscription of its own to the shard that has the channel, if the server knows shards.
     Shard,
 }
 
@@ -106,7 +109,7 @@ pub(super) struct Subscription {
     name: Arc<str>,
     state: Arc<ChannelState>,
     servers: Servers,
-    /// Where it listens.
+    /// The server's subscriptions that this one is among.
     listens_at: Mutex<Option<Arc<Wakeups>>>,
 }
 
@@ -159,7 +162,7 @@ impl Shared {
                     let served = self.subscribe(connection, &lost, &mut pause);
                     let served = tokio::select! {
                         served = served => served,
-                        () = self.primary.moved_from(&here) => Ok(()),
+                        () = self.primary.wait_until_moved_from(&here) => Ok(()),
                     };
                     if let Err(error) = served {
                         tracing::debug!(%error, "no wake-ups for a while");
@@ -213,25 +216,25 @@ impl Shared {
                 .into_iter()
                 .partition(|(_, delivery)| by_shard(delivery));
             if !begin.is_empty() {
-                answered(connection.subscribe(names(&begin)).await)?;
+                accept_refusal(connection.subscribe(names(&begin)).await)?;
             }
             for (channel, _) in shards {
                 let mut subscribe = cmd("SSUBSCRIBE");
-                answered(subscribe.arg(channel).exec_async(&mut connection).await)?;
+                accept_refusal(subscribe.arg(channel).exec_async(&mut connection).await)?;
             }
             if changes.pattern {
-                answered(connection.psubscribe(&self.pattern).await)?;
+                accept_refusal(connection.psubscribe(&self.pattern).await)?;
             }
             let (shards, end): (Vec<_>, Vec<_>) = changes
                 .end
                 .into_iter()
                 .partition(|(_, delivery)| by_shard(delivery));
             if !end.is_empty() {
-                answered(connection.unsubscribe(names(&end)).await)?;
+                accept_refusal(connection.unsubscribe(names(&end)).await)?;
             }
             for (channel, _) in shards {
                 let mut unsubscribe = cmd("SUNSUBSCRIBE");
-                answered(unsubscribe.arg(channel).exec_async(&mut connection).await)?;
+                accept_refusal(unsubscribe.arg(channel).exec_async(&mut connection).await)?;
             }
             *pause = FIRST_RECONNECT_PAUSE;
             tokio::select! {
@@ -342,8 +345,8 @@ fn names(channels: &[(String, Delivery)]) -> Vec<&str> {
     channels.iter().map(|(name, _)| name.as_str()).collect()
 }
 
-/// A refusal, of a channel that this user may not hear for example, is not retried on this connection.
-fn answered(result: RedisResult<()>) -> RedisResult<()> {
+/// Takes a refusal for an answer, for example of a channel that this user may not hear: it is not retried on this connection.
+fn accept_refusal(result: RedisResult<()>) -> RedisResult<()> {
     match result {
         Err(error) if error.code().is_some() => {
             tracing::debug!(%error, "no wake-ups");
@@ -363,19 +366,24 @@ impl ChannelState {
 impl Subscription {
     /// `name`: the key whose server has the channel.
     pub(super) fn new(client: &RedisClient, name: &Arc<str>, channel: String) -> Self {
-        Self::with(client, name, channel, Delivery::OwnSubscription)
+        Self::with_delivery(client, name, channel, Delivery::OwnSubscription)
     }
 
-    /// The subscription of a waiter for a fair lock, which the process's pattern covers. By shards there are no patterns.
+    /// The subscription of a waiter for a fair lock, which the process's pattern covers. There are no patterns of shards.
     pub(super) fn by_pattern(client: &RedisClient, name: &Arc<str>, channel: String) -> Self {
-        Self::with(client, name, channel, Delivery::Pattern)
+        Self::with_delivery(client, name, channel, Delivery::Pattern)
     }
 
-    fn with(client: &RedisClient, name: &Arc<str>, channel: String, delivery: Delivery) -> Self {
+    fn with_delivery(
+        client: &RedisClient,
+        name: &Arc<str>,
+        channel: String,
+        delivery: Delivery,
+    ) -> Self {
         let servers = client.inner().servers.clone();
         let delivery = match servers.is_cluster() {
             false => delivery,
-            // A latch's channel may be in another slot than its key, and is then heard everywhere.
+            // A latch's channel may be in another slot than its key: its messages come by `PUBLISH`, which every node hears.
             true if slot(channel.as_bytes()) == slot(name.as_bytes()) => Delivery::Shard,
             true => Delivery::OwnSubscription,
         };
@@ -408,7 +416,7 @@ impl Subscription {
     /// Begins the subscription if needed, at the server that has the key by now. A caller that does so before its first
     /// try misses no message.
     pub(super) fn listen(&self) {
-        let Some(node) = self.servers.of(&self.name) else {
+        let Some(node) = self.servers.node_of(&self.name) else {
             return;
         };
         let mut at = self.listens_at.lock();

@@ -93,7 +93,7 @@ pub struct LockLayer<B> {
     answer: Arc<Answer<B>>,
 }
 
-/// Which lock a request takes, and how.
+/// Which lock a request takes, how long it waits for it, and how long its body may be.
 struct Terms {
     template: Template,
     locks: Box<Locks>,

@@ -98,6 +98,7 @@ impl<B> LockLayer<B> {
         }
     }
 
+    /// Reads the body to its end.
     async fn read<R>(&self, body: R) -> Result<R, Refusal>
     where
         R: Body<Error: Into<Box<dyn Error + Send + Sync>>> + From<Bytes>,

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use zookeeper_client::Error;
 
-/// The tries before the mutex is taken.
+/// How many tries there are before the mutex is taken.
 const OPTIMISTIC_TRIES: u32 = 3;
 
 /// The bounds of the random pauses after failed tries; the bound doubles each time. Another's change takes milliseconds.
@@ -391,6 +391,7 @@ impl ZkAtomicLong {
         Ok(Outcome::of(seen.value, after, succeeded))
     }
 
+    /// Reads the number with its version.
     async fn look(&self) -> Result<VersionedValue, LockError> {
         let found = ask(&self.client, &self.path, |client| async move {
             unless(&[Error::NoNode], client.get_data(&self.path).await)
@@ -412,7 +413,7 @@ impl ZkAtomicLong {
         })
     }
 
-    /// Whether the number is now `value`; `false` if another was faster.
+    /// Sets the number to `value`; `false` if another was faster.
     async fn write(&self, seen: VersionedValue, value: i64) -> Result<bool, LockError> {
         const FASTER: &[Error] = &[Error::BadVersion, Error::NodeExists, Error::NoNode];
         let bytes = &value.to_be_bytes();

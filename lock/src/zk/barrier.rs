@@ -7,7 +7,7 @@
 //!    after a lost connection, from the other creation zxid. Curator's waiter looks only whether there is a node, and sleeps
 //!    through an opening that is followed by a closing.
 //!
-//! Next to read: `double_barrier.rs`.
+//! Next to read: `engine/request.rs`.
 
 use super::ZkClient;
 use super::engine::request::{ask, create, once};
@@ -159,7 +159,7 @@ impl ZkBarrier {
             }
             let event = self
                 .client
-                .answered(wait, timeout_at(wait.end, watch.changed()))
+                .while_alive(wait, timeout_at(wait.end, watch.changed()))
                 .await?;
             let event = event.map_err(|_| wait.timed_out(&self.path))?;
             if event.event_type == EventType::NodeDeleted {

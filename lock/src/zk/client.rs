@@ -7,7 +7,7 @@
 //!
 //! A runtime that is stopped before [`ZkClient::close`] leaves nodes behind until its session times out.
 //!
-//! Next to read: `options.rs`.
+//! Next to read: `engine/session.rs`.
 
 use super::ZkOptions;
 use super::engine::session::{Connection, Disconnection, Session, Supervisor};
@@ -173,18 +173,18 @@ impl ZkClient {
         self.0.supervisor.wait_until_ended().await;
     }
 
-    /// The live session, waiting for a connection that was just lost.
-    pub(super) async fn connected(&self, deadline: Instant) -> Result<Arc<Session>, LockError> {
+    /// Returns the live session; after the loss of a connection it waits for the next one, at most until `deadline`.
+    pub(super) async fn live_session(&self, deadline: Instant) -> Result<Arc<Session>, LockError> {
         tokio::select! {
             biased;
-            error = self.given_up(false) => Err(error),
-            up = self.up() => Ok(up),
+            error = self.wait_until_useless(false) => Err(error),
+            up = self.wait_until_live() => Ok(up),
             () = sleep_until(deadline) => Err(self.session().err().unwrap_or_else(|| unavailable("the session is over"))),
         }
     }
 
-    /// The live session, without a time limit.
-    pub(super) async fn up(&self) -> Arc<Session> {
+    /// Waits for a live session, without a time limit.
+    pub(super) async fn wait_until_live(&self) -> Arc<Session> {
         let mut up = None;
         let live = |connection: &Connection| {
             up = connection.up().cloned();
@@ -197,9 +197,9 @@ impl ZkClient {
         }
     }
 
-    /// The result of `future`, while there is reason to wait for it: a sure session or a connection, and at most
-    /// [`ZkOptions::timeout`] beyond the wait.
-    pub(super) async fn answered<T>(
+    /// Returns the result of `future`, or an error once waiting for it is useless: without a sure session or a connection,
+    /// and [`ZkOptions::timeout`] after the end of the wait.
+    pub(super) async fn while_alive<T>(
         &self,
         wait: Wait,
         future: impl Future<Output = T>,
@@ -207,23 +207,23 @@ impl ZkClient {
         tokio::select! {
             biased;
             done = future => Ok(done),
-            error = self.given_up(true) => Err(error),
+            error = self.wait_until_useless(true) => Err(error),
             () = sleep_until(wait.end + self.timeout()) => Err(unavailable("no answer")),
         }
     }
 
-    /// Why it was not acquired within the wait.
-    pub(super) fn late(&self, wait: Wait, name: &str) -> LockError {
+    /// The error of a lock that was not acquired within the wait.
+    pub(super) fn not_acquired(&self, wait: Wait, name: &str) -> LockError {
         self.session().err().unwrap_or_else(|| wait.taken(name))
     }
 
-    /// Completes once waiting is useless: there was no connection for half of the timeout and, if something `stands` in
-    /// the session (a waiter's node), the session is not sure any more either; or the client is closed.
-    async fn given_up(&self, stands: bool) -> LockError {
+    /// Completes with an error once waiting is useless: the client is being closed; or there was no connection for half of
+    /// the timeout and, if the caller `has_node` in the session, the session is not sure any more either.
+    async fn wait_until_useless(&self, has_node: bool) -> LockError {
         let mut connection = self.0.connection.clone();
         let in_vain = async |lost: &Disconnection| {
             sleep_until(lost.since + self.timeout() / 2).await;
-            if let Some(sure_until) = lost.sure_until.as_ref().filter(|_| stands) {
+            if let Some(sure_until) = lost.sure_until.as_ref().filter(|_| has_node) {
                 sure_until.wait_until_over().await;
             }
         };

@@ -14,7 +14,7 @@
 //! `ready` only wakes waiters, and is all that Curator's members look at. They mark nobody, so a member that is older than
 //! `ready` counts as in.
 //!
-//! Next to read: `shared_count.rs`.
+//! Next to read: `engine/request.rs`.
 
 use super::ZkClient;
 use super::engine::request::{ask, catch_up};
@@ -99,14 +99,15 @@ impl ZkClient {
     }
 }
 
+/// What a member has found or done at the barrier.
 enum Look {
     Open,
     Closed(OneshotWatcher),
-    /// Something changed meanwhile.
+    /// Something has changed meanwhile, so it must look again.
     Again,
 }
 
-/// A member that has come, and whether it is in.
+/// A member whose node is there, and whether it is in.
 struct Member {
     name: String,
     version: i32,
@@ -153,15 +154,15 @@ impl ZkDoubleBarrier {
         loop {
             let session = self
                 .client
-                .connected(wait.end.max(Instant::now() + self.client.timeout()))
+                .live_session(wait.end.max(Instant::now() + self.client.timeout()))
                 .await?;
             let mut member = Node::member(session, &self.path);
             match self
                 .client
-                .answered(wait, self.gather(&mut member, wait.end))
+                .while_alive(wait, self.gather(&mut member, wait.end))
                 .await?
             {
-                Ok(true) => return Ok(member.leave()),
+                Ok(true) => return Ok(member.keep_on_server()),
                 Ok(false) => return Err(wait.timed_out(&self.path)),
                 Err(error) if is_session_over(&error) => {
                     tracing::debug!(%error, path = self.path, "entering again")
@@ -205,23 +206,23 @@ impl ZkDoubleBarrier {
         let wait = Wait::new(wait);
         let session = self
             .client
-            .connected(Instant::now() + self.client.timeout())
+            .live_session(Instant::now() + self.client.timeout())
             .await?;
         let mut own = Node::existing(session, &self.path, member);
         // Our server may not know yet of a member that another client entered.
         catch_up(&self.client, &self.path).await?;
         loop {
-            let inside = self.inside(member).await?;
+            let inside = self.members_inside(member).await?;
             let place = inside.iter().position(|name| name == member);
             if place.is_none() && own.is_there() {
-                own.gone();
-                return Err(LockError::lost(self.node(member)));
+                own.mark_gone();
+                return Err(LockError::lost(self.path_of(member)));
             }
             let other = match inside.as_slice() {
                 [] => return Ok(()),
                 [_] if place.is_some() => {
                     self.client
-                        .answered(wait, self.leave_last(&mut own))
+                        .while_alive(wait, self.leave_last(&mut own))
                         .await?
                         .map_err(failed)?;
                     // A member that came in meanwhile is still there.
@@ -235,18 +236,18 @@ impl ZkDoubleBarrier {
             };
             if place != Some(0) {
                 self.client
-                    .answered(wait, own.delete(None))
+                    .while_alive(wait, own.delete(None))
                     .await?
                     .map_err(failed)?;
             }
             if self
                 .client
-                .answered(wait, timeout_at(wait.end, watch.changed()))
+                .while_alive(wait, timeout_at(wait.end, watch.changed()))
                 .await?
                 .is_err()
             {
                 self.client
-                    .answered(wait, own.delete(None))
+                    .while_alive(wait, own.delete(None))
                     .await?
                     .map_err(failed)?;
                 return Err(wait.timed_out(&self.path));
@@ -254,7 +255,7 @@ impl ZkDoubleBarrier {
         }
     }
 
-    /// Whether the barrier opened with our member in it.
+    /// Makes our member and waits until the barrier opens; returns whether the member is then in.
     async fn gather(&self, own: &mut Node, end: Instant) -> Result<bool, Error> {
         own.create().await?;
         loop {
@@ -272,10 +273,11 @@ impl ZkDoubleBarrier {
         }
     }
 
+    /// Opens the barrier if enough members have come, or marks our member if others are in.
     async fn look(&self, own: &mut Node) -> Result<Look, Error> {
-        let (session, ready_path) = (own.session().clone(), self.node(READY));
+        let (session, ready_path) = (own.session().clone(), self.path_of(READY));
         let (ready, watch) = insist(|| session.check_and_watch_stat(&ready_path)).await?;
-        let members = self.census(&session, ready).await?;
+        let members = self.all_members(&session, ready).await?;
         let Some(mine) = members.iter().find(|member| member.name == own.name()) else {
             // Somebody deleted it.
             own.create().await?;
@@ -286,11 +288,11 @@ impl ZkDoubleBarrier {
         }
         let mut marks = session.new_multi_writer();
         if let Some(inside) = members.iter().find(|member| member.is_in) {
-            marks.add_check_version(&self.node(&inside.name), inside.version)?;
+            marks.add_check_version(&self.path_of(&inside.name), inside.version)?;
             marks.add_set_data(&own.path(), &[], Some(0))?;
         } else if members.len() >= self.members {
             for member in &members {
-                marks.add_set_data(&self.node(&member.name), &[], Some(0))?;
+                marks.add_set_data(&self.path_of(&member.name), &[], Some(0))?;
             }
             match ready {
                 Some(_) => marks.add_set_data(&ready_path, &[], None)?,
@@ -310,12 +312,16 @@ impl ZkDoubleBarrier {
     }
 
     /// All members, by name.
-    async fn census(&self, session: &Session, ready: Option<Stat>) -> Result<Vec<Member>, Error> {
+    async fn all_members(
+        &self,
+        session: &Session,
+        ready: Option<Stat>,
+    ) -> Result<Vec<Member>, Error> {
         let names = insist(|| session.list_children(&self.path)).await;
         let mut names = unless(&[Error::NoNode], names)?.unwrap_or_default();
         names.retain(|name| name != READY);
         names.sort_unstable();
-        let paths: Vec<_> = names.iter().map(|name| self.node(name)).collect();
+        let paths: Vec<_> = names.iter().map(|name| self.path_of(name)).collect();
         let stats = session.stats(&paths).await?;
         let members = names.into_iter().zip(stats).filter_map(|(name, stat)| {
             let stat = stat?;
@@ -330,10 +336,10 @@ impl ZkDoubleBarrier {
     }
 
     /// The names of the members that are in, and ours if it is there.
-    async fn inside(&self, own: &str) -> Result<Vec<String>, LockError> {
+    async fn members_inside(&self, own: &str) -> Result<Vec<String>, LockError> {
         let members = ask(&self.client, &self.path, |session| async move {
-            let ready = session.check_stat(&self.node(READY)).await?;
-            self.census(&session, ready).await
+            let ready = session.check_stat(&self.path_of(READY)).await?;
+            self.all_members(&session, ready).await
         });
         let inside = members
             .await?
@@ -342,9 +348,9 @@ impl ZkDoubleBarrier {
         Ok(inside.map(|member| member.name).collect())
     }
 
-    /// A watch on a member; `None` if it has gone.
+    /// Watches a member; `None` if it has gone.
     async fn watch(&self, member: &str) -> Result<Option<OneshotWatcher>, LockError> {
-        let path = &self.node(member);
+        let path = &self.path_of(member);
         ask(&self.client, &self.path, |session| async move {
             Ok(
                 unless(&[Error::NoNode], session.get_and_watch_data(path).await)?
@@ -354,23 +360,23 @@ impl ZkDoubleBarrier {
         .await
     }
 
-    /// The last member deletes `ready` with its own node, in one step.
+    /// Deletes `ready` with the node of the last member, in one step.
     async fn leave_last(&self, own: &mut Node) -> Result<(), Error> {
-        let (session, path, ready) = (own.session(), own.path(), self.node(READY));
+        let (session, path, ready) = (own.session(), own.path(), self.path_of(READY));
         let both = insist(async || {
             let mut both = session.new_multi_writer();
             both.add_delete(&path, None)?;
             both.add_delete(&ready, None)?;
             both.commit().await.map_err(Error::from)
         });
-        // `ready` was missing, or an answer was lost.
+        // `NoNode` means that `ready` was missing, or that an answer was lost.
         match both.await {
             Err(Error::NoNode) => own.delete(None).await.map(drop),
-            left => left.map(|_| own.gone()),
+            left => left.map(|_| own.mark_gone()),
         }
     }
 
-    fn node(&self, name: &str) -> String {
+    fn path_of(&self, name: &str) -> String {
         format!("{}/{name}", self.path)
     }
 }

@@ -1,6 +1,4 @@
 //! How to reach ZooKeeper, as which user, and who may change the nodes.
-//!
-//! Next to read: `read_write.rs`.
 
 use super::engine::{MAX_PATH_LENGTH, valid};
 use crate::{LockError, LockObserver, events::Observer};
@@ -8,8 +6,8 @@ use std::{fmt, num::NonZeroU16, time::Duration};
 use tokio::runtime::Handle;
 use zookeeper_client::{Acls, Client, Connector};
 
-/// The upper end of what an option may ask: more is a mistake in its unit.
-const HOUR: Duration = Duration::from_secs(60 * 60);
+/// The longest session and the longest time limit that an option may set: more is a mistake in the unit.
+const MAX_TIME_LIMIT: Duration = Duration::from_secs(60 * 60);
 
 /// How to reach ZooKeeper, and the nodes to make there. [`ZkClient::new`](super::ZkClient::new) checks it.
 ///
@@ -80,7 +78,7 @@ impl ZkOptions {
         }
     }
 
-    /// Sets who is told what becomes of the locks: for metrics and logs.
+    /// Sets the observer of the locks, for metrics and logs.
     #[must_use]
     pub fn observer(self, observer: impl LockObserver) -> Self {
         let observer = Observer::new(observer);
@@ -206,11 +204,11 @@ impl ZkOptions {
             ),
             (self.data.len() <= MAX_PATH_LENGTH, "data: at most 64 KiB"),
             (
-                (Duration::from_millis(100)..=HOUR).contains(&self.session),
+                (Duration::from_millis(100)..=MAX_TIME_LIMIT).contains(&self.session),
                 "session: from 100 ms to an hour",
             ),
             (
-                (Duration::from_millis(1)..=HOUR).contains(&self.timeout),
+                (Duration::from_millis(1)..=MAX_TIME_LIMIT).contains(&self.timeout),
                 "timeout: from 1 ms to an hour",
             ),
             (

@@ -6,7 +6,7 @@
 //! 3. An owner that writes may also read: its reading node takes the writing one's number (Curator 5.5 and later), and keeps
 //!    that place when the writing one goes. An owner that only reads may not write: two such readers would wait for each other.
 //!
-//! Next to read: `semaphore.rs`.
+//! Next to read: `engine/hold.rs`.
 
 use super::ZkClient;
 use super::engine::hold::{Handle, handle};

@@ -7,7 +7,7 @@
 //!
 //! Only one contender watches the directory at a time, so there is no herd. A node there is not yet a held lease.
 //!
-//! Next to read: `engine/request.rs`, for the recipes that do not queue.
+//! Next to read: `engine/queue.rs`.
 
 use super::engine::hold::NodeHold;
 use super::engine::queue::{self, FencedNode, Recipe};
@@ -180,12 +180,13 @@ impl ZkSemaphore {
     async fn take(&self, leases: u32, wait: Duration) -> Result<Vec<Guard>, LockError> {
         let wait = Wait::new(wait);
         loop {
-            let mut turn = match queue::turn(&self.client, &MUTEX, &self.locks, wait).await {
+            let mut turn = match queue::wait_for_turn(&self.client, &MUTEX, &self.locks, wait).await
+            {
                 Err(LockError::Taken { .. }) => return Err(wait.taken(&self.path)),
                 turn => turn?,
             };
             let attempt = self.attempt(turn.node.session(), leases, wait.end);
-            let attempt = self.client.answered(wait, attempt).await?;
+            let attempt = self.client.while_alive(wait, attempt).await?;
             timeout(self.client.timeout(), turn.node.delete(None))
                 .await
                 .ok();
@@ -194,7 +195,7 @@ impl ZkSemaphore {
                     let guard = |lease| NodeHold::of(lease, None).guard(&self.client, &self.path);
                     return Ok(leases.into_iter().map(guard).collect());
                 }
-                Ok(None) => return Err(self.client.late(wait, &self.path)),
+                Ok(None) => return Err(self.client.not_acquired(wait, &self.path)),
                 Err(error) if is_session_over(&error) => {
                     tracing::debug!(%error, self.path, "queueing again")
                 }

@@ -4,7 +4,7 @@
 //! 2. A set is conditional on the node's version: a contender that read an older one is refused.
 //! 3. A listener reads the node with a watch, and again whenever that fires. It sees the latest number, not every one.
 //!
-//! Next to read: `atomic_long.rs`.
+//! Next to read: `engine/request.rs`.
 
 use super::ZkClient;
 use super::engine::request::{ask, catch_up, once, with_node};
@@ -216,7 +216,7 @@ impl ZkSharedCount {
 
     async fn follow(&self, sender: &watch::Sender<Versioned>) {
         loop {
-            let client = self.client.up().await;
+            let client = self.client.wait_until_live().await;
             let look = || client.get_and_watch_data(&self.path);
             match with_node(&client, &self.path, &self.seed.to_be_bytes(), look).await {
                 Ok((bytes, stat, watch)) => {
@@ -236,7 +236,7 @@ impl ZkSharedCount {
         }
     }
 
-    /// The new number; `None` if the version is an old one.
+    /// Sets the number and returns it; `None` if `version` is an old one.
     async fn write(
         &self,
         value: i32,

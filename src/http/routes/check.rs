@@ -2,8 +2,8 @@
 //!
 //! From request to effect, for `redis-lock`: `routes/mod.rs`; [`by_strategy`] here; `Strategy::take` in `stock/mod.rs`; `deduct`
 //! in `stock/strategies/redis_lock.rs`. The library takes the lock: `RedisLock::acquire`, which `inherent!` in `lock/src/lib.rs`
-//! makes of `Lock::acquire` in `lock/src/redis/lock.rs`; `AcquireRequest::acquire` in `engine.rs`, the line of waiters in
-//! `local/line.rs`, `RedisClient::run` in `client.rs`; `Call::send` in `scripts.rs` sends `lua/acquire.lua` by EVALSHA. Then
+//! makes of `Lock::acquire` in `lock/src/redis/lock.rs`; `AcquireRequest::guard` in `engine.rs`, the line of waiters in
+//! `local/line.rs`; `RedisClient::run` in `scripts.rs` sends `lua/acquire.lua` by EVALSHA. Then
 //! `stock::run_then_release` runs `none::read_then_write`, whose statements go through `section/mysql.rs`, and releases:
 //! `Guard::release`, `keeper.rs`, `hold.rs`, `lua/release.lua`. The answer is [`PurchaseBody`], or the problem of `http/error.rs`.
 

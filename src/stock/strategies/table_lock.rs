@@ -2,7 +2,7 @@
 
 use super::none;
 use crate::stock::*;
-use oversell_lock::mysql::Caller;
+use oversell_lock::mysql::RowDescription;
 
 const NAME: &str = "lock";
 
@@ -21,14 +21,14 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = ctx
         .db
         .table_lock(&job.redis_name(NAME))
-        .caller(caller(ctx, job, module_path!()));
+        .description(row_description(ctx, job, module_path!()));
     let guard = lock.acquire(job.wait_left()).await?;
     run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }
 
-/// The caller, for the columns that the course has for it.
-pub(super) fn caller(ctx: &Ctx, job: &Job, class: &str) -> Caller {
-    Caller {
+/// The texts for the columns that the table of the course has.
+pub(super) fn row_description(ctx: &Ctx, job: &Job, class: &str) -> RowDescription {
+    RowDescription {
         class: class.to_owned(),
         method: "deduct".to_owned(),
         server: ctx.instance.clone(),

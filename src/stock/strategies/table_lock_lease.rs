@@ -22,7 +22,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = ctx
         .db
         .table_lease_lock(&job.redis_name(NAME))
-        .caller(table_lock::caller(ctx, job, module_path!()))
+        .description(table_lock::row_description(ctx, job, module_path!()))
         .lease(Lease::Watchdog(lease))
         .owner(job.owner(ctx));
     let outer = lock.acquire(job.wait_left()).await?;

@@ -39,8 +39,8 @@ impl Place {
         }
     }
 
-    /// Whether its number is not negative: after 2^31 - 1 the server's numbers turn negative and sort before all others.
-    pub(super) fn is_sound(&self) -> bool {
+    /// Whether its number is valid: after 2^31 - 1 the server's numbers turn negative and sort before all others.
+    pub(super) fn is_valid(&self) -> bool {
         !self.number.starts_with('-')
     }
 }
@@ -48,8 +48,8 @@ impl Place {
 /// Whether a contender waits for a node of this name that is before its own.
 pub(in crate::zk) type WaitsFor = fn(name: &str) -> bool;
 
-/// The directory and the markers: each kind of lock in one directory is a lock of its own.
-pub(super) type Key = (String, &'static [&'static str]);
+/// The directory and the markers of one queue: each kind of lock in one directory is a lock of its own.
+pub(super) type QueueKey = (String, &'static [&'static str]);
 
 /// What this process knows of one directory.
 #[derive(Debug)]
@@ -58,11 +58,12 @@ pub(super) struct Directory {
     markers: &'static [&'static str],
     /// When the last listing was requested. Listings are made one after the other, so none is older than the one
     /// before.
-    listed: tokio::sync::Mutex<Option<Instant>>,
+    last_listed_at: tokio::sync::Mutex<Option<Instant>>,
     view: Mutex<View>,
     _registration: Registration,
 }
 
+/// The nodes in the directory, as far as this process knows.
 #[derive(Debug, Default)]
 struct View {
     /// The last listing, without the nodes known to have gone.
@@ -76,7 +77,7 @@ struct View {
 pub(super) enum ContenderState {
     Waits,
     In,
-    /// Its node has gone. `seen`: the waiter of this process behind it whose node was there at that moment.
+    /// Its node has gone. `seen` is the waiter of this process behind it, if the node of that waiter was there at that moment.
     Gone {
         seen: Option<Place>,
     },
@@ -85,14 +86,14 @@ pub(super) enum ContenderState {
 /// The contender that another waits for.
 pub(super) enum Predecessor {
     Nobody,
-    /// The nearest is this process's: its state.
+    /// The nearest contender is of this process, and this is its state.
     Own(watch::Receiver<ContenderState>),
-    /// The nearest is another process's; it, and the next ones that are.
+    /// The nearest contender is of another process. It comes first here, then the next ones of other processes.
     Others(Vec<Place>),
 }
 
-/// A contender in this process's line, from the creation of its node. If it is dropped before its node has gone, those
-/// behind it must find that out themselves.
+/// A contender in this process's line, from the creation of its node. If it is dropped before its node has gone, the
+/// contenders behind it must find out themselves when the node goes.
 #[derive(Debug)]
 pub(super) struct LineMember {
     directory: Arc<Directory>,
@@ -101,12 +102,13 @@ pub(super) struct LineMember {
 }
 
 impl LineMember {
-    pub(super) fn enter(&self) {
+    /// Reports that its turn has come.
+    pub(super) fn report_turn(&self) {
         self.state.send_replace(ContenderState::In);
     }
 
-    /// The next waiter of this process.
-    pub(super) fn next(&self) -> Option<Place> {
+    /// The next waiter of this process behind it.
+    pub(super) fn next_waiter(&self) -> Option<Place> {
         let view = self.directory.view.lock();
         let mut behind = view.own.range((Excluded(&self.place), Unbounded));
         let next = behind.find(|(_, state)| *state.borrow() == ContenderState::Waits);
@@ -114,8 +116,8 @@ impl LineMember {
     }
 
     /// Reports that its node has gone, and that the node of `seen` was there at that moment.
-    pub(super) fn gone(self, seen: Option<Place>) {
-        self.directory.gone([&self.place]);
+    pub(super) fn report_gone(self, seen: Option<Place>) {
+        self.directory.forget([&self.place]);
         self.remove_from_view();
         self.state.send_replace(ContenderState::Gone { seen });
     }
@@ -132,16 +134,17 @@ impl Drop for LineMember {
 }
 
 impl Directory {
-    pub(super) fn new((directory, markers): &Key, registration: Registration) -> Self {
+    pub(super) fn new((directory, markers): &QueueKey, registration: Registration) -> Self {
         Self {
             root: directory.clone(),
             markers,
-            listed: tokio::sync::Mutex::default(),
+            last_listed_at: tokio::sync::Mutex::default(),
             view: Mutex::default(),
             _registration: registration,
         }
     }
 
+    /// Adds a contender of this process, whose node has just been created.
     pub(super) fn join(self: &Arc<Self>, place: &Place) -> LineMember {
         let (state, told) = watch::channel(ContenderState::Waits);
         self.view.lock().own.insert(place.clone(), told);
@@ -153,7 +156,7 @@ impl Directory {
     }
 
     /// The nearest waiter of this process that `own` waits for.
-    pub(super) fn waits_before(
+    pub(super) fn own_waiter_before(
         &self,
         own: &Place,
         waits_for: WaitsFor,
@@ -172,8 +175,8 @@ impl Directory {
         since: Instant,
         session: &Session,
     ) -> Result<bool, Error> {
-        let mut listed = self.listed.lock().await;
-        if *listed > Some(since) {
+        let mut last_listed_at = self.last_listed_at.lock().await;
+        if *last_listed_at > Some(since) {
             return Ok(false);
         }
         let asked = Instant::now();
@@ -182,12 +185,12 @@ impl Directory {
             .iter()
             .map(|name| Place::of(name, self.markers))
             .collect();
-        *listed = Some(asked);
+        *last_listed_at = Some(asked);
         Ok(true)
     }
 
-    /// The contender that `own` waits for; `None` if `own` itself has gone.
-    pub(super) fn before(&self, own: &Place, waits_for: WaitsFor) -> Option<Predecessor> {
+    /// The contender that `own` waits for by the last listing; `None` if `own` itself was not there.
+    pub(super) fn predecessor_of(&self, own: &Place, waits_for: WaitsFor) -> Option<Predecessor> {
         let view = self.view.lock();
         if !view.nodes.contains(own) {
             return None;
@@ -199,7 +202,7 @@ impl Directory {
         };
         if let Some(state) = view.own.get(*nearest) {
             let mut state = state.clone();
-            // Its present state is known; the next change is that it goes.
+            // The present state is known, so that the next change is the departure of the contender.
             state.mark_unchanged();
             return Some(Predecessor::Own(state));
         }
@@ -210,7 +213,7 @@ impl Directory {
     }
 
     /// Forgets nodes that have gone.
-    pub(super) fn gone<'a>(&self, gone: impl IntoIterator<Item = &'a Place>) {
+    pub(super) fn forget<'a>(&self, gone: impl IntoIterator<Item = &'a Place>) {
         let mut view = self.view.lock();
         for place in gone {
             view.nodes.remove(place);
@@ -228,7 +231,7 @@ impl Directory {
             .filter(waits)
             .cloned()
             .collect();
-        self.gone(&before);
+        self.forget(&before);
     }
 
     pub(super) fn path(&self, place: &Place) -> String {
@@ -236,6 +239,7 @@ impl Directory {
     }
 }
 
+/// The names of the nodes in a directory; none if it is missing.
 pub(super) async fn list(session: &Session, directory: &str) -> Result<Vec<String>, Error> {
     Ok(unless(&[Error::NoNode], session.list_children(directory).await)?.unwrap_or_default())
 }

@@ -53,24 +53,24 @@ impl Handle {
         Ok(take.await?.guard(&self.client, &self.path))
     }
 
-    /// A new hold, or the owner's present one.
+    /// Takes a new hold, or shares the owner's present one.
     pub(in crate::zk) async fn take(&self, wait: Duration) -> Result<Arc<NodeHold>, LockError> {
         let (zk, path, recipe, wait) = (&self.client, &self.path, self.recipe, Wait::new(wait));
         let Some(owner) = self.owner else {
             return Ok(NodeHold::of(
-                queue::turn(zk, recipe, path, wait).await?,
+                queue::wait_for_turn(zk, recipe, path, wait).await?,
                 None,
             ));
         };
         // Each kind of lock in one directory is a lock of its own.
         let lock = format!("{path}/{}", recipe.markers[0]);
         let reentry = zk.0.shared.of::<Reentry<NodeHold>>();
-        let mut slot = reentry
+        let mut holds = reentry
             .enter(&lock, owner, wait.end)
             .await
             .ok_or_else(|| wait.taken(path))?;
-        let slot_kept = slot_of(&slot);
-        let (same, other) = slot.of(recipe.shared);
+        let slot = slot_of(&holds);
+        let (same, other) = holds.of(recipe.shared);
         if let Some(hold) = same.upgrade() {
             hold.reenter(zk, path, wait).await?;
             return Ok(hold);
@@ -81,16 +81,19 @@ impl Handle {
         let hold = match other.upgrade() {
             Some(writer) => {
                 let mut node = writer.node.beside(recipe.marker);
-                zk.answered(wait, node.create())
+                zk.while_alive(wait, node.create())
                     .await?
                     .map_err(|error| hold_error(error, path))?;
                 // Only now is it certain that no other writer came in between.
                 writer.reenter(zk, path, wait).await?;
                 // The new node's zxid is above those of the writers that wait behind it.
                 let fence = writer.fence;
-                NodeHold::of(FencedNode { node, fence }, Some(slot_kept))
+                NodeHold::of(FencedNode { node, fence }, Some(slot))
             }
-            None => NodeHold::of(queue::turn(zk, recipe, path, wait).await?, Some(slot_kept)),
+            None => NodeHold::of(
+                queue::wait_for_turn(zk, recipe, path, wait).await?,
+                Some(slot),
+            ),
         };
         *same = Arc::downgrade(&hold);
         Ok(hold)
@@ -182,7 +185,7 @@ macro_rules! handle {
 }
 pub(in crate::zk) use handle;
 
-/// A node that holds the lock. Dropping it deletes the node in the background.
+/// A hold: a node whose turn it is. Dropping it deletes the node in the background.
 #[derive(Debug)]
 pub(in crate::zk) struct NodeHold {
     pub(in crate::zk) node: Node,
@@ -221,15 +224,16 @@ impl NodeHold {
             }
         };
         let there = zk
-            .answered(wait, there)
+            .while_alive(wait, there)
             .await?
             .map_err(|error| hold_error(error, name))?;
         there.map(drop).ok_or_else(|| LockError::lost(name))
     }
 
-    /// One more guard of this hold.
+    /// Makes one more guard of this hold.
     pub(in crate::zk) fn guard(self: Arc<Self>, zk: &ZkClient, name: &str) -> Guard {
-        let (guard, keeper) = Guard::until(self.sure_until.clone(), name, Some(self.fence));
+        let (guard, keeper) =
+            Guard::with_sure_until(self.sure_until.clone(), name, Some(self.fence));
         let (client, sure_until) = (zk.clone(), self.sure_until.clone());
         let kept = keep(
             SessionShare {
@@ -263,7 +267,7 @@ impl NodeHold {
     }
 }
 
-/// Maps a failed request to an error of a hold.
+/// The error of a failed request of a hold: its loss, if the session is over.
 fn hold_error(error: Error, name: &str) -> LockError {
     if is_session_over(&error) {
         LockError::lost(name)
@@ -272,7 +276,7 @@ fn hold_error(error: Error, name: &str) -> LockError {
     }
 }
 
-/// One guard's share of a hold.
+/// One guard's share of a hold, which lasts while the session does.
 struct SessionShare {
     hold: Arc<NodeHold>,
     name: String,

@@ -31,8 +31,8 @@ const ANY: i32 = -1;
 #[derive(Debug)]
 pub(in crate::zk) struct Node {
     address: NodeAddress,
-    there: bool,
-    /// Its member of the line, to be told that it has gone.
+    is_there: bool,
+    /// This process's line, which learns from here that the node has gone.
     line: Option<LineMember>,
 }
 
@@ -49,7 +49,7 @@ struct NodeAddress {
 impl Node {
     /// A node `_c_<uuid>-<marker><number>`, not yet created.
     pub(in crate::zk) fn sequential(session: Arc<Session>, directory: &str, marker: &str) -> Self {
-        Self::new(session, directory, protected(marker), None)
+        Self::new(session, directory, protected_prefix(marker), None)
     }
 
     /// A node of this name, not yet created.
@@ -67,7 +67,7 @@ impl Node {
         };
         Self {
             address,
-            there: false,
+            is_there: false,
             line: None,
         }
     }
@@ -77,10 +77,10 @@ impl Node {
         Self::exact(session, directory, Uuid::new_v4().to_string())
     }
 
-    /// A node of this name that may exist, created by any contender.
+    /// A node of this name that anybody may have created.
     pub(in crate::zk) fn existing(session: Arc<Session>, directory: &str, name: &str) -> Self {
         let mut node = Self::exact(session, directory, name.to_owned());
-        node.there = true;
+        node.is_there = true;
         node
     }
 
@@ -93,7 +93,7 @@ impl Node {
         Self::exact(
             self.session().clone(),
             &self.address.directory,
-            protected(&format!("{marker}{number}")),
+            protected_prefix(&format!("{marker}{number}")),
         )
     }
 
@@ -103,7 +103,7 @@ impl Node {
     ///
     /// The server's error, or that the session is over. After a lost answer the node is looked for.
     pub(in crate::zk) async fn create(&mut self) -> Result<Fence, Error> {
-        self.there = true;
+        self.is_there = true;
         loop {
             let NodeAddress {
                 session,
@@ -141,15 +141,15 @@ impl Node {
         }
     }
 
-    /// Joins this process's line: others may wait behind it.
+    /// Joins this process's line, so that others may wait behind it.
     pub(super) fn join_line(&mut self, line: LineMember) {
         self.line = Some(line);
     }
 
     /// Reports to the line that its turn has come.
-    pub(super) fn enter(&self) {
+    pub(super) fn report_turn(&self) {
         if let Some(line) = &self.line {
-            line.enter();
+            line.report_turn();
         }
     }
 
@@ -163,26 +163,27 @@ impl Node {
     ///
     /// Safe: dropping the node deletes it in the background.
     pub(in crate::zk) async fn delete(&mut self, version: Option<i32>) -> Result<bool, Error> {
-        if !self.there {
+        if !self.is_there {
             return Ok(false);
         }
         let deleted = self.address.delete(version, &mut self.line).await;
-        self.there = !deleted.as_ref().map_or_else(is_session_over, |_| true);
+        self.is_there = !deleted.as_ref().map_or_else(is_session_over, |_| true);
         deleted
     }
 
     /// Gives the node up without deleting it; returns its name.
-    pub(in crate::zk) fn leave(mut self) -> String {
-        self.there = false;
+    pub(in crate::zk) fn keep_on_server(mut self) -> String {
+        self.is_there = false;
         self.address.name.take().unwrap_or_default()
     }
 
-    pub(in crate::zk) fn gone(&mut self) {
-        self.there = false;
+    /// Notes that it has gone.
+    pub(in crate::zk) fn mark_gone(&mut self) {
+        self.is_there = false;
     }
 
     pub(in crate::zk) fn is_there(&self) -> bool {
-        self.there
+        self.is_there
     }
 
     pub(in crate::zk) fn session(&self) -> &Arc<Session> {
@@ -202,7 +203,7 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        if !self.there {
+        if !self.is_there {
             return;
         }
         let (address, line) = (self.address.clone(), self.line.take());
@@ -234,7 +235,7 @@ impl NodeAddress {
         Ok(stat.map(|stat| (name, fence(stat.czxid))))
     }
 
-    /// Deletes it, and tells the line.
+    /// Deletes it, and reports that to the line.
     async fn delete(
         &self,
         version: Option<i32>,
@@ -247,12 +248,12 @@ impl NodeAddress {
                 None => return Ok(false),
             },
         };
-        let mut next = line.as_ref().and_then(LineMember::next);
+        let mut next = line.as_ref().and_then(LineMember::next_waiter);
         let mut asked_before = false;
         let deleted = loop {
             match self.delete_before(&name, version, next.as_ref()).await {
                 Ok(()) => break true,
-                // The next waiter's node has gone: nothing was done.
+                // The next waiter's node has gone, so the transaction was refused.
                 Err(MultiWriteError::OperationFailed { index: 1, .. }) => next = None,
                 Err(error) => match Error::from(error) {
                     Error::NoNode => {
@@ -265,7 +266,7 @@ impl NodeAddress {
             }
         };
         if let Some(line) = line.take() {
-            line.gone(next);
+            line.report_gone(next);
         }
         Ok(deleted)
     }
@@ -306,7 +307,8 @@ impl NodeAddress {
     }
 }
 
-fn protected(marker: &str) -> String {
+/// The fixed part of a node's name, with a fresh uuid.
+fn protected_prefix(marker: &str) -> String {
     format!("_c_{}-{marker}", Uuid::new_v4())
 }
 

@@ -25,7 +25,9 @@
 
 use super::{
     Wait,
-    directory::{ContenderState, Directory, Key, MAX_CHECKS, Place, Predecessor, WaitsFor, list},
+    directory::{
+        ContenderState, Directory, MAX_CHECKS, Place, Predecessor, QueueKey, WaitsFor, list,
+    },
     failed, insist, is_session_over,
     node::Node,
     request::ask,
@@ -48,7 +50,7 @@ pub(in crate::zk) struct Recipe {
     /// The markers of all nodes in the same queue.
     pub(in crate::zk) markers: &'static [&'static str],
     pub(in crate::zk) waits_for: WaitsFor,
-    /// Whether a node that goes may leave another one at its place.
+    /// Whether a node that goes may leave another node at its place, so that an old listing is wrong.
     pub(in crate::zk) lists_again: bool,
     /// Whether several may hold it together.
     pub(in crate::zk) shared: bool,
@@ -61,9 +63,10 @@ pub(in crate::zk) struct FencedNode {
     pub(in crate::zk) fence: Fence,
 }
 
+/// How one try has ended.
 enum Attempt {
     First(FencedNode),
-    /// The wait ended first; the node is deleted.
+    /// The wait ended before the turn came; the node is deleted.
     Late,
     /// Somebody deleted our node.
     Gone,
@@ -80,7 +83,7 @@ enum Attempt {
 /// # Cancel safety
 ///
 /// Safe: the node is deleted in the background.
-pub(in crate::zk) async fn turn(
+pub(in crate::zk) async fn wait_for_turn(
     zk: &ZkClient,
     recipe: &Recipe,
     directory: &str,
@@ -88,20 +91,20 @@ pub(in crate::zk) async fn turn(
 ) -> Result<FencedNode, LockError> {
     valid(directory)?;
     loop {
-        let session = zk.connected(wait.end).await?;
-        let directories = session.shared.of::<Registry<Key, Directory>>();
+        let session = zk.live_session(wait.end).await?;
+        let directories = session.shared.of::<Registry<QueueKey, Directory>>();
         let key = (directory.to_owned(), recipe.markers);
         let directory_state =
             directories.of(&key, |registration| Directory::new(&key, registration));
         match zk
-            .answered(wait, attempt(session, &directory_state, recipe, wait))
+            .while_alive(wait, attempt(session, &directory_state, recipe, wait))
             .await?
         {
             Ok(Attempt::First(turn)) => return Ok(turn),
             Ok(Attempt::Gone) if Instant::now() < wait.end => {
                 tracing::debug!(directory, "our node was deleted: queueing again");
             }
-            Ok(Attempt::Gone | Attempt::Late) => return Err(zk.late(wait, directory)),
+            Ok(Attempt::Gone | Attempt::Late) => return Err(zk.not_acquired(wait, directory)),
             Ok(Attempt::UsedUp) => {
                 let rule =
                     "its directory's numbers are used up: it must be deleted when nobody uses it";
@@ -115,7 +118,7 @@ pub(in crate::zk) async fn turn(
     }
 }
 
-/// One try, within one session.
+/// Queues once, within one session.
 async fn attempt(
     session: Arc<Session>,
     directory: &Arc<Directory>,
@@ -125,7 +128,7 @@ async fn attempt(
     let mut node = Node::sequential(session.clone(), &directory.root, recipe.marker);
     let fence = node.create().await?;
     let own = Place::of(node.name(), recipe.markers);
-    if !own.is_sound() {
+    if !own.is_valid() {
         return Ok(Attempt::UsedUp);
     }
     node.join_line(directory.join(&own));
@@ -136,9 +139,9 @@ async fn attempt(
         own,
         end: wait.end,
     };
-    match waiter.wait_for_turn().await? {
+    match waiter.wait_until_first().await? {
         WaitEnd::First => {
-            node.enter();
+            node.report_turn();
             Ok(Attempt::First(FencedNode { node, fence }))
         }
         WaitEnd::Late => {
@@ -168,13 +171,14 @@ struct QueueWaiter<'a> {
 }
 
 impl QueueWaiter<'_> {
-    async fn wait_for_turn(&self) -> Result<WaitEnd, Error> {
+    /// Waits until no node that it waits for is before its own.
+    async fn wait_until_first(&self) -> Result<WaitEnd, Error> {
         let (directory, own) = (self.directory, &self.own);
         let mut since = Instant::now();
-        // Whether our node was there at the last listing, or later.
+        // Whether our node was there when the last listing was made, or later.
         let mut seen = false;
         loop {
-            if let Some(mut before) = directory.waits_before(own, self.recipe.waits_for) {
+            if let Some(mut before) = directory.own_waiter_before(own, self.recipe.waits_for) {
                 if !self.wait_for_change(&mut before).await? {
                     return Ok(WaitEnd::Late);
                 }
@@ -182,10 +186,10 @@ impl QueueWaiter<'_> {
                 continue;
             }
             seen |= directory.list_after(since, &self.session).await?;
-            match directory.before(own, self.recipe.waits_for) {
+            match directory.predecessor_of(own, self.recipe.waits_for) {
                 None => return Ok(WaitEnd::Gone),
                 Some(Predecessor::Nobody) => {
-                    if !seen && !self.look(&[]).await? {
+                    if !seen && !self.check_nodes(&[]).await? {
                         return Ok(WaitEnd::Gone);
                     }
                     directory.forget_before(own, self.recipe.waits_for);
@@ -206,11 +210,11 @@ impl QueueWaiter<'_> {
                     match self.watch(&others[0]).await? {
                         None => return Ok(WaitEnd::Late),
                         Some(false) => continue,
-                        Some(true) => directory.gone([&others[0]]),
+                        Some(true) => directory.forget([&others[0]]),
                     }
                     if self.recipe.lists_again || others.len() > MAX_CHECKS {
                         since = Instant::now();
-                    } else if self.look(&others[1..]).await? {
+                    } else if self.check_nodes(&others[1..]).await? {
                         seen = true;
                     } else {
                         return Ok(WaitEnd::Gone);
@@ -247,8 +251,8 @@ impl QueueWaiter<'_> {
         }
     }
 
-    /// Forgets those of `others` that have gone; `false` if our own node has.
-    async fn look(&self, others: &[Place]) -> Result<bool, Error> {
+    /// Asks for the nodes of `others` and our own; forgets the others that have gone, and returns whether our own is there.
+    async fn check_nodes(&self, others: &[Place]) -> Result<bool, Error> {
         let places = others.iter().chain([&self.own]);
         let paths: Vec<_> = places.map(|place| self.directory.path(place)).collect();
         let there = self.session.stats(&paths).await?;
@@ -256,7 +260,7 @@ impl QueueWaiter<'_> {
             .iter()
             .zip(&there)
             .filter(|(_, there)| there.is_none());
-        self.directory.gone(gone.map(|(place, _)| place));
+        self.directory.forget(gone.map(|(place, _)| place));
         Ok(there.last().is_some_and(Option::is_some))
     }
 }
@@ -303,12 +307,12 @@ pub(in crate::zk) async fn force_unlock(
     recipe: &Recipe,
     directory: &str,
 ) -> Result<bool, LockError> {
-    // No second listing after a lost answer: it would delete the next holder too.
+    // Lists only once, even after a lost answer: a second listing would show the next holder, which would be deleted too.
     let names = ask(zk, directory, |session| async move {
         list(&session, directory).await
     })
     .await?;
-    let held = holds(&names, recipe);
+    let held = holding_nodes(&names, recipe);
     for name in &held {
         ask(zk, directory, |session| async move {
             let path = format!("{directory}/{name}");
@@ -319,9 +323,9 @@ pub(in crate::zk) async fn force_unlock(
     Ok(!held.is_empty())
 }
 
-/// The holders by this recipe: the readers before the first writer; or, for a lock held alone, all nodes at the first
-/// number (a writer that reads has a reader at its own number).
-fn holds(names: &[String], recipe: &Recipe) -> Vec<String> {
+/// The nodes that hold the lock by this recipe: of readers, all before the first writer; of a lock that is held alone, all
+/// at the first number, because a writer that reads has a reader's node at its own number.
+fn holding_nodes(names: &[String], recipe: &Recipe) -> Vec<String> {
     let places = names.iter().map(|name| Place::of(name, recipe.markers));
     let places: BTreeSet<_> = places.collect();
     let until = |number: Option<&str>| {
@@ -369,7 +373,7 @@ mod tests {
             ("c-W-1 d-R-1 a-W-2", "", "c-W-1 d-R-1"),
         ] {
             let names: Vec<_> = queue.split_whitespace().rev().map(String::from).collect();
-            let freed = [READ, WRITE].map(|recipe| holds(&names, &recipe).join(" "));
+            let freed = [READ, WRITE].map(|recipe| holding_nodes(&names, &recipe).join(" "));
             assert_eq!(freed, [readers, writers], "{queue}");
         }
     }

@@ -2,9 +2,9 @@
 //!
 //! If an answer is lost with its connection, a read is repeated ([`ask`]). A change is not ([`once`]): it may have been
 //! made, another may have followed it, and a second one would undo that or be counted twice. The caller learns that the
-//! result is outcome_unknown, and must not repeat it blindly.
+//! outcome is unknown, and must not repeat it blindly.
 //!
-//! Next to read: `../barrier.rs`.
+//! Next to read: `../client.rs`.
 
 use super::{
     Wait, failed, is_session_over, is_unanswered, session::Session, unavailable, unless, valid,
@@ -33,8 +33,8 @@ where
     valid(path)?;
     let wait = Wait::new(Duration::ZERO);
     loop {
-        let session = zk.connected(wait.end + zk.timeout()).await?;
-        match zk.answered(wait, request(session)).await? {
+        let session = zk.live_session(wait.end + zk.timeout()).await?;
+        match zk.while_alive(wait, request(session)).await? {
             Err(error) if is_session_over(&error) || is_unanswered(&error) => {
                 tracing::debug!(%error, "asking zookeeper again")
             }
@@ -43,8 +43,8 @@ where
     }
 }
 
-/// Ensures that later reads are not older than this call: our server may lag behind the one on which another client
-/// made a change.
+/// Ensures that later reads are not older than this call: our server may lag behind the server on which another client made
+/// a change.
 ///
 /// # Errors
 ///
@@ -61,7 +61,7 @@ pub(in crate::zk) async fn catch_up(zk: &ZkClient, path: &str) -> Result<(), Loc
 ///
 /// # Errors
 ///
-/// [`LockError::Unavailable`] if there is no connection; and if there is no answer, when the result is outcome_unknown. Any
+/// [`LockError::Unavailable`] if there is no connection; and if there is no answer: the outcome is then unknown. Any
 /// other refusal has changed nothing.
 ///
 /// # Cancel safety
@@ -78,8 +78,8 @@ where
 {
     valid(path)?;
     let wait = Wait::new(Duration::ZERO);
-    let session = zk.connected(wait.end + zk.timeout()).await?;
-    match zk.answered(wait, request(session)).await {
+    let session = zk.live_session(wait.end + zk.timeout()).await?;
+    match zk.while_alive(wait, request(session)).await {
         Err(error) => Err(outcome_unknown(error)),
         Ok(Err(error)) if is_session_over(&error) || is_unanswered(&error) => {
             Err(outcome_unknown(error))

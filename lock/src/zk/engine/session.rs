@@ -13,7 +13,7 @@
 //! **What breaks it**: see `sure_until.rs`; and a leader that is cut off from the others answers for a moment longer,
 //! for which a session of at least four ticks leaves room.
 //!
-//! Next to read: `../client.rs`.
+//! Next to read: `../../sure_until.rs`.
 //!
 //! # Nagle's algorithm
 //!
@@ -59,7 +59,7 @@ pub(in crate::zk) struct Session {
     pub(super) shared: ByType,
     /// The tasks that delete nodes in the background.
     pub(super) tasks: Tasks,
-    /// Cancelled when the session is over, with its nodes.
+    /// Cancelled when the session is over and its nodes are gone.
     pub(super) over: CancellationToken,
     /// Cancelled when the client is closed.
     pub(super) end: CancellationToken,
@@ -105,7 +105,7 @@ impl Session {
 
     /// Creates a missing chroot as a persistent node: ZooKeeper would delete an empty container.
     async fn make_chroot(&self) -> Result<(), Error> {
-        // Below a parent that belongs to others, reading may be allowed where creating is not.
+        // Checks first: below a parent that belongs to others, reading may be allowed where creating is not.
         if self.chroot.is_empty()
             || insist(|| self.server.check_stat(&self.chroot))
                 .await?
@@ -117,7 +117,7 @@ impl Session {
         insist(|| self.server.mkdir(&self.chroot, &options)).await
     }
 
-    /// The stats of several nodes, in one request; `None` for each that is missing.
+    /// Reads the stats of several nodes in one request; `None` for each that is missing.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl Session {
     }
 
     /// Deletes every node that would go with the session.
-    async fn clear(&self) -> Result<(), Error> {
+    async fn delete_ephemerals(&self) -> Result<(), Error> {
         let nodes = self.server.list_ephemerals("/").await?;
         let deletions = nodes.iter().map(|node| self.server.delete(node, None));
         for deleted in join_all(deletions).await {
@@ -149,8 +149,8 @@ impl Session {
         Ok(())
     }
 
-    /// Extends the sure time. After a doubt, locks taken from now on may rely on the session again.
-    fn lasts(&self, until: Instant) {
+    /// Moves the end of the sure time. Once it has passed, only locks that are taken from now on rely on the new end.
+    fn extend(&self, until: Instant) {
         let mut sure = self.sure_until.lock();
         if !sure.extend(until) {
             *sure = SureUntil::new(until);
@@ -158,13 +158,13 @@ impl Session {
     }
 
     /// Sends heartbeats while the session lives.
-    async fn beat(&self) {
+    async fn send_heartbeats(&self) {
         let (every, lasts) = (self.session_timeout() / 8, self.session_timeout() * 2 / 3);
         loop {
             let sent = Instant::now();
             match self.sync("/").await {
                 Ok(()) => {
-                    self.lasts(sent + lasts);
+                    self.extend(sent + lasts);
                     sleep_until(sent + every).await;
                 }
                 Err(error) if is_session_over(&error) => return std::future::pending().await,
@@ -178,6 +178,7 @@ impl Session {
     }
 }
 
+/// The state of a client's connection, which its supervisor reports.
 #[derive(Debug)]
 pub(in crate::zk) struct Connection {
     /// The session, while it is connected.
@@ -185,7 +186,7 @@ pub(in crate::zk) struct Connection {
     lost: Disconnection,
 }
 
-/// Since when there is no connection, and why; until when the last session is sure.
+/// Since when and why there is no connection, and until when the last session is sure.
 #[derive(Debug, Clone)]
 pub(in crate::zk) struct Disconnection {
     pub(in crate::zk) since: Instant,
@@ -205,7 +206,7 @@ impl Connection {
 
     /// The session, if it is connected and not known to be over.
     pub(in crate::zk) fn up(&self) -> Option<&Arc<Session>> {
-        // The client knows that a moment before its supervisor does.
+        // The client knows of an end a moment before the supervisor does.
         self.up
             .as_ref()
             .filter(|session| !session.state().is_terminated())
@@ -217,7 +218,7 @@ impl Connection {
     }
 
     /// Notes a lost connection, and keeps the time of the first of several.
-    fn lose(connection: &watch::Sender<Self>, reason: impl ToString) {
+    fn note_loss(connection: &watch::Sender<Self>, reason: impl ToString) {
         connection.send_modify(|connection| {
             if let Some(session) = connection.up.take() {
                 connection.lost.since = Instant::now();
@@ -242,14 +243,14 @@ impl Supervisor {
         let mut last = None;
         self.end
             .clone()
-            .run_until_cancelled(self.keep(&mut last))
+            .run_until_cancelled(self.keep_sessions(&mut last))
             .await;
-        Connection::lose(&self.connection, "the client was closed");
+        Connection::note_loss(&self.connection, "the client was closed");
         let Some(session) = last else { return };
         session.sure_until().end();
         let mut states = session.state_watcher();
         // The session ends with the last clone of its client, which a caller may have kept.
-        let cleared = timeout(session.timeout, session.clear()).await;
+        let cleared = timeout(session.timeout, session.delete_ephemerals()).await;
         if let Ok(Err(error)) = &cleared {
             tracing::debug!(%error, "the session's nodes are left to its end");
         }
@@ -264,7 +265,8 @@ impl Supervisor {
         }
     }
 
-    async fn keep(&self, last: &mut Option<Arc<Session>>) {
+    /// Opens one session after the other; `last` is the latest one.
+    async fn keep_sessions(&self, last: &mut Option<Arc<Session>>) {
         let mut pause = FIRST_RECONNECT_PAUSE;
         loop {
             match self.open_session().await {
@@ -274,17 +276,17 @@ impl Supervisor {
                     tracing::info!(session = %session.session_id(), timeout = ?session.session_timeout(), "zookeeper session opened");
                     tokio::select! {
                         () = self.follow(&session) => {}
-                        () = session.beat() => {}
+                        () = session.send_heartbeats() => {}
                     }
                     session.sure_until().end();
                     session.over.cancel();
                 }
                 Err(error) => {
-                    // Once per outage, not per attempt.
+                    // Logs once per outage, not per attempt.
                     if pause == FIRST_RECONNECT_PAUSE {
                         tracing::warn!(%error, connect = self.options.connect, "zookeeper is not reached");
                     }
-                    Connection::lose(&self.connection, error);
+                    Connection::note_loss(&self.connection, error);
                     sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
                     pause = (pause * 2).min(MAX_RECONNECT_PAUSE);
                 }
@@ -292,7 +294,7 @@ impl Supervisor {
         }
     }
 
-    /// One try: connects, and makes the chroot. `keep` retries.
+    /// Connects and makes the chroot, in one try; `keep_sessions` retries.
     async fn open_session(&self) -> Result<Arc<Session>, Error> {
         let sent = Instant::now();
         let server = self
@@ -335,11 +337,11 @@ impl Supervisor {
                     .connection
                     .send_modify(|connection| connection.up = Some(session.clone())),
                 SessionState::Disconnected | SessionState::ConnectedReadOnly => {
-                    Connection::lose(&self.connection, "the connection was lost");
+                    Connection::note_loss(&self.connection, "the connection was lost");
                 }
                 SessionState::AuthFailed | SessionState::Expired | SessionState::Closed => {
                     tracing::warn!(session = %session.session_id(), %state, "zookeeper session over");
-                    return Connection::lose(
+                    return Connection::note_loss(
                         &self.connection,
                         format!("the session is over: {state}"),
                     );

@@ -2,7 +2,9 @@
 //! unavailable server and never a taken lock, and no broken connection returns to the pool.
 
 use crate::{support::*, table::pool};
-use oversell_lock::mysql::{Caller, Conn, MySqlOptions, MySqlPool, PoolExhausted, TableLeaseLock};
+use oversell_lock::mysql::{
+    Conn, MySqlOptions, MySqlPool, PoolExhausted, RowDescription, TableLeaseLock,
+};
 use sqlx::Connection;
 
 /// A wait that ends long before a call may.
@@ -113,14 +115,18 @@ async fn a_connection_to_a_server_that_was_demoted_is_not_used_again(table: &Tab
     // Each try has a pool of its own: an unknown insert is undone in the background, on the only connection.
     let refused_with = async |number: u32| -> Result<_> {
         let pool = MySqlPool::new(options.clone())?;
-        let caller = Caller {
+        let description = RowDescription {
             desc: number.to_string(),
-            ..Caller::default()
+            ..RowDescription::default()
         };
         let before = pool.conn(SOON).await?;
         let used = before.id();
         before.done();
-        let tried = pool.table_lock(&name()).caller(caller).try_acquire().await;
+        let tried = pool
+            .table_lock(&name())
+            .description(description)
+            .try_acquire()
+            .await;
         let after = pool.conn(SOON).await?;
         let used = used == after.id();
         after.done();

@@ -13,7 +13,7 @@
 
 use crate::http::routes::prelude::*;
 use crate::{ctx::Ctx, error::Error as Domain, section::session::Session};
-use oversell_lock::{Guard, Lease, LockError, mysql::Caller};
+use oversell_lock::{Guard, Lease, LockError, mysql::RowDescription};
 
 const NAME: &str = "run";
 
@@ -51,7 +51,7 @@ pub(super) async fn acquire_run_lock(
     strategy: &str,
     by: &str,
 ) -> Result<Option<Guard>, RunInProgress> {
-    let caller = Caller {
+    let description = RowDescription {
         class: id.into(),
         method: strategy.into(),
         server: ctx.instance.clone(),
@@ -61,7 +61,7 @@ pub(super) async fn acquire_run_lock(
         .admin_pool
         .table_lease_lock(NAME)
         .lease(LEASE)
-        .caller(caller);
+        .description(description);
     let error = loop {
         match current_run(ctx).await {
             Ok(Some(run)) => return Err(run),
