@@ -123,7 +123,7 @@ async fn play_scheduled(
     for side in Side::BOTH {
         tell_next_statement(play, side, two, &mut left);
     }
-    let steps = play.options.steps.clone();
+    let moves = play.options.moves.clone();
     while Side::BOTH
         .iter()
         .any(|side| two.waits(*side) || !left[*side as usize].is_empty())
@@ -134,7 +134,7 @@ async fn play_scheduled(
                 hear(play, side, two, locked, &mut left).await?;
             }
         }
-        let who = match timeout(POLL_INTERVAL, steps.wait_for_next()).await {
+        let who = match timeout(POLL_INTERVAL, moves.wait_for_next()).await {
             Ok(who) => who?,
             Err(_) => continue,
         };

@@ -101,7 +101,7 @@ impl Play {
         match self.options.pace {
             Pace::Fast | Pace::Clock | Pace::Scheduler | Pace::Timed => {}
             Pace::Slow => sleep(STEP_PAUSE).await,
-            Pace::Step => drop(self.options.steps.wait_for_next().await?),
+            Pace::Step => drop(self.options.moves.wait_for_next().await?),
         }
         Ok(())
     }

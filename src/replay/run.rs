@@ -116,7 +116,7 @@ impl Script {
 
     /// A person decides who goes on, until all started actors have ended.
     async fn play_scheduled(&self, play: &mut Play) -> Result<(), Error> {
-        let (roles, steps) = (self.roles(), play.options.steps.clone());
+        let (roles, moves) = (self.roles(), play.options.moves.clone());
         for step in self.lab_steps() {
             if matches!(step, Step::Fault(Action::Cut, _)) {
                 // The cut makes the main Redis look dead to the Sentinel, which would promote at once.
@@ -126,7 +126,7 @@ impl Script {
         }
         loop {
             let who = tokio::select! {
-                who = steps.wait_for_next() => who?,
+                who = moves.wait_for_next() => who?,
                 () = play.wait_until_all_end(roles.len().min(2)) => return Ok(()),
             };
             let letter = match who {

@@ -22,22 +22,17 @@ use crate::{
         neighbours::{LatestAnswer, RemoteReplay, playing_elsewhere},
         visitor::Visitor,
     },
-    replay::{
-        ActorHost, Log, NextMove, Pace, PlayOptions, Race, ReplayEnd, ReplayEvent, StepRequests,
-        Timing,
-    },
+    replay::{Log, NextMove, Pace, ReplayEvent, StepRequests},
     section::Point,
 };
-use futures::FutureExt;
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
-    panic::AssertUnwindSafe,
     sync::atomic::{AtomicBool, Ordering},
     time::Instant,
 };
 use tokio::{
-    sync::{Notify, oneshot, watch},
+    sync::{Notify, watch},
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -67,19 +62,6 @@ pub(in crate::http) struct Replays {
     actors: Mutex<HashMap<Uuid, watch::Sender<Vec<Point>>>>,
 }
 
-/// Whether the replay has started.
-type StartResult = oneshot::Receiver<Result<(), Error>>;
-
-struct ReplayRequest {
-    visitor: Visitor,
-    lesson: &'static str,
-    race: &'static Race,
-    cured: bool,
-    pace: Pace,
-    timing: Timing,
-    is_shared: bool,
-}
-
 struct ActiveReplay {
     id: Uuid,
     visitor: Visitor,
@@ -93,7 +75,7 @@ struct ActiveReplay {
     lasts: Duration,
     asked: Instant,
     has_begun: AtomicBool,
-    steps: StepRequests,
+    moves: StepRequests,
     /// When somebody last watched it or let it make a step.
     last_sign: Mutex<tokio::time::Instant>,
     log: Arc<Log>,
@@ -139,71 +121,6 @@ struct Place {
 }
 
 impl Replays {
-    /// Starts a replay, or gives it a place in the queue. Other instances are asked after that: the receiver says whether
-    /// one of them runs a replay that excludes it.
-    fn start(
-        self: &Arc<Self>,
-        app: &AppState,
-        request: ReplayRequest,
-    ) -> Result<(Arc<ActiveReplay>, StartResult), Error> {
-        let race = request.race;
-        let script = race.script(request.cured);
-        let replay = Arc::new(ActiveReplay {
-            id: Uuid::new_v4(),
-            lesson: request.lesson,
-            cured: request.cured,
-            pace: request.pace,
-            is_exclusive: race.is_exclusive(request.pace, &app.ctx.config),
-            is_shared: request.is_shared.into(),
-            visitor: request.visitor,
-            lasts: Duration::from_millis(script.lasts_ms()),
-            asked: Instant::now(),
-            has_begun: AtomicBool::new(false),
-            steps: StepRequests::default(),
-            last_sign: Mutex::new(tokio::time::Instant::now()),
-            log: Arc::default(),
-            cancel: app.stopping.child_token(),
-        });
-        self.enqueue(&replay)?;
-        let options = PlayOptions {
-            hosts: actor_hosts(app),
-            pace: request.pace,
-            steps: replay.steps.clone(),
-            timing: request.timing,
-        };
-        let (sender, started) = oneshot::channel();
-        let (ctx, replays, playing) = (app.ctx.clone(), Arc::clone(self), Arc::clone(&replay));
-        app.ctx.tasks.spawn(async move {
-            let end = |why: String| playing.log.close(ReplayEnd::Failed(why));
-            let played = async {
-                if let Err(why) = replays.wait_for_turn(&playing).await {
-                    return end(why);
-                }
-                // Both of two replays that start at the same time see each other here, so at most one goes on.
-                if let Some(other) = replays.blocking_lesson(&playing, &ctx.config).await {
-                    end(format!("the replay of {other} goes on in another instance"));
-                    return drop(sender.send(Err(Error::ReplayInProgress(other))));
-                }
-                drop(sender.send(Ok(())));
-                let log = Arc::clone(&playing.log);
-                let play = script.play(&ctx, options, log, &playing.cancel);
-                tokio::pin!(play);
-                tokio::select! {
-                    () = &mut play => {}
-                    () = playing.until_abandoned() => {
-                        playing.cancel.cancel();
-                        play.await;
-                    }
-                }
-            };
-            if AssertUnwindSafe(played).catch_unwind().await.is_err() {
-                end("a bug: the replay panicked".to_owned());
-            }
-            replays.changed.notify_waiters();
-        });
-        Ok((replay, started))
-    }
-
     /// Takes a place behind all that were asked for before, if the visitor may have another one.
     fn enqueue(&self, replay: &Arc<ActiveReplay>) -> Result<(), Error> {
         let mut in_order_asked = self.in_order_asked.lock();
@@ -448,7 +365,7 @@ impl ActiveReplay {
 
     fn step(&self, to: NextMove) {
         *self.last_sign.lock() = tokio::time::Instant::now();
-        self.steps.request(to);
+        self.moves.push(to);
     }
 
     fn is_abandoned(&self) -> bool {
@@ -496,19 +413,6 @@ fn check_permission(is_exclusive: bool, admin: Result<Admin, Error>) -> Result<(
     }
 }
 
-/// The instances of the cluster, or this one if there is no cluster.
-fn actor_hosts(app: &AppState) -> Vec<ActorHost> {
-    let config = &app.ctx.config;
-    let there = |url: &String| ActorHost::Remote {
-        url: url.clone(),
-        token: config.admin_token(),
-    };
-    match config.cluster.instances.is_empty() {
-        true => vec![ActorHost::Local(app.ctx.clone())],
-        false => config.cluster.instances.iter().map(there).collect(),
-    }
-}
-
 pub(super) fn check_enabled(app: &AppState) -> Result<(), Error> {
     app.ctx
         .config
@@ -521,6 +425,7 @@ pub(super) fn check_enabled(app: &AppState) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::replay::ReplayEnd;
 
     fn replay(visitor: &str, lesson: &'static str, pace: Pace, alone: bool) -> Arc<ActiveReplay> {
         Arc::new(ActiveReplay {
@@ -534,7 +439,7 @@ mod tests {
             lasts: Duration::from_secs(4),
             asked: Instant::now(),
             has_begun: AtomicBool::new(false),
-            steps: StepRequests::default(),
+            moves: StepRequests::default(),
             last_sign: Mutex::new(tokio::time::Instant::now()),
             log: Arc::default(),
             cancel: CancellationToken::new(),
