@@ -37,7 +37,7 @@ pub struct CustomAct {
     names: &'static [Name],
     /// The store of the pieces that it takes, if it takes some.
     store: Option<Store>,
-    run: Deduct,
+    pub(super) run: Deduct,
 }
 
 /// Where the pieces of an act are.
@@ -174,22 +174,6 @@ impl Act {
         stock_admin::remove(ctx, id, Some(self.reset_scope()))
             .await
             .map(drop)
-    }
-
-    pub(super) async fn run(self, ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-        match self {
-            Self::Strategy(slug) => {
-                let strategy =
-                    stock::find(slug).ok_or_else(|| Error::NoStrategy(slug.to_owned()))?;
-                (strategy.spec.deduct)(ctx, job).await
-            }
-            Self::Order(slug) => {
-                let id = job.request.stock_id;
-                place_order(ctx, job, slug, id, id).await
-            }
-            Self::Custom(custom) => (custom.run)(ctx, job).await,
-            Self::Deadlock(_) => Err(Error::Internal("it is played as a whole".into())),
-        }
     }
 }
 

@@ -9,15 +9,15 @@
 //!
 //! Next: `running_actor.rs`, which directs it.
 
-use super::act::Act;
+use super::act::{Act, place_order};
 use crate::{
     clients::http_client::{Answer, Ask, HttpError, client},
     ctx::Ctx,
     error::Error,
     seckill,
     seckill::SeckillError,
-    section::{Follower, FollowerEvent, Job, Point, RedisTap},
-    stock_admin,
+    section::{Deduction, Follower, FollowerEvent, Job, Point, RedisTap},
+    stock, stock_admin,
 };
 use futures::StreamExt;
 use garde::Validate;
@@ -123,6 +123,21 @@ pub struct Actor {
     _task: AbortOnDropHandle<()>,
 }
 
+async fn run_act(act: Act, ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+    match act {
+        Act::Strategy(slug) => {
+            let strategy = stock::find(slug).ok_or_else(|| Error::NoStrategy(slug.to_owned()))?;
+            (strategy.spec.deduct)(ctx, job).await
+        }
+        Act::Order(slug) => {
+            let id = job.request.stock_id;
+            place_order(ctx, job, slug, id, id).await
+        }
+        Act::Custom(custom) => (custom.run)(ctx, job).await,
+        Act::Deadlock(_) => Err(Error::Internal("it is played as a whole".into())),
+    }
+}
+
 pub(super) fn start(ctx: &Ctx, spec: ActorSpec, act: Act) -> Result<Actor, Error> {
     let (sender, events) = mpsc::unbounded_channel();
     let (stops, stopping) = watch::channel(spec.stops);
@@ -152,7 +167,7 @@ pub(super) fn start(ctx: &Ctx, spec: ActorSpec, act: Act) -> Result<Actor, Error
         };
         let send = |event| drop(sender.send(event));
         send(start);
-        let mut running = Box::pin(tokio::time::timeout(MAX_LIFETIME, act.run(&ctx, &job)));
+        let mut running = Box::pin(tokio::time::timeout(MAX_LIFETIME, run_act(act, &ctx, &job)));
         let outcome = loop {
             tokio::select! {
                 biased;
