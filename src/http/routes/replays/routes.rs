@@ -26,7 +26,7 @@ use std::{
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-/// More than all visitors' replays have on one instance of three.
+/// Limit of the actors in one instance: more than all visitors' replays have on one of three.
 const MAX_ACTORS: usize = 500;
 
 /// The replays of this instance.
@@ -149,7 +149,7 @@ pub(in crate::http) struct StartOptions {
     after_ms: Option<u64>,
 }
 
-/// Times mean nothing at the other paces.
+/// Refuses a time at any other pace than `timed`.
 fn timed<T>(pace: Pace) -> impl FnOnce(&Option<T>, &()) -> garde::Result {
     move |time, ()| match time.is_some() && pace != Pace::Timed {
         true => Err(garde::Error::new("only at the pace timed")),
@@ -499,7 +499,7 @@ pub(in crate::http) async fn events(
     Ok(sse::response(&app, from_the_beginning(log)))
 }
 
-/// All events up to the end.
+/// All events of a replay, from the first one to its end.
 fn from_the_beginning(log: Arc<Log>) -> impl Stream<Item = Result<Event, axum::Error>> + Send {
     stream! {
         let (mut changes, mut told) = (log.watch(), 0);
@@ -535,7 +535,7 @@ pub(in crate::http) async fn start_actor(
     _: Admin,
     State(app): State<AppState>,
     InstanceState(replays): InstanceState<Replays>,
-    Json(StartActor { id, part: spec }): Json<StartActor>,
+    Json(StartActor { id, spec }): Json<StartActor>,
 ) -> Result<Response, Error> {
     check_enabled(&app)?;
     if replays.actors.lock().len() >= MAX_ACTORS {
@@ -576,7 +576,7 @@ pub(in crate::http) async fn direct_actor(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Unregisters an actor when its answer ends.
+/// An actor that plays here for another instance; dropping this unregisters it.
 struct RegisteredActor {
     replays: Arc<Replays>,
     id: Uuid,
