@@ -19,7 +19,7 @@ use crate::{
     config::Config,
     http::{
         extract::Admin,
-        neighbours::{LatestAnswer, RemoteReplay, playing_elsewhere},
+        neighbours::{LatestAnswer, RemoteReplay, fetch_replays_of_others},
         visitor::Visitor,
     },
     replay::{Log, NextMove, Pace, ReplayEvent, StepRequests},
@@ -38,17 +38,19 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// A race, its cure, and a schedule of either.
+/// Enough for a race, its cure, and a schedule of either.
 const MAX_UNFINISHED_OF_A_VISITOR: usize = 4;
+/// Limit of the unfinished replays of all visitors.
 const MAX_UNFINISHED: usize = 400;
-/// The ended replays of a visitor whose events can still be read.
+/// The ended replays of one visitor whose events can still be read.
 const MAX_REMEMBERED_OF_A_VISITOR: usize = 4;
+/// The ended replays of all visitors whose events can still be read.
 const MAX_REMEMBERED: usize = 400;
-/// A replay that waits for a person delays others no longer than this.
+/// How long a replay that waits for a person may delay others.
 const PERSON_GRACE: Duration = Duration::from_secs(60);
 /// A visitor who shows no sign of life for this long has left.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(15);
-/// How often it is checked whether a visitor has left: often beside [`LEAVE_TIMEOUT`].
+/// How often it is checked whether a visitor has left; short beside [`LEAVE_TIMEOUT`].
 const LEAVE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Waiting and running replays, the ended ones that are remembered, and the actors that play here for other instances.
@@ -62,6 +64,7 @@ pub(in crate::http) struct Replays {
     actors: Mutex<HashMap<Uuid, watch::Sender<Vec<Point>>>>,
 }
 
+/// A replay that waits, runs, or has ended and is remembered.
 struct ActiveReplay {
     id: Uuid,
     visitor: Visitor,
@@ -112,7 +115,7 @@ impl WatchedReplay {
     }
 }
 
-/// A place in the queue.
+/// The place of a waiting replay in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     /// How many end before it begins.
@@ -121,7 +124,7 @@ struct Place {
 }
 
 impl Replays {
-    /// Takes a place behind all that were asked for before, if the visitor may have another one.
+    /// Takes the last place in the queue, if the visitor may have one more.
     fn enqueue(&self, replay: &Arc<ActiveReplay>) -> Result<(), Error> {
         let mut in_order_asked = self.in_order_asked.lock();
         let running = || in_order_asked.iter().filter(|other| other.is_running());
@@ -166,7 +169,7 @@ impl Replays {
         Ok(())
     }
 
-    /// Waits until it may begin; says meanwhile what it waits for.
+    /// Waits until the replay may begin, and logs what it waits for.
     async fn wait_for_turn(&self, replay: &ActiveReplay) -> Result<(), String> {
         let mut announced = None;
         loop {
@@ -204,6 +207,7 @@ impl Replays {
         }
     }
 
+    /// Ends the replays before this one that wait for a person.
     fn end_those_that_wait_for_people(&self, replay: &ActiveReplay) {
         for other in self.running() {
             if replay.excludes(&other)
@@ -229,7 +233,7 @@ impl Replays {
         replay: &ActiveReplay,
         config: &Config,
     ) -> Option<&'static str> {
-        let ask = playing_elsewhere(config);
+        let ask = fetch_replays_of_others(config);
         let playing = self.others.since(Instant::now(), ask).await;
         playing
             .iter()
@@ -244,6 +248,7 @@ impl Replays {
         self.running().iter().map(played).collect()
     }
 
+    /// The unfinished replays.
     fn running(&self) -> Vec<Arc<ActiveReplay>> {
         let in_order_asked = self.in_order_asked.lock();
         in_order_asked
@@ -280,7 +285,7 @@ impl Replays {
         races
     }
 
-    /// Lets all watch these replays of a lesson.
+    /// Lets all visitors watch these replays of a lesson.
     pub(in crate::http) fn share(
         &self,
         lesson: &'static str,
@@ -298,7 +303,7 @@ impl Replays {
         Ok(watched.collect())
     }
 
-    /// What waits for its turn: whose, the lesson, and about how long.
+    /// The replays that wait for their turn: visitor, lesson, and about how long.
     pub(in crate::http) fn waiting(&self) -> Vec<(Visitor, String, Duration)> {
         let waits = self.running().into_iter().filter_map(|replay| {
             let place = self.place_of(&replay)?;
@@ -308,14 +313,14 @@ impl Replays {
         waits.collect()
     }
 
-    /// Ends all that wait for their turn, and says how many.
+    /// Ends all replays that wait for their turn. Returns how many.
     pub(in crate::http) fn end_waiting(&self) -> usize {
         let running = self.running().into_iter();
         let waiting = running.filter(|replay| self.place_of(replay).is_some());
         waiting.inspect(|replay| replay.cancel.cancel()).count()
     }
 
-    /// Where it stands in the queue; `None` once it has begun.
+    /// The place of a replay in the queue; `None` once it has begun.
     fn place_of(&self, replay: &ActiveReplay) -> Option<Place> {
         let has_begun = replay.has_begun.load(Ordering::Relaxed);
         let waits = replay.is_running() && !has_begun;
@@ -330,7 +335,7 @@ impl Replays {
         found.cloned().ok_or_else(|| Error::NoReplay(id.to_owned()))
     }
 
-    /// A replay of this visitor: to any other there is none.
+    /// A replay of this visitor; for other visitors it does not exist.
     fn find_own(&self, id: &str, visitor: &Visitor) -> Result<Arc<ActiveReplay>, Error> {
         match self.find(id)? {
             own if own.visitor == *visitor => Ok(own),
@@ -339,7 +344,7 @@ impl Replays {
     }
 }
 
-/// Whom a replay waits for: those that came before it and exclude it. `None` if it may begin.
+/// The place of a replay behind those before it that exclude it; `None` if it may begin.
 fn place_in(in_order_asked: &[Arc<ActiveReplay>], replay: &ActiveReplay) -> Option<Place> {
     let before = in_order_asked
         .iter()
@@ -358,16 +363,18 @@ fn place_in(in_order_asked: &[Arc<ActiveReplay>], replay: &ActiveReplay) -> Opti
 }
 
 impl ActiveReplay {
-    /// Whether only one of the two may run.
+    /// Whether only one of the two may run at a time.
     fn excludes(&self, other: &Self) -> bool {
         self.is_exclusive || other.is_exclusive
     }
 
+    /// Lets the replay go on, and notes that somebody steps it.
     fn step(&self, to: NextMove) {
         *self.last_sign.lock() = tokio::time::Instant::now();
         self.moves.push(to);
     }
 
+    /// Whether nobody has watched or stepped it for [`LEAVE_TIMEOUT`].
     fn is_abandoned(&self) -> bool {
         let mut last_sign = self.last_sign.lock();
         if self.log.watchers() > 0 {
@@ -376,7 +383,7 @@ impl ActiveReplay {
         last_sign.elapsed() > LEAVE_TIMEOUT
     }
 
-    /// Waits until its visitor has left; for ever if it does not wait for people.
+    /// Waits until its visitor has left; never completes if the replay does not wait for people.
     async fn until_abandoned(&self) {
         if !self.pace.waits_for_people() {
             return std::future::pending().await;
@@ -386,11 +393,12 @@ impl ActiveReplay {
         }
     }
 
+    /// Whether it has not ended.
     fn is_running(&self) -> bool {
         self.log.end().is_none()
     }
 
-    /// A second click on the same button. A schedule may stand beside the race.
+    /// Whether both are the same half of the same lesson, such as by a second click. A schedule may stand beside the race.
     fn is_same_as(&self, other: &Self) -> bool {
         let half = |it: &Self| (it.lesson, it.cured, it.pace.waits_for_people());
         half(self) == half(other)
@@ -404,7 +412,7 @@ impl ActiveReplay {
     }
 }
 
-/// An exclusive replay needs the admin token.
+/// Refuses an exclusive replay without the admin token.
 fn check_permission(is_exclusive: bool, admin: Result<Admin, Error>) -> Result<(), Error> {
     if is_exclusive {
         admin.map(drop)
