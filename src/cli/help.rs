@@ -63,7 +63,7 @@ fn translate_command(mut command: Command) -> Command {
     command
         .help_template(template)
         .mut_args(option)
-        .mut_subcommands(in_chinese)
+        .mut_subcommands(translate_command)
 }
 
 /// The template of a help, with a Chinese heading for each part.
