@@ -168,7 +168,7 @@ pub struct Cluster {
     pub members: Vec<String>,
 }
 
-/// As `redis-2=10.0.0.2:6379`.
+/// A member must be given as `redis-2=10.0.0.2:6379`.
 fn name_and_address(member: &str, (): &()) -> garde::Result {
     let parts = member.split_once('=');
     let parts = parts.and_then(|(name, at)| Some((name, at.rsplit_once(':')?)));
@@ -182,7 +182,7 @@ fn name_and_address(member: &str, (): &()) -> garde::Result {
     ))
 }
 
-/// Instances and nginx are reached without TLS.
+/// The address must be one without TLS, or empty.
 fn empty_or_http(url: &str, (): &()) -> garde::Result {
     let is_one = |url: Uri| url.scheme_str() == Some("http") && url.host().is_some();
     if url.is_empty() || url.parse().is_ok_and(is_one) {
@@ -191,7 +191,7 @@ fn empty_or_http(url: &str, (): &()) -> garde::Result {
     Err(garde::Error::new("not an address as http://127.0.0.1:8000"))
 }
 
-/// An address must begin so. The rule does not repeat the address, which may hold a password.
+/// An address must begin with this. The rule does not repeat the address, which may contain a password.
 fn starts_with(scheme: &'static str) -> impl Fn(&SecretString, &()) -> garde::Result {
     move |url, ()| match url.expose_secret().starts_with(scheme) {
         true => Ok(()),
@@ -208,7 +208,7 @@ fn empty_or_redis(url: &SecretString, (): &()) -> garde::Result {
     }
 }
 
-/// Sentinels know several primaries, each by a name.
+/// Several Sentinels need the name of the primary, because they know several.
 fn named(sentinels: &[SecretString]) -> impl Fn(&String, &()) -> garde::Result {
     let known = !sentinels.is_empty();
     move |master, ()| match (known, master.is_empty()) {
@@ -222,7 +222,7 @@ fn named(sentinels: &[SecretString]) -> impl Fn(&String, &()) -> garde::Result {
     }
 }
 
-/// The name of an instance stands at the beginning of the owners of its locks, which servers show.
+/// The name must be a label: it stands at the beginning of the owners of locks, which servers show.
 fn empty_or_a_label(name: &str, (): &()) -> garde::Result {
     if name.is_empty() || Process::labelled(name).is_ok() {
         return Ok(());
@@ -239,7 +239,7 @@ fn no_path_or_absolute(path: &str, (): &()) -> garde::Result {
     Err(garde::Error::new("neither empty nor a path like /oversell"))
 }
 
-/// A setting that is not there, not known, or out of its range. The text names it and the rule.
+/// A setting that is missing, unknown, or out of range. The text names the setting and the rule.
 #[derive(Debug, thiserror::Error)]
 #[error("configuration: {0}")]
 pub struct ConfigError(String);
@@ -260,7 +260,7 @@ impl Config {
         )
     }
 
-    /// As [`load`](Config::load), with this file in the place of the one that `OVERSELL_CONFIG` names.
+    /// As [`load`](Config::load), with this file instead of the one that `OVERSELL_CONFIG` names.
     pub fn load_with(
         file: Option<&Path>,
         overrides: &[(&str, String)],
@@ -326,7 +326,7 @@ impl Config {
     }
 }
 
-/// A list, which outside of files is a text with commas.
+/// Reads a list, which outside of files is a text with commas.
 fn list<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<String>>(
     value: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -346,7 +346,7 @@ fn list<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<String>>(
     })
 }
 
-/// A number, or all.
+/// Reads a number, or `all`.
 fn replicas<'de, D: Deserializer<'de>>(value: D) -> Result<Replicas, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -30,9 +30,9 @@ use std::{
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// A query that waits for a row lock must not block health checks.
+/// Connections for health checks and the stock: a query that waits for a row lock must not block health checks.
 const ADMIN_POOL_SIZE: usize = 3;
-/// The actors of replays stand still with their connections: more of them than visitors play at once.
+/// Connections for the actors of replays, which stand still with them: more than visitors play at once.
 const ACTOR_POOL_SIZE: usize = 256;
 
 /// The clients of one instance. Cloning it is cheap.
@@ -72,7 +72,7 @@ pub struct Inner {
     pub closing: CancellationToken,
 }
 
-/// Every pool has the same settings, but for its size.
+/// The options of a pool; all pools differ in their size only.
 fn mysql_options(config: &Config, connections: usize, process: &Process) -> MySqlOptions {
     let options = match &config.mysql.urls[..] {
         [] => MySqlOptions::new(config.mysql.url.expose_secret()),

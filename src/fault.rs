@@ -1,8 +1,11 @@
 //! Faults that a lab can inject, and what it can inject them into: for `oversell lab fault`, replays and the page.
 
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use std::{fmt, time::Duration};
 use utoipa::ToSchema;
+
+/// Time limit of one fault: longer than a server takes to start, or a replica to be promoted.
+pub(crate) const FAULT_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A fault, or its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize, ToSchema)]

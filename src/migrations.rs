@@ -9,7 +9,7 @@ use sqlx::{
 };
 
 const TABLES: &str = "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()";
-/// Also a started one: its tables are ours.
+/// The versions of all migrations, also of one that has only started: its tables are ours.
 const APPLIED_VERSIONS: &str = "SELECT version FROM _sqlx_migrations";
 
 #[derive(Embed)]
@@ -27,9 +27,9 @@ pub fn migrator() -> Migrator {
     }
 }
 
-/// Tables of another program where a pending migration makes one. The first migration renames those of the program of the
+/// Tables of another program that have the names of our next tables. The first migration renames those of the program of the
 /// course.
-pub async fn in_the_way(conn: &mut MySqlConnection) -> Result<Vec<String>, sqlx::Error> {
+pub async fn tables_in_the_way(conn: &mut MySqlConnection) -> Result<Vec<String>, sqlx::Error> {
     let there: Vec<String> = sqlx::query_scalar(TABLES).fetch_all(&mut *conn).await?;
     let mut done: Vec<i64> = Vec::new();
     if there.iter().any(|table| table == "_sqlx_migrations") {

@@ -82,7 +82,7 @@ pub fn path(program: &str) -> PathBuf {
     find(program).unwrap_or_else(|| PathBuf::from(program))
 }
 
-/// A program that was not found has a bare name as its path.
+/// The requirements that are missing, if the program is: a program that was not found has a bare name as its path.
 pub(crate) fn missing_requirements(
     program: &Path,
     needed: &'static [Requirement],
@@ -90,6 +90,7 @@ pub(crate) fn missing_requirements(
     if program.is_absolute() { &[] } else { needed }
 }
 
+/// Fails with the packages of the missing requirements.
 pub(crate) fn check_installed(
     needed: impl IntoIterator<Item = Requirement>,
 ) -> Result<(), Failure> {
@@ -116,7 +117,7 @@ pub(crate) fn check_installed(
     ))
 }
 
-/// Stdout and stderr of the program with this option; none if it does not start.
+/// The output of the program with this option, stderr included; `None` if the program does not start.
 pub(crate) fn output_of(program: &Path, option: &str) -> Option<String> {
     let output = Command::new(program).arg(option).output().ok()?;
     let text = [output.stdout, output.stderr].concat();
@@ -126,7 +127,7 @@ pub(crate) fn output_of(program: &Path, option: &str) -> Option<String> {
 /// Where the package of ZooKeeper has `zkCli.sh`, which is not on everybody's path.
 const ZKCLI_FOLDER: &str = "/usr/share/zookeeper/bin";
 
-/// This program's own folder first: what is typed as `oversell` is what answers here.
+/// The PATH for typed lines: this program's folder, then the caller's PATH, then ZooKeeper's.
 pub fn shell_path() -> OsString {
     let own = env::current_exe()
         .ok()
@@ -139,12 +140,12 @@ pub fn shell_path() -> OsString {
     env::join_paths(all).unwrap_or(path)
 }
 
-/// Kills the process group once the standard input of the shell is closed: whoever has started it may be killed as well.
+/// A shell that kills its process group once its standard input is closed, because whoever started it may be killed as well.
 const SHELL: &str = r#"exec 3<&0 </dev/null
 { read -r <&3; kill -KILL 0; } >/dev/null 2>&1 &
 exec bash -c "$0" 3<&-"#;
 
-/// What a shell has printed.
+/// The output of a shell.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ShellOutput {
     pub stdout: String,

@@ -67,7 +67,7 @@ impl ReplayEvent {
         Self { value, ..self }
     }
 
-    /// Words for those who watch.
+    /// A caption for those who watch.
     pub(crate) fn caption(zh: impl Display, en: impl Display) -> Self {
         let words = serde_json::json!({ "zh": zh.to_string(), "en": en.to_string() });
         Self::of("step", "step").with_value(words)
@@ -108,6 +108,7 @@ pub struct ReplayResult {
     pub forced: Option<bool>,
 }
 
+/// How a replay ended.
 #[derive(Debug, Clone)]
 pub enum ReplayEnd {
     Done(ReplayResult),
@@ -115,7 +116,7 @@ pub enum ReplayEnd {
     Failed(String),
 }
 
-/// All events so far, for any number of readers, each from the beginning.
+/// All events of a replay, for any number of readers, each from the first one on.
 #[derive(Debug)]
 pub struct Log {
     started: Instant,
@@ -157,12 +158,12 @@ impl Log {
         self.events.lock().get(from..).unwrap_or_default().to_vec()
     }
 
-    /// How many follow it now.
+    /// The number of readers that follow it now.
     pub(crate) fn watchers(&self) -> usize {
         self.length.receiver_count()
     }
 
-    /// Changes with each event, and at the end.
+    /// A receiver that changes with each event and at the end.
     pub fn watch(&self) -> watch::Receiver<usize> {
         self.length.subscribe()
     }

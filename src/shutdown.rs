@@ -11,7 +11,7 @@ use crate::terminal::{
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// The signals received so far.
+/// The signals to stop that have come so far.
 #[derive(Debug)]
 pub struct Shutdown {
     /// Cancelled by the first signal.

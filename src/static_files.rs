@@ -3,16 +3,17 @@
 mod bundle;
 mod linker;
 
-pub(crate) use bundle::{Bundles, FOLDER, hash};
+pub(crate) use bundle::{BundledFiles, FOLDER, hash};
 pub use linker::link;
 
 use rust_embed::Embed;
 
+/// The files of `static/`, embedded.
 #[derive(Embed)]
 #[folder = "static/"]
 pub struct StaticFiles;
 
-/// Panics if there is none: the name stands in the program or in another of the files.
+/// The text of a file. Panics if there is none, because the program or another file names it.
 pub fn text(path: &str) -> String {
     let file = StaticFiles::get(path).unwrap_or_else(|| panic!("static/{path} is embedded"));
     String::from_utf8_lossy(&file.data).into_owned()

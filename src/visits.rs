@@ -25,10 +25,10 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 const MAX_KEPT_EVENTS: usize = 1000;
-/// As long as a visit may wait at most.
+/// Events are kept this long: as long as a visit may wait.
 const MAX_EVENT_AGE: Duration = Duration::from_secs(600);
 
-/// A watcher that falls behind by more events misses some.
+/// A watcher that is behind by more events misses some.
 const WATCHER_BUFFER: usize = 1024;
 
 /// An event of a visit, or of the instance.
@@ -92,6 +92,7 @@ pub enum VisitEventKind {
 #[derive(Debug, Clone)]
 pub struct Visits(Arc<Inner>);
 
+/// The fields of [`Visits`].
 #[derive(Debug)]
 struct Inner {
     instance: String,
@@ -152,7 +153,7 @@ impl Visits {
         );
     }
 
-    /// The kept events, after one that the instance is up, and a receiver of all that follow.
+    /// The kept events, after one that says that the instance is up, and a receiver of all later ones.
     pub fn watch(&self) -> (Vec<VisitEvent>, broadcast::Receiver<VisitEvent>) {
         let kept = self.0.kept.lock();
         let up = VisitEvent::of_instance(&self.0.instance, VisitEventKind::Up);
@@ -215,7 +216,7 @@ impl VisitGuard {
         self.leave_by(None);
     }
 
-    /// Leaves; with an `end` of its lease, at that time at the latest, however late this call.
+    /// Leaves. With an `end` of its lease, the visit counts as left at that time at the latest, however late this call is.
     pub fn leave_by(&self, end: Option<SystemTime>) {
         if !self.over.swap(true, Ordering::Relaxed) {
             let inside = self.inside.load(Ordering::Relaxed);

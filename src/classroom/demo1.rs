@@ -27,10 +27,10 @@ const VALUE: &str = "demo1LockValue";
 
 pub(super) const NAMES: &[Name] = &[Name::Redis(KEY)];
 
-/// The text's lease, of all four: twice the work.
+/// The lease that the text gives all four locks: twice the work.
 pub const LEASE: Duration = Duration::from_secs(10);
 
-/// The text's work, of all four.
+/// The work that the text gives all four locks.
 pub const WORK_TIME: Duration = Duration::from_secs(5);
 
 /// Takes the lock, stays as long as the job says, and gives it back: what it found of it then.
@@ -49,7 +49,7 @@ pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Option<LockState>, Error> {
 struct Demo1;
 
 impl LockCommands for Demo1 {
-    const OWNED: bool = false;
+    const HAS_OWNER: bool = false;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET")

@@ -91,7 +91,7 @@ struct SyncLock {
 }
 
 impl LockCommands for SyncLock {
-    const OWNED: bool = false;
+    const HAS_OWNER: bool = false;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");
@@ -129,10 +129,11 @@ impl Id {
     }
 }
 
-/// This process's threads, as a Java server has them: one for each request, numbered from 1, used again.
+/// The numbers of the threads in use. A Java server gives each request a thread; numbers start at 1 and are used again.
 #[derive(Debug, Default)]
 struct Threads(Arc<Mutex<BTreeSet<u32>>>);
 
+/// The number of one request; dropping it frees the number.
 struct Thread {
     id: u32,
     busy: Arc<Mutex<BTreeSet<u32>>>,

@@ -21,6 +21,7 @@ pub(crate) struct WindowLesson {
     pub(crate) windows: &'static [Window],
 }
 
+/// An address of a lesson, for a browser window.
 pub struct Window {
     pub path: &'static str,
     /// The object that is visited, as answers and events name it.
@@ -100,18 +101,22 @@ pub enum LessonDetails {
 
 impl Answer {
     pub fn text(text: impl Into<String>) -> Self {
-        Self::taken(text, None, None)
+        Self::with_details(text, None, None)
     }
 
-    pub(super) fn counted(text: &str, remaining: u64) -> Self {
-        Self::taken(text, Some(remaining), None)
+    pub(super) fn with_count(text: &str, remaining: u64) -> Self {
+        Self::with_details(text, Some(remaining), None)
     }
 
-    pub fn unlocked(text: &str, lock: Option<LockState>) -> Self {
-        Self::taken(text, None, lock)
+    pub fn with_lock_state(text: &str, lock: Option<LockState>) -> Self {
+        Self::with_details(text, None, lock)
     }
 
-    fn taken(text: impl Into<String>, remaining: Option<u64>, lock: Option<LockState>) -> Self {
+    fn with_details(
+        text: impl Into<String>,
+        remaining: Option<u64>,
+        lock: Option<LockState>,
+    ) -> Self {
         let fence = None;
         Self::new(
             text,
@@ -131,6 +136,7 @@ impl Answer {
     }
 }
 
+/// The steps of one visitor with the locks of a lesson.
 pub(super) struct Visit {
     pub(super) holder: Owner,
     steps: Vec<VisitStep>,
@@ -140,7 +146,8 @@ pub(super) struct Visit {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Step)]
 pub struct VisitStep {
-    pub did: StepKind,
+    #[serde(rename = "did")]
+    pub action: VisitAction,
     #[schema(example = "fairLock")]
     pub lock: String,
     /// Its number: of the arrival, of the hold, of the part, as the lesson counts.
@@ -148,10 +155,11 @@ pub struct VisitStep {
     pub order: u64,
 }
 
+/// What a visitor does with a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = Did)]
-pub enum StepKind {
+pub enum VisitAction {
     #[serde(rename = "came")]
     Arrived,
     #[serde(rename = "took")]
@@ -168,10 +176,10 @@ impl Visit {
         }
     }
 
-    /// One more step, which the console shows.
-    pub(super) fn step(&mut self, job: &Job, did: StepKind, lock: &str, order: u64) {
+    /// Records one more step and shows it on the console.
+    pub(super) fn record_step(&mut self, job: &Job, action: VisitAction, lock: &str, order: u64) {
         let step = VisitStep {
-            did,
+            action,
             lock: lock.to_owned(),
             order,
         };
@@ -180,7 +188,7 @@ impl Visit {
     }
 
     /// Stays as long as the job says, then releases the parts in reverse order.
-    pub(super) async fn inside(
+    pub(super) async fn stay_inside(
         mut self,
         ctx: &Ctx,
         job: &Job,
@@ -189,21 +197,21 @@ impl Visit {
     ) -> Result<Answer, Error> {
         let mut ordered: Vec<_> = (1..).zip(parts).collect();
         for (order, part) in &ordered {
-            self.step(job, StepKind::Acquired, part, *order);
+            self.record_step(job, VisitAction::Acquired, part, *order);
         }
         job.enter_and_stay().await;
         job.leave();
         guard.release().await?;
         ordered.reverse();
         for (order, part) in &ordered {
-            self.step(job, StepKind::Released, part, *order);
+            self.record_step(job, VisitAction::Released, part, *order);
         }
         Ok(self.answer(ctx))
     }
 
     /// Takes `lock` twice as one owner, stays as long as the job says, and gives it back twice. The numbers are the owner's
     /// holds.
-    pub(super) async fn twice(
+    pub(super) async fn take_twice(
         mut self,
         ctx: &Ctx,
         job: &Job,
@@ -213,14 +221,14 @@ impl Visit {
         let mut guards = Vec::new();
         for _ in 0..2 {
             guards.push(lock.acquire(job.wait_left()).await?);
-            self.step(job, StepKind::Acquired, name, guards.len() as u64);
+            self.record_step(job, VisitAction::Acquired, name, guards.len() as u64);
         }
         job.say("测试可重入锁。。。。");
         job.enter_and_stay().await;
         job.leave();
         while let Some(guard) = guards.pop() {
             guard.release().await?;
-            self.step(job, StepKind::Released, name, guards.len() as u64);
+            self.record_step(job, VisitAction::Released, name, guards.len() as u64);
         }
         Ok(self.answer(ctx))
     }
@@ -238,20 +246,20 @@ impl Visit {
 
 impl fmt::Display for VisitStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let did = match self.did {
-            StepKind::Arrived => "来到",
-            StepKind::Acquired => "拿到",
-            StepKind::Released => "释放",
+        let action = match self.action {
+            VisitAction::Arrived => "来到",
+            VisitAction::Acquired => "拿到",
+            VisitAction::Released => "释放",
         };
-        write!(f, "{did} {} #{}", self.lock, self.order)
+        write!(f, "{action} {} #{}", self.lock, self.order)
     }
 }
 
 /// How long an object of a lesson stays in Redis after the last visit. Visitors may name any product, so it must expire.
 const TTL_SECONDS: i64 = 24 * 3600;
 
-/// Increments a counter that belongs to a lock.
-pub(super) async fn next(ctx: &Ctx, lock: &str, counted: &str) -> Result<u64, Error> {
+/// Increments a counter beside the lock, and returns its new value.
+pub(super) async fn next_number(ctx: &Ctx, lock: &str, counted: &str) -> Result<u64, Error> {
     let key = format!("{}:{counted}", names::in_braces(&ctx.redis_key(lock)));
     let mut count = redis::pipe();
     count.incr(&key, 1).expire(&key, TTL_SECONDS).ignore();
@@ -260,7 +268,7 @@ pub(super) async fn next(ctx: &Ctx, lock: &str, counted: &str) -> Result<u64, Er
 }
 
 /// Renews the expiry of an object and of the key beside it.
-pub(super) async fn keep(ctx: &Ctx, name: &str, beside: &str) -> Result<(), Error> {
+pub(super) async fn renew_expiry(ctx: &Ctx, name: &str, beside: &str) -> Result<(), Error> {
     let name = ctx.redis_key(name);
     let mut keep = redis::pipe();
     keep.expire(&name, TTL_SECONDS)

@@ -46,7 +46,7 @@ pub async fn change(ctx: &Ctx, job: &Job, change: Change) -> Result<Answer, Erro
     job.enter();
     // Without a connection nothing is sent.
     ctx.zk.session()?;
-    let outcome = written(match change {
+    let outcome = classify_write(match change {
         Change::Add(operand) => number.add(operand).await,
         Change::Subtract(operand) => number.subtract(operand).await,
         Change::TrySet(value) => number.try_set(value).await,
@@ -83,8 +83,8 @@ fn answer(succeeded: bool, pre_value: i64, post_value: i64, promoted: bool) -> A
     )
 }
 
-/// A write without an answer may have been done.
-pub(super) fn written<T>(result: Result<T, LockError>) -> Result<T, Error> {
+/// Converts the error of a write: one without an answer may have been done.
+pub(super) fn classify_write<T>(result: Result<T, LockError>) -> Result<T, Error> {
     result.map_err(|error| match error {
         LockError::Unavailable { server, reason } => Error::Unknown {
             server,

@@ -23,7 +23,7 @@ pub const ROOM: &str = "/curator/double-barrier";
 
 pub(super) const NAMES: &[Name] = &[Name::ZooKeeper(ROOM)];
 
-/// The default wait: people walk through.
+/// The default wait of a visitor, long enough for people to walk through.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(600);
 
 /// How many of its own members an instance remembers; an older one leaves by its name.

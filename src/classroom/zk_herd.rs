@@ -19,7 +19,7 @@ use crate::{
     error::Error,
     section::{
         backstop::Backstop,
-        zk_node::{down, insist},
+        zk_node::{down, repeat_until_answered},
     },
 };
 use futures::{
@@ -64,12 +64,12 @@ pub struct Herd {
 pub struct Drain(pub Vec<u64>);
 
 impl Drain {
-    /// Of all releases together.
+    /// The notifications of all releases together.
     pub fn notifications(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// On average.
+    /// The mean number of notifications per release.
     pub fn per_release(&self) -> f64 {
         self.notifications() as f64 / self.0.len().max(1) as f64
     }
@@ -89,8 +89,8 @@ pub enum Watch {
 /// connection for one of them.
 /// Cancel safety: the sessions end, and the directory is deleted in the background.
 pub async fn compare(ctx: &Ctx, waiters: u16, wait: Duration) -> Result<Herd, Error> {
-    let _turn = turn(wait).await?;
-    let sessions = sessions(ctx, waiters).await?;
+    let _turn = wait_for_turn(wait).await?;
+    let sessions = open_sessions(ctx, waiters).await?;
     let parent = drain(ctx, &sessions, Watch::Parent).await?;
     let predecessor = drain(ctx, &sessions, Watch::Predecessor).await?;
     Ok(Herd {
@@ -106,12 +106,12 @@ pub async fn drain_once(
     wait: Duration,
     watch: Watch,
 ) -> Result<Drain, Error> {
-    let _turn = turn(wait).await?;
-    let sessions = sessions(ctx, waiters).await?;
+    let _turn = wait_for_turn(wait).await?;
+    let sessions = open_sessions(ctx, waiters).await?;
     drain(ctx, &sessions, watch).await
 }
 
-async fn turn(wait: Duration) -> Result<SemaphorePermit<'static>, Error> {
+async fn wait_for_turn(wait: Duration) -> Result<SemaphorePermit<'static>, Error> {
     let late = || Error::Timeout {
         what: "turn (one herd at a time)".into(),
         waited: wait,
@@ -123,14 +123,14 @@ async fn turn(wait: Duration) -> Result<SemaphorePermit<'static>, Error> {
         .ok_or_else(late)
 }
 
-/// One session for each waiter, and one for the holder.
-async fn sessions(ctx: &Ctx, waiters: u16) -> Result<Vec<Client>, Error> {
-    try_join_all((0..=waiters).map(|_| session(ctx)))
+/// Opens a session for each waiter, and one for the holder.
+async fn open_sessions(ctx: &Ctx, waiters: u16) -> Result<Vec<Client>, Error> {
+    try_join_all((0..=waiters).map(|_| open_session(ctx)))
         .await
         .map_err(down)
 }
 
-async fn session(ctx: &Ctx) -> Result<Client, Zk> {
+async fn open_session(ctx: &Ctx) -> Result<Client, Zk> {
     let config = &ctx.config.zookeeper;
     let client = Client::connector()
         .with_session_timeout(SESSION_TIMEOUT)
@@ -145,13 +145,15 @@ async fn session(ctx: &Ctx) -> Result<Client, Zk> {
         .map_err(|_| Zk::BadArguments(&"chroot is not an absolute path"))
 }
 
+/// Makes a directory, drains a queue in it, and removes it.
 async fn drain(ctx: &Ctx, sessions: &[Client], watch: Watch) -> Result<Drain, Error> {
-    let (directory, removal) = directory(ctx).await?;
+    let (directory, removal) = make_directory(ctx).await?;
     let drained = drain_in(&directory, sessions, watch).await;
     removal.now().await;
     drained.map(Drain).map_err(down)
 }
 
+/// Enqueues one contender per session, then lets them leave one by one. Returns the notifications of each release.
 async fn drain_in(directory: &str, sessions: &[Client], watch: Watch) -> Result<Vec<u64>, Zk> {
     let mut queue = try_join_all(
         sessions
@@ -182,6 +184,7 @@ struct Contender<'a> {
 }
 
 impl<'a> Contender<'a> {
+    /// Creates the node of this contender.
     async fn enqueue(client: &'a Client, directory: &'a str, watch: Watch) -> Result<Self, Zk> {
         let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
         let (_, number) = client
@@ -196,7 +199,7 @@ impl<'a> Contender<'a> {
         })
     }
 
-    /// Looks whether anybody is before it, and watches where somebody is.
+    /// Looks for a predecessor. If there is one, watches it or the directory.
     async fn look(&mut self) -> Result<(), Zk> {
         self.watched = match self.watch {
             Watch::Parent => {
@@ -221,11 +224,12 @@ impl<'a> Contender<'a> {
         Ok(())
     }
 
+    /// The node before its own.
     fn predecessor<'c>(&self, children: &'c [String]) -> Option<&'c String> {
         children.iter().filter(|child| **child < self.name).max()
     }
 
-    /// Looks again where it was notified, and says whether it was.
+    /// Looks again if the watch has fired. Returns whether it has.
     async fn look_if_woken(&mut self) -> Result<bool, Zk> {
         self.client.sync(self.directory).await?;
         self.client.check_stat(self.directory).await?;
@@ -241,6 +245,7 @@ impl<'a> Contender<'a> {
         }
     }
 
+    /// Deletes the node of this contender.
     async fn leave(self) -> Result<(), Zk> {
         self.client
             .delete(&format!("{}/{}", self.directory, self.name), None)
@@ -248,14 +253,14 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// The directory of this lesson: its path, and its removal.
-async fn directory(ctx: &Ctx) -> Result<(String, Backstop<()>), Error> {
+/// Creates the directory of this lesson. Returns its path, and the backstop that removes it.
+async fn make_directory(ctx: &Ctx) -> Result<(String, Backstop<()>), Error> {
     let client = ctx.zk.session()?;
     let path = format!("/distributed/zk-herd/{}", Uuid::new_v4());
     let removal = Backstop::new(ctx, remove(client.clone(), path.clone()));
     // Not a container: the server may delete one between the two queues.
     let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
-    insist(|| client.mkdir(&path, &options))
+    repeat_until_answered(|| client.mkdir(&path, &options))
         .await
         .map_err(down)?;
     Ok((path, removal))
@@ -264,16 +269,16 @@ async fn directory(ctx: &Ctx) -> Result<(String, Backstop<()>), Error> {
 /// Deletes the directory with its children, those of cancelled callers included.
 async fn remove(client: Client, path: String) {
     loop {
-        for child in insist(|| client.list_children(&path))
+        for child in repeat_until_answered(|| client.list_children(&path))
             .await
             .unwrap_or_default()
         {
             // Gone already with its session.
-            insist(|| client.delete(&format!("{path}/{child}"), None))
+            repeat_until_answered(|| client.delete(&format!("{path}/{child}"), None))
                 .await
                 .ok();
         }
-        match insist(|| client.delete(&path, None)).await {
+        match repeat_until_answered(|| client.delete(&path, None)).await {
             Err(Zk::NotEmpty) => {}
             Err(error) if error != Zk::NoNode => {
                 return tracing::debug!(%error, path, "the directory was not deleted");

@@ -14,31 +14,31 @@ use std::{collections::BTreeMap, sync::LazyLock};
 static TEXTS: LazyLock<BTreeMap<String, String>> =
     LazyLock::new(|| toml::from_str(include_str!("zh.toml")).expect("pairs of texts"));
 
-/// The widest help, on a terminal or not.
+/// Limit of the width of help, on a terminal or not.
 const HELP_WIDTH: usize = 100;
 
-/// This command with its subcommands, in the language of the terminal and wrapped to `columns`.
-pub(super) fn spoken(command: Command, columns: Option<usize>) -> Command {
+/// Puts a command and its subcommands into the language of the terminal, wrapped to `columns`.
+pub(super) fn localize(command: Command, columns: Option<usize>) -> Command {
     let width = columns.unwrap_or(HELP_WIDTH).min(HELP_WIDTH);
     let mut command = command.term_width(width);
     command.build();
     if is_wanted() {
-        command = in_chinese(command);
+        command = translate_command(command);
     }
-    laid_out(command, width)
+    lay_out(command, width)
 }
 
-fn laid_out(mut command: Command, width: usize) -> Command {
+fn lay_out(mut command: Command, width: usize) -> Command {
     if let Some(after) = command.get_after_help().map(ToString::to_string) {
-        command = command.after_help(fitted(&after, width));
+        command = command.after_help(fit_text(&after, width));
     }
-    command.mut_subcommands(|below| laid_out(below, width))
+    command.mut_subcommands(|below| lay_out(below, width))
 }
 
-/// The text below the options: wraps paragraphs; moves the words of a long example below it.
-fn fitted(text: &str, width: usize) -> String {
+/// The text below the options: paragraphs are wrapped, and the words of a long example stand below it.
+fn fit_text(text: &str, width: usize) -> String {
     let text = each(text, str::to_owned);
-    let lines = text.lines().map(|line| match said_of(line) {
+    let lines = text.lines().map(|line| match split_example(line) {
         Some((example, said)) if textwrap::core::display_width(line) > width => {
             let said = wrapped(&format!("      {said}"), width);
             format!("{}\n{said}", example.trim_end())
@@ -49,24 +49,24 @@ fn fitted(text: &str, width: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn in_chinese(mut command: Command) -> Command {
+fn translate_command(mut command: Command) -> Command {
     if let Some(about) = command.get_about().map(ToString::to_string) {
-        command = command.about(translated(&about));
+        command = command.about(translate_text(&about));
     }
     if let Some(about) = command.get_long_about().map(ToString::to_string) {
-        command = command.long_about(translated(&about));
+        command = command.long_about(translate_text(&about));
     }
     if let Some(after) = command.get_after_help().map(ToString::to_string) {
-        command = command.after_help(translated(&after));
+        command = command.after_help(translate_text(&after));
     }
     let template = template(&command);
     command
         .help_template(template)
         .mut_args(option)
-        .mut_subcommands(in_chinese)
+        .mut_subcommands(translate_command)
 }
 
-/// The parts of a help, each under its Chinese heading.
+/// The template of a help, with a Chinese heading for each part.
 fn template(command: &Command) -> String {
     let mut template = "{about-with-newline}\n用法：{usage}\n\n".to_owned();
     if command.has_subcommands() {
@@ -79,7 +79,9 @@ fn template(command: &Command) -> String {
 }
 
 fn option(option: Arg) -> Arg {
-    let help = option.get_help().map(|help| translated(&help.to_string()));
+    let help = option
+        .get_help()
+        .map(|help| translate_text(&help.to_string()));
     let mut help = help.unwrap_or_default();
     let default = option.get_default_values().iter();
     let default: Vec<_> = default.map(|value| value.to_string_lossy()).collect();
@@ -102,8 +104,8 @@ fn option(option: Arg) -> Arg {
         .hide_possible_values(true)
 }
 
-/// Translates a help text part by part; a part without Chinese stays.
-fn translated(text: &str) -> String {
+/// Translates a help text part by part; a part without a translation stays.
+fn translate_text(text: &str) -> String {
     each(text, |part| {
         TEXTS.get(part).map_or(part, String::as_str).to_owned()
     })
@@ -122,7 +124,7 @@ fn each(text: &str, mut replace: impl FnMut(&str) -> String) -> String {
             [] => {}
             ref all => lines.push(replace(&all.join(" "))),
         }
-        lines.push(match said_of(line) {
+        lines.push(match split_example(line) {
             Some((example, said)) => format!("{example}{}", replace(said)),
             None => line.to_owned(),
         });
@@ -131,7 +133,7 @@ fn each(text: &str, mut replace: impl FnMut(&str) -> String) -> String {
 }
 
 /// Splits the line of an example into its command and its words.
-fn said_of(line: &str) -> Option<(&str, &str)> {
+fn split_example(line: &str) -> Option<(&str, &str)> {
     let command = line.len() - line.trim_start().len();
     let gap = command + line[command..].find("  ")?;
     let said = line[gap..].trim_start();
@@ -139,7 +141,7 @@ fn said_of(line: &str) -> Option<(&str, &str)> {
 }
 
 /// The error in Chinese; `None` for help.
-pub(super) fn wrong(error: &Error) -> Option<String> {
+pub(super) fn chinese_error(error: &Error) -> Option<String> {
     let said = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         Some(ContextValue::Strings(texts)) => texts.join("、"),
@@ -170,7 +172,7 @@ pub(super) fn wrong(error: &Error) -> Option<String> {
         _ => format!("'{option}' 用得不对"),
     };
     if let Some(why) = std::error::Error::source(error) {
-        words += &format!("：{}", reason(&why.to_string()));
+        words += &format!("：{}", translate_reason(&why.to_string()));
     }
     let suggested = [
         ContextKind::SuggestedValue,
@@ -188,8 +190,8 @@ pub(super) fn wrong(error: &Error) -> Option<String> {
     Some(format!("{words}\n用 --help 查看说明"))
 }
 
-/// Why a value is refused, as clap, the standard library and humantime say it.
-fn reason(why: &str) -> String {
+/// Why a value is refused, in the words of clap, the standard library and humantime.
+fn translate_reason(why: &str) -> String {
     if let Some((value, range)) = why.split_once(" is not in ")
         && let Some((least, most)) = range.split_once("..")
     {
@@ -288,7 +290,7 @@ pub(super) mod tests {
             ("invalid digit found in string", "不是数字"),
             ("expected number at 0", "要以数字开头，如 3s"),
         ] {
-            assert_eq!(reason(english), chinese);
+            assert_eq!(translate_reason(english), chinese);
         }
     }
 
@@ -296,15 +298,15 @@ pub(super) mod tests {
     fn words_too_long_for_an_example_s_line_go_below_it() {
         let text = "Examples:\n  oversell lab   the servers, left running\n\nA paragraph that is\nwrapped once.";
         assert_eq!(
-            fitted(text, 31),
+            fit_text(text, 31),
             "Examples:\n  oversell lab\n      the servers, left running\n\nA paragraph that is wrapped\nonce."
         );
-        assert!(fitted(text, 60).contains("lab   the servers, left running\n"));
+        assert!(fit_text(text, 60).contains("lab   the servers, left running\n"));
     }
 
     #[test]
     fn commands_in_translated_help_stay_as_they_are() {
-        let said = translated(
+        let said = translate_text(
             "Examples:\n  oversell lab\n  oversell bench --rounds 9     calmer medians\n\nUnknown.",
         );
         assert_eq!(

@@ -26,8 +26,8 @@ use clap_complete::Shell;
 use std::{process::ExitCode, time::Duration};
 use tokio_util::sync::CancellationToken;
 
-/// The bench also measures how long a lab takes to start, as often as this.
-const STARTS: usize = 3;
+/// How often the bench starts a lab, to measure how long a start takes.
+const BENCH_STARTS: usize = 3;
 
 /// A mistyped value is answered with all values up to this number, else with the nearest ones.
 const MAX_NAMED_VALUES: usize = 60;
@@ -90,6 +90,7 @@ struct WithLab<A: clap::Args> {
     args: A,
 }
 
+/// Runs a command, on a lab of its own if `own`.
 async fn with_lab<R>(
     own: bool,
     starts: usize,
@@ -107,7 +108,7 @@ where
     }
 }
 
-/// Opens the files that a command is to write, before it starts or measures anything.
+/// Opens the files that a command will write, before it starts or measures anything.
 fn open(args: &impl Outputs) -> Result<(), Failure> {
     args.outputs().into_iter().try_for_each(Output::open)
 }
@@ -145,12 +146,12 @@ pub(crate) fn main() -> ExitCode {
 /// The command line; ends the process for help and for errors.
 fn parse() -> Cli {
     let is_chinese = by_locale();
-    let parsed = help::spoken(Cli::command(), stdout::columns())
+    let parsed = help::localize(Cli::command(), stdout::columns())
         .try_get_matches()
         .and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.unwrap_or_else(|mut error| {
         name_the_nearest(&mut error);
-        match help::wrong(&error).filter(|_| is_chinese) {
+        match help::chinese_error(&error).filter(|_| is_chinese) {
             Some(words) => {
                 note(format_args!("oversell: {words}"));
                 std::process::exit(error.exit_code());
@@ -160,7 +161,7 @@ fn parse() -> Cli {
     })
 }
 
-/// Names only the values that are most like the given one.
+/// Names only the values that are nearest to the mistyped one.
 fn name_the_nearest(error: &mut clap::Error) {
     let (Some(ContextValue::Strings(known)), Some(ContextValue::String(given))) = (
         error.get(ContextKind::ValidValue),
@@ -221,7 +222,7 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
         }
         Command::Bench(WithLab { lab, args }) => {
             open(&args)?;
-            with_lab(lab, STARTS, stop, |at, took, stop| {
+            with_lab(lab, BENCH_STARTS, stop, |at, took, stop| {
                 load::bench::run(args, at, took, stop)
             })
             .await

@@ -15,12 +15,12 @@ use serde::de::DeserializeOwned;
 use std::{error::Error, pin::pin, sync::LazyLock, time::Duration};
 use tokio::time::timeout;
 
-/// Instances send a sign of life every 5 s into a stream of events.
+/// Time limit of silence in a stream of events: instances send a sign of life every 5 s.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(15);
 
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
-/// Why there is no answer, or none that helps.
+/// Why a request has no answer, or no useful one.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     /// It could not be sent, nobody listens, or the connection broke.
@@ -56,6 +56,7 @@ fn innermost(error: &dyn Error) -> String {
     innermost.to_string()
 }
 
+/// An answer that is read to its end.
 #[derive(Debug)]
 pub struct Answer {
     pub status: StatusCode,
@@ -110,7 +111,7 @@ impl Answer {
     }
 }
 
-/// Server-sent events, each as it comes.
+/// Server-sent events, each as it arrives.
 pub type Events = BoxStream<'static, Result<Event, HttpError>>;
 
 /// The client of this process. Each request names its time limit.
@@ -127,7 +128,7 @@ pub fn client() -> &'static Client {
     &CLIENT
 }
 
-/// How a request is sent, and how its answer is read.
+/// Sends a request and reads its answer.
 pub trait Ask: Sized {
     /// The same request with the token in `Authorization: Bearer …`, if there is one.
     fn token(self, token: Option<&SecretString>) -> Self;

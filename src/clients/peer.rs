@@ -27,7 +27,7 @@ use tokio::{
     time::timeout,
 };
 
-/// A Spring application starts within seconds, and within a minute on a machine that is at work.
+/// Time limit of a start: a Spring application takes seconds, and up to a minute on a busy machine.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A Java process of `interop/`, with its library in one version. Its name is `redisson-3.13.6`.
@@ -122,7 +122,7 @@ impl Java {
 
 type PendingAnswers = Arc<Mutex<HashMap<String, oneshot::Sender<Result<String, String>>>>>;
 
-/// The process. Dropping it kills it.
+/// A process that executes commands on stdin. Dropping it kills it.
 #[derive(Debug)]
 pub struct Peer {
     name: String,
@@ -133,7 +133,7 @@ pub struct Peer {
     next: AtomicU64,
 }
 
-/// An answer that has not come yet.
+/// The answer to a command, which may not have come yet.
 #[derive(Debug)]
 pub struct PendingAnswer {
     what: String,
@@ -189,7 +189,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// A new thread name.
+    /// A new name of a thread.
     pub fn thread(&self) -> String {
         format!("thread-{}", self.next.fetch_add(1, Ordering::Relaxed))
     }
@@ -226,7 +226,8 @@ impl PendingAnswer {
         }
     }
 
-    /// Errors: [`CallError`]: the command failed, the process has ended, or no answer within `limit`.
+    /// Waits for the answer. Errors: [`CallError`] if the command failed, the process has ended, or there is no answer within
+    /// `limit`.
     pub async fn within(self, limit: Duration) -> Result<String, CallError> {
         match timeout(limit, self.answer).await {
             Ok(answer) => Self::answer_of(&self.what, answer.ok()),

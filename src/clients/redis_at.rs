@@ -5,6 +5,7 @@
 use redis::{AsyncConnectionConfig, Client, RedisResult, aio::MultiplexedConnection};
 use std::time::Duration;
 
+/// Time limit of the connection and of each answer.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A connection to the server at `url`, which waits a minute to be made, and a minute for each answer.

@@ -10,6 +10,7 @@ use redis::{RedisError, RedisResult, Role, aio::MultiplexedConnection};
 
 pub(crate) type RedisPool = managed::Pool<Manager>;
 
+/// Makes the exclusive connections of a pool.
 #[derive(Debug)]
 pub(crate) struct Manager {
     pub(crate) one: deadpool_redis::Manager,

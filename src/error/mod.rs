@@ -143,7 +143,7 @@ impl Error {
         }
     }
 
-    /// Marks an error that came after a piece was taken in a statement of its own.
+    /// Marks an error that came after a statement of its own had taken a piece.
     pub(crate) fn piece_gone(self) -> Self {
         match self {
             unknown @ Self::Unknown { .. } => unknown,

@@ -1,6 +1,6 @@
 //! What an error of MySQL or MariaDB means.
 
-/// Of a node of a Galera cluster that is not with the majority, or is only joining it.
+/// The reason of a Galera node that is not with the majority, or is still joining it.
 pub(crate) const NOT_IN_ITS_CLUSTER: &str = "this node is not part of its cluster now";
 
 /// Under `innodb_snapshot_isolation`: the row has changed since the transaction's snapshot, and the transaction was rolled back.
@@ -14,7 +14,7 @@ pub(crate) fn number(error: &sqlx::Error) -> Option<u16> {
         .map(sqlx::mysql::MySqlDatabaseError::number)
 }
 
-/// Explains errors that an operator must fix, by number: the SQL is right.
+/// Explains errors that an operator must fix, by their numbers.
 pub(super) fn why_refused(error: &sqlx::Error) -> Option<&'static str> {
     Some(match number(error)? {
         1020 | 1180 | 1205 | 1213 | 3101 => {

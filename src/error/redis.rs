@@ -9,7 +9,8 @@ pub(super) fn is_wrong_type(error: &impl ToString) -> bool {
 
 const WRONG_REDIS_PASSWORD: &str = "it knows no such user and password: correct redis.url";
 
-/// The same for Redis, by the first word of its answer; for a transaction, of its first refused command.
+/// Explains errors of Redis that an operator must fix, by the first word of the answer; for a transaction, of its first
+/// refused command.
 pub(super) fn why_refused(error: &redis::RedisError) -> Option<Cow<'static, str>> {
     if error.kind() == redis::ErrorKind::AuthenticationFailed {
         return Some(WRONG_REDIS_PASSWORD.into());
@@ -19,7 +20,7 @@ pub(super) fn why_refused(error: &redis::RedisError) -> Option<Cow<'static, str>
     let said = first.details().unwrap_or_default();
     let known = match first.code() {
         "ERR" if said.contains(SCRIPT) => {
-            return Some(format!("a script fails in it: {}", without_place(said)).into());
+            return Some(format!("a script fails in it: {}", strip_script_hash(said)).into());
         }
         "ASK" | "MOVED" => {
             "another node of its Redis Cluster has the key: set redis.prefix to a name in braces, as \"{oversell}:\", and redis.url to the \
@@ -42,10 +43,10 @@ pub(super) fn why_refused(error: &redis::RedisError) -> Option<Cow<'static, str>
     Some(known.into())
 }
 
-/// How Redis calls a script in its errors.
+/// The name of a script in errors of Redis.
 const SCRIPT: &str = "user_script";
 
-/// Without the hash of the script, which Redis adds.
-fn without_place(said: &str) -> &str {
+/// The error without the hash of the script that Redis adds.
+fn strip_script_hash(said: &str) -> &str {
     said.split(" script: ").next().unwrap_or(said)
 }

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone)]
 pub(super) struct AppState(Arc<Inner>);
 
+/// The fields of an [`AppState`].
 pub(super) struct Inner {
     pub(super) ctx: Ctx,
     pub(super) metrics: Metrics,
@@ -25,8 +26,8 @@ pub(super) struct Inner {
     pub(super) visits: Visits,
     /// The requests that are under way, by product.
     pub(super) under_way: UnderWay<i64>,
-    /// The same, by the address of the client.
-    pub(super) of_clients: UnderWay<IpAddr>,
+    /// The requests that are under way, by the address of the client.
+    pub(super) requests_by_address: UnderWay<IpAddr>,
     /// Cancelled when the instance is told to stop: ends event streams and runs.
     pub(super) stopping: CancellationToken,
     /// The value of header `x-instance`.
@@ -51,7 +52,7 @@ impl AppState {
             instance: Arc::new(Instance::new(ctx.clone())),
             visits: Visits::new(&ctx.instance),
             under_way: UnderWay::default(),
-            of_clients: UnderWay::default(),
+            requests_by_address: UnderWay::default(),
             stopping,
             name,
             default_strategy,
@@ -59,7 +60,7 @@ impl AppState {
         })))
     }
 
-    /// The same job, shown to the watchers of this object as a visit through `route`.
+    /// The same job; the watchers of this object see it as a visit through `route`.
     pub(super) fn with_visit(&self, job: Job, route: &str, object: &str) -> Job {
         let who = job.request.who.clone();
         let visit = self.visits.open(who, job.redis_name(object), route);

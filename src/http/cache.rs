@@ -18,7 +18,7 @@ use http::HeaderMap;
 use rust_embed::EmbeddedFile;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A file, and the headers that it is sent with.
+/// A static file with its headers.
 pub(super) struct File {
     pub(super) content: Vec<u8>,
     pub(super) control: &'static str,
@@ -27,7 +27,7 @@ pub(super) struct File {
 }
 
 impl File {
-    /// A page or a file of one.
+    /// A bundled page, script or style sheet.
     pub(super) fn bundled(path: &str, content: &str) -> Self {
         let (control, etag) = match path.starts_with(FOLDER) {
             true => ("max-age=31536000, immutable", None),
@@ -41,7 +41,7 @@ impl File {
         }
     }
 
-    /// As it stands in `static/`.
+    /// The file as it stands in `static/`.
     pub(super) fn embedded(path: &str, file: EmbeddedFile) -> Self {
         let (control, has_etag, has_time) = match path {
             "cache/fresh.svg" => ("max-age=60", false, false),

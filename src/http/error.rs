@@ -188,13 +188,13 @@ impl From<&Domain> for Problem {
         let problem = match error {
             Domain::SoldOut => P {
                 outcome: AnswerOutcome::SoldOut,
-                ..P::in_the_words("sold-out", "库存不足！")
+                ..P::in_course_words("sold-out", "库存不足！")
             },
-            Domain::Taken(_) => P::in_the_words("lock-taken", "获取锁失败，有并发"),
-            Domain::Lost(_) => P::in_the_words("lock-lost", "锁已失效"),
+            Domain::Taken(_) => P::in_course_words("lock-taken", "获取锁失败，有并发"),
+            Domain::Lost(_) => P::in_course_words("lock-lost", "锁已失效"),
             Domain::Limited => P {
                 status: S::TOO_MANY_REQUESTS,
-                ..P::in_the_words("limited", "很遗憾，没抢到")
+                ..P::in_course_words("limited", "很遗憾，没抢到")
             },
             Domain::Fenced { fence, seen, .. } => P {
                 fence: Some(*fence),
@@ -255,10 +255,10 @@ impl From<&SeckillError> for Problem {
     fn from(error: &SeckillError) -> Self {
         use {Problem as P, SeckillError as E};
         match error {
-            E::NotStarted => P::in_the_words("not-started", "秒杀尚未开始!"),
-            E::Over => P::in_the_words("over", "秒杀已经结束!"),
-            E::AlreadyOrdered => P::in_the_words("already-ordered", "用户已经购买过一次!"),
-            E::OrderUnderWay => P::in_the_words("order-under-way", "不允许重复下单"),
+            E::NotStarted => P::in_course_words("not-started", "秒杀尚未开始!"),
+            E::Over => P::in_course_words("over", "秒杀已经结束!"),
+            E::AlreadyOrdered => P::in_course_words("already-ordered", "用户已经购买过一次!"),
+            E::OrderUnderWay => P::in_course_words("order-under-way", "不允许重复下单"),
             E::NoVoucher(id) => P::missing("no-voucher", format!("没有这张优惠券：{id}")),
             E::NoOrder(id) => P::missing("no-order", format!("没有这个订单：{id}")),
             E::NoVoucherStock(id) => P::unavailable(

@@ -25,15 +25,15 @@ use utoipa::{
 /// The header that names the user of an order.
 const USER: &str = "x-user-id";
 
-/// The query, with the fields of its type.
+/// The query of a request, read into this type.
 #[derive(Debug)]
 pub(super) struct Query<T>(pub(super) T);
 
-/// The body, a JSON object with the fields of its type.
+/// The body of a request, a JSON object read into this type.
 #[derive(Debug)]
 pub(super) struct Json<T>(pub(super) T);
 
-/// The variable parts of the path.
+/// The variable parts of the path, read into this type.
 #[derive(Debug, FromRequestParts)]
 #[from_request(via(axum::extract::Path), rejection(Error))]
 pub(super) struct Path<T>(pub(super) T);
@@ -46,7 +46,7 @@ pub(super) struct Admin;
 #[derive(Debug)]
 pub(super) struct User(pub(super) i64);
 
-/// The shared state of one kind of handlers in this instance; made at its first use.
+/// State that handlers of one kind share in this instance; it is made at its first use.
 #[derive(Debug)]
 pub(super) struct InstanceState<T>(pub(super) Arc<T>);
 
@@ -56,7 +56,7 @@ impl<T: DeserializeOwned + Validate<Context = ()>, S: Sync> FromRequestParts<S> 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Error> {
         let query = parts.uri.query().unwrap_or_default();
         let fields = serde_urlencoded::Deserializer::new(form_urlencoded::parse(query.as_bytes()));
-        valid(serde_path_to_error::deserialize(fields), "query").map(Self)
+        validate(serde_path_to_error::deserialize(fields), "query").map(Self)
     }
 }
 
@@ -75,7 +75,7 @@ impl<T: DeserializeOwned + Validate<Context = ()>> FromRequest<AppState> for Jso
         })?;
         let mut body = Value::Object(fields);
         make_whole(&mut body);
-        valid(serde_path_to_error::deserialize(body), "body").map(Self)
+        validate(serde_path_to_error::deserialize(body), "body").map(Self)
     }
 }
 
@@ -177,7 +177,7 @@ impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Whole<MIN, MAX> {
     }
 }
 
-/// JSON has one kind of number: `746.0` is whole, as JSON Schema says. It becomes a whole number for serde.
+/// Makes a number such as `746.0` whole for serde: JSON has one kind of number, and JSON Schema calls this one whole.
 fn make_whole(value: &mut Value) {
     match value {
         Value::Number(number) => {
@@ -208,14 +208,14 @@ impl<const MIN: i64, const MAX: i64> PartialSchema for Whole<MIN, MAX> {
 impl<const MIN: i64, const MAX: i64> ToSchema for Whole<MIN, MAX> {}
 
 /// The value that was read, if it follows its own rules.
-fn valid<T: Validate<Context = ()>, E: Display>(
+fn validate<T: Validate<Context = ()>, E: Display>(
     read: Result<T, serde_path_to_error::Error<E>>,
     whole: &str,
 ) -> Result<T, Error> {
     let value = read.map_err(|error| {
         let (path, rule) = (error.path().to_string(), error.inner().to_string());
         let field = if path == "." {
-            named(&rule).unwrap_or(whole).to_owned()
+            field_named_in(&rule).unwrap_or(whole).to_owned()
         } else {
             path
         };
@@ -231,7 +231,7 @@ fn valid<T: Validate<Context = ()>, E: Display>(
 }
 
 /// The field in an error of serde without a path: it is missing or given twice.
-fn named(rule: &str) -> Option<&str> {
+fn field_named_in(rule: &str) -> Option<&str> {
     let (_, rest) = rule.split_once(" field `")?;
     rest.split_once('`').map(|(field, _)| field)
 }

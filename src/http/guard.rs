@@ -29,10 +29,10 @@ use tower_http::{
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// Where Linux tells the name of the machine.
+/// The file in which Linux tells the name of the machine.
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
 
-/// The host names by which this instance may be called.
+/// The host names under which browsers may call this instance.
 #[derive(Debug)]
 pub(super) struct Hosts(HashSet<String>);
 
@@ -62,7 +62,7 @@ impl Hosts {
         )
     }
 
-    /// Whether a browser that names this host means this instance.
+    /// Whether a browser that calls this host means this instance.
     fn include(&self, host: &str) -> bool {
         let host = host
             .trim_start_matches('[')
@@ -113,7 +113,7 @@ pub(super) fn refuse_embedding<B>()
     })
 }
 
-/// The header that shows a page of another host.
+/// The name of the header that shows that a page of another host embeds the answer.
 fn embedding(headers: &HeaderMap) -> Option<&'static str> {
     let is = |name: HeaderName, value: &str| headers.get(name).is_some_and(|it| it == value);
     if headers.contains_key(FETCH_SITE) {
@@ -130,7 +130,7 @@ fn embedding(headers: &HeaderMap) -> Option<&'static str> {
     (names_another(headers, header::REFERER) && !is_link()).then_some("Referer")
 }
 
-/// Whether this header has an address whose host and port are not those that the client calls.
+/// Whether the address in this header has another host or port than the client calls.
 fn names_another(headers: &HeaderMap, name: HeaderName) -> bool {
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
     let Some(named) = headers.get(name).map(text) else {
@@ -144,7 +144,7 @@ fn names_another(headers: &HeaderMap, name: HeaderName) -> bool {
     named != headers.get(header::HOST).map(text).as_deref()
 }
 
-/// The host that the client names, without its port. An unreadable name is none of ours, and stays as it is.
+/// The host that the client calls, without its port. An unreadable name is none of ours, and stays as it is.
 fn host<B>(request: &Request<B>) -> Option<String> {
     let named = |headers: &HeaderMap| {
         Some(String::from_utf8_lossy(headers.get(header::HOST)?.as_bytes()).into_owned())

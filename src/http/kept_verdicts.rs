@@ -16,6 +16,7 @@ use sqlx::{MySql, QueryBuilder};
 use std::time::Duration;
 use utoipa::ToSchema;
 
+/// Time limit of each statement: a person waits for the answer.
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
 const REPLACE_VERDICTS: &str = "REPLACE INTO course_verdict (lesson, at, conditions, verdict) ";

@@ -18,10 +18,10 @@ use metrics_process::Collector;
 use parking_lot::RwLock;
 use std::{collections::HashMap, sync::OnceLock, time::Duration};
 
-/// Upper bounds in seconds, each about four times the one before; beyond 60 nothing waits or holds.
+/// Upper bounds in seconds, each about four times the previous one; nothing waits or holds for longer than 60 s.
 const BUCKETS: [f64; 8] = [0.001, 0.004, 0.015, 0.06, 0.25, 1.0, 10.0, 60.0];
 
-/// Counts a request when the head of its answer is sent: a stream of events may go on for hours.
+/// Counts a request when the head of its answer is sent, because a stream of events may go on for hours.
 const HTTP_REQUESTS: &str = "oversell_http_requests_total";
 
 /// The kinds of `oversell_errors_total`, in the order of [`kind`].
@@ -170,7 +170,7 @@ impl Metrics {
         }
     }
 
-    /// Everything in Prometheus' text format.
+    /// All metrics in the text format of Prometheus.
     pub(super) fn render(&self) -> String {
         with_local_recorder(&self.recorder, || self.process.collect());
         self.handle.render()
@@ -229,7 +229,7 @@ impl StrategyMetrics {
         }
     }
 
-    /// Counts what became of a job.
+    /// Counts the result of a job.
     pub(super) fn count(&self, job: &Job, result: &Result<Deduction, Error>) {
         if job.observation.has_entered() {
             self.acquisitions.increment(1);
@@ -251,6 +251,7 @@ impl StrategyMetrics {
     }
 }
 
+/// The index of this error in [`KINDS`].
 fn kind(error: &Error) -> usize {
     match error {
         Error::Timeout { .. } => 0,

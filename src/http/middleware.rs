@@ -45,16 +45,17 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-/// A longer request id of a client is replaced.
+/// A longer request id of a client is replaced, so that the log stays readable.
 const MAX_ID_LEN: usize = 64;
 
 /// The status of the timeout layer; nothing else here answers so.
-const GIVEN_UP: StatusCode = StatusCode::GATEWAY_TIMEOUT;
+const TIMEOUT_STATUS: StatusCode = StatusCode::GATEWAY_TIMEOUT;
 
 /// Failed requests of one kind are logged once in this time.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
-/// It takes this many addresses to use up `server.concurrency`. Loads come from this machine, which has no such bound.
+/// It takes this many addresses to use up `server.concurrency`, so that one client cannot keep all others out. Loads come
+/// from this machine, which has no such bound.
 const MIN_CLIENTS_TO_FILL: usize = 4;
 
 /// All routes with their middleware. Those for operators have no concurrency limit: an overloaded instance can still be
@@ -68,9 +69,9 @@ pub(super) fn surround(app: &AppState, routes: Router, operating: Router) -> Rou
     let hosts = Hosts::of(&app.ctx.config);
     let every = ServiceBuilder::new()
         .layer(from_fn_with_state((app.clone(), Arc::default()), answer))
-        .layer(CatchPanicLayer::custom(panicked))
+        .layer(CatchPanicLayer::custom(panic_response))
         .layer(TimeoutLayer::with_status_code(
-            GIVEN_UP,
+            TIMEOUT_STATUS,
             Duration::from_millis(server.request_timeout_ms),
         ))
         .layer(RequestBodyLimitLayer::new(server.body_limit))
@@ -98,11 +99,13 @@ pub(super) fn called_by_name(app: &AppState, service: Router) -> Router {
     Router::new().fallback_service(ServiceBuilder::new().map_request(rename).service(service))
 }
 
+/// The path behind the prefix; `None` if the path has another beginning.
 fn path_after(prefix: &str, uri: &Uri) -> Option<PathAndQuery> {
     let rest = uri.path_and_query()?.as_str().strip_prefix(prefix)?;
     rest.starts_with('/').then(|| rest.parse().ok())?
 }
 
+/// The outermost layer: limits the requests of one address, gives each a request id, and logs and measures it.
 async fn answer(
     State((app, throttle)): State<(AppState, Arc<Throttle>)>,
     request: Request,
@@ -111,30 +114,31 @@ async fn answer(
     let (begun, method) = (Instant::now(), request.method().clone());
     let format = Format::of(request.headers());
     let id = request_id(request.headers());
-    let told = id.to_str().unwrap_or_default();
-    let span = tracing::info_span!("request", id = told, %method, uri = %Printable(request.uri()));
+    let shown_id = id.to_str().unwrap_or_default();
+    let span =
+        tracing::info_span!("request", id = shown_id, %method, uri = %Printable(request.uri()));
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let sender = visitor::sender(request.headers(), peer.map(|peer| peer.0));
     let sender = sender.filter(|address| !address.to_canonical().is_loopback());
-    let _until_answered = sender.map(|address| app.of_clients.count(address));
-    let under_way = sender.map_or(0, |address| app.of_clients.of(address));
-    let most = app
+    let _until_answered = sender.map(|address| app.requests_by_address.count(address));
+    let under_way = sender.map_or(0, |address| app.requests_by_address.get(address));
+    let max_of_one_address = app
         .ctx
         .config
         .server
         .concurrency
         .div_ceil(MIN_CLIENTS_TO_FILL);
     let handled = async {
-        let mut response = match under_way > most as u64 {
+        let mut response = match under_way > max_of_one_address as u64 {
             true => Error::TooMany {
                 what: "requests of one address",
-                most,
+                most: max_of_one_address,
             }
             .into_response(),
             false => next.run(request).await,
         };
         if let Some(error) = take_error(&app, &mut response) {
-            response = failed(&app, &throttle, &error, response, format, told);
+            response = failure_response(&app, &throttle, &error, response, format, shown_id);
         }
         let (status, took) = (response.status(), begun.elapsed());
         app.metrics.answered(&method, status, took);
@@ -150,8 +154,8 @@ async fn answer(
     response
 }
 
-/// The answer of a request that failed, in the form that the client reads; it is logged once.
-fn failed(
+/// The response of a request that failed, in the form that the client reads. The error is logged once.
+fn failure_response(
     app: &AppState,
     throttle: &Throttle,
     error: &Error,
@@ -172,7 +176,7 @@ fn failed(
     rendered
 }
 
-/// The error of a handler, or the one behind the bare status of a layer.
+/// The error of a handler, or the error behind the bare status of a layer.
 fn take_error(app: &AppState, response: &mut Response) -> Option<Arc<Error>> {
     if let Some(HandlerError(error)) = response.extensions_mut().remove() {
         return Some(error);
@@ -182,7 +186,9 @@ fn take_error(app: &AppState, response: &mut Response) -> Option<Arc<Error>> {
         StatusCode::NOT_FOUND => Error::NoRoute,
         StatusCode::METHOD_NOT_ALLOWED => Error::NoMethod,
         StatusCode::PAYLOAD_TOO_LARGE => Error::TooLarge(server.body_limit),
-        GIVEN_UP => Domain::RequestTimeout(Duration::from_millis(server.request_timeout_ms)).into(),
+        TIMEOUT_STATUS => {
+            Domain::RequestTimeout(Duration::from_millis(server.request_timeout_ms)).into()
+        }
         status if status.is_client_error() => {
             Error::bad_input("request", status.canonical_reason().unwrap_or("is refused"))
         }
@@ -225,7 +231,7 @@ impl<T: Display> Display for Printable<T> {
 struct Throttle(Mutex<HashMap<&'static str, (Instant, u64)>>);
 
 impl Throttle {
-    /// How many were suppressed since the last one; `None` if this one is suppressed too.
+    /// The number of events suppressed since the last one; `None` if this one is suppressed too.
     fn admit(&self, kind: &'static str, now: Instant) -> Option<u64> {
         let mut kinds = self.0.lock();
         let Some((last, others)) = kinds.get_mut(kind) else {
@@ -257,7 +263,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
     })
 }
 
-fn panicked(panic: Box<dyn Any + Send>) -> Response {
+fn panic_response(panic: Box<dyn Any + Send>) -> Response {
     let words = panic.downcast_ref::<&str>().map(ToString::to_string);
     let words = words.or_else(|| panic.downcast_ref::<String>().cloned());
     Error::Domain(Domain::Panicked(words.unwrap_or_else(|| "no words".into()))).into_response()

@@ -25,13 +25,14 @@ use std::{
 use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
-/// A live instance answers within a few milliseconds.
+/// Time limit of the liveness check: a live one answers within a few milliseconds.
 const LIVE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Longer than an instance waits for a server that does not answer.
+/// Time limit of the readiness check: longer than an instance waits for a server that does not answer.
 const READY_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// A fault during a replay would spoil the replay, so a slow instance is waited for.
+/// Time limit of the list of replays. A slow instance is waited for, because a fault during a replay would spoil the
+/// replay.
 const REPLAYS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// An instance of the cluster.
@@ -74,7 +75,7 @@ struct ReplaysBody {
     playing: Vec<RemoteReplay>,
 }
 
-/// A replay that goes on.
+/// A replay in progress in another instance.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct RemoteReplay {
     pub(super) lesson: String,
@@ -95,11 +96,12 @@ impl RemoteReplay {
 }
 
 /// Asks all instances at these addresses.
-pub(super) async fn ask(urls: &[String]) -> Vec<Neighbour> {
-    join_all(urls.iter().map(|url| ask_one(url))).await
+pub(super) async fn ask_instances(urls: &[String]) -> Vec<Neighbour> {
+    join_all(urls.iter().map(|url| ask_instance(url))).await
 }
 
-async fn ask_one(url: &str) -> Neighbour {
+/// Asks one instance for its name and its servers.
+async fn ask_instance(url: &str) -> Neighbour {
     let base = url.trim_end_matches('/');
     let silent = |detail| Neighbour {
         name: url.into(),
@@ -114,7 +116,10 @@ async fn ask_one(url: &str) -> Neighbour {
             .timeout(limit)
             .answer()
     };
-    let name = match asked("/health/live", LIVE_TIMEOUT).await.and_then(lives_as) {
+    let name = match asked("/health/live", LIVE_TIMEOUT)
+        .await
+        .and_then(instance_name)
+    {
         Ok(name) => name,
         Err(error) => return silent(error.to_string()),
     };
@@ -130,7 +135,7 @@ async fn ask_one(url: &str) -> Neighbour {
     }
 }
 
-/// The latest answer of instances. Whoever asks meanwhile waits for it and shares it.
+/// The latest answer of all instances. Whoever asks meanwhile waits for it and shares it.
 #[derive(Debug, Default)]
 pub(super) struct LatestAnswer<T>(Mutex<Option<(Instant, T)>>);
 
@@ -151,19 +156,19 @@ impl<T: Clone> LatestAnswer<T> {
 }
 
 /// The replays in progress in the other instances.
-pub(super) async fn playing_elsewhere(config: &Config) -> Vec<RemoteReplay> {
+pub(super) async fn fetch_replays_of_others(config: &Config) -> Vec<RemoteReplay> {
     let own = format!(":{}", config.server.port);
     let others = config.cluster.instances.iter();
     let others: Vec<_> = others
         .filter(|url| !url.trim_end_matches('/').ends_with(&own))
         .cloned()
         .collect();
-    playing(&others, config).await
+    fetch_replays(&others, config).await
 }
 
 /// The replays in progress in these instances. An instance that does not answer in time counts as playing nothing: a lab must
 /// stay repairable.
-pub(super) async fn playing(urls: &[String], config: &Config) -> Vec<RemoteReplay> {
+pub(super) async fn fetch_replays(urls: &[String], config: &Config) -> Vec<RemoteReplay> {
     let token = config.admin_token();
     let played = join_all(urls.iter().map(async |url| {
         // No race has this lesson: the list of all of them is long.
@@ -175,7 +180,8 @@ pub(super) async fn playing(urls: &[String], config: &Config) -> Vec<RemoteRepla
     played.await.into_iter().flatten().flatten().collect()
 }
 
-fn lives_as(answer: Answer) -> Result<String, HttpError> {
+/// The name of the instance that answered; an error if the answer is no instance's.
+fn instance_name(answer: Answer) -> Result<String, HttpError> {
     let name = answer
         .instance()
         .map(str::to_owned)
@@ -183,8 +189,8 @@ fn lives_as(answer: Answer) -> Result<String, HttpError> {
     name.ok_or_else(|| HttpError::Failed("it is no instance".into()))
 }
 
-/// The servers as seen by an instance that reaches them, else as `own` sees them.
-pub(super) fn together(own: &States, all: &[Neighbour]) -> States {
+/// The state of each server as an instance sees it that reaches the server, else as `own` has it.
+pub(super) fn merge_states(own: &States, all: &[Neighbour]) -> States {
     let best = |of: fn(&States) -> &State| {
         let seen = once(own)
             .chain(
@@ -336,7 +342,7 @@ mod tests {
     }
 
     fn summary(own: &States, all: &[Neighbour]) -> (bool, Vec<String>) {
-        let servers = together(own, all);
+        let servers = merge_states(own, all);
         (
             servers.zookeeper.up,
             notes(&servers, all)
@@ -394,7 +400,7 @@ mod tests {
         };
         let all = ["mysql-2", "mysql-3"].map(writes_to);
         let own = all[0].servers.clone().unwrap();
-        let roles = together(&own, &all).mysql.members;
+        let roles = merge_states(&own, &all).mysql.members;
         let roles: Vec<_> = roles.into_iter().map(|member| member.role).collect();
         assert_eq!(roles, [Role::Standby, Role::Writer, Role::Writer]);
     }

@@ -87,10 +87,10 @@ const REFUSALS: [Refusal; 9] = [
     ),
 ];
 
-/// The name of the refusal of pages of other hosts.
+/// The name of the refusal of requests that a page of another host makes.
 const FORBIDDEN: &str = "Forbidden";
 
-/// The tag of the routes that answer whatever the servers and the load are.
+/// The tag of the routes that answer whatever the load and the state of the servers are.
 const OPERATING: &str = "operating";
 
 #[derive(OpenApi)]
@@ -172,7 +172,7 @@ pub(super) fn complete(api: &mut Document) {
     components.add_security_scheme("admin", SecurityScheme::Http(bearer));
 }
 
-/// The values of a path parameter whose description names a registry.
+/// The values of a path parameter, if its description names a registry.
 fn names(description: &str) -> Option<Vec<&str>> {
     let of = description.strip_prefix("One of ")?;
     Some(match of {
@@ -202,12 +202,12 @@ fn example(status: &str) -> Option<Value> {
     serde_json::to_value(Problem::from(&error)).ok()
 }
 
-/// Says of an operation that it refuses what a page of another host embeds.
+/// Documents that an operation refuses what a page of another host embeds.
 pub(super) fn refuse_embedding(operation: &mut Operation) {
     refer(operation, "403", FORBIDDEN);
 }
 
-/// Refers an operation to a refusal, unless it describes its own of this status.
+/// Refers an operation to a shared refusal, unless it describes its own of this status.
 fn refer(operation: &mut Operation, status: &str, name: &str) {
     let refusal = || RefOr::Ref(Ref::from_response_name(name));
     let responses = &mut operation.responses.responses;
@@ -242,7 +242,7 @@ fn event(data: RefOr<Schema>) -> Schema {
         .into()
 }
 
-/// Gives an error the form that all have.
+/// Gives an error response the form that all errors have.
 fn describe(status: &str, response: &mut Response) {
     let problem = ContentBuilder::new()
         .schema(Some(Ref::from_schema_name("Problem")))
@@ -298,7 +298,7 @@ fn join_defaults(value: &mut Value) {
     }
 }
 
-/// Swagger UI and the document that it shows.
+/// Swagger UI with the document.
 pub(super) fn ui(api: Document) -> SwaggerUi {
     SwaggerUi::new("/docs").url("/openapi.json", api)
 }

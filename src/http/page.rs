@@ -4,7 +4,7 @@ use super::{cache, format::Format};
 use crate::{
     classroom::limits::AT_NGINX,
     http::error::Error,
-    static_files::{Bundles, StaticFiles},
+    static_files::{BundledFiles, StaticFiles},
 };
 use axum::{
     Router,
@@ -17,16 +17,16 @@ use tower_http::set_header::SetResponseHeaderLayer;
 
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 
-/// Nothing from another host, nothing inline.
+/// The page loads nothing from another host, and nothing inline.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Swagger UI writes styles of its own into its page, and draws with embedded images.
+/// Swagger UI writes styles into its page and draws with embedded images.
 const DOCS_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
                            img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; \
                            form-action 'none'; frame-ancestors 'none'";
 
-/// `/`, every page and its bundles, and every file in `static/`.
+/// Serves `/`, every page and its bundles, and every file in `static/`.
 pub(super) async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Result<Response, Error> {
     let path = match uri.path().trim_start_matches('/') {
         "" => "index.html",
@@ -45,7 +45,7 @@ pub(super) async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Result
     if path.starts_with("nginx/") {
         return Err(Error::OnlyAtNginx(AT_NGINX));
     }
-    let bundles = Bundles::current();
+    let bundles = BundledFiles::current();
     let bundled = bundles.get(path).filter(|_| !asks_for_modules(&uri));
     let file = match bundled {
         Some(content) => cache::File::bundled(path, content),
@@ -83,13 +83,13 @@ pub(super) async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Result
     Ok(answer)
 }
 
-/// Whether the address has `?modules`: then the scripts are served one by one, not as a bundle.
+/// Whether the address has `?modules`, which serves the scripts one by one instead of a bundle.
 fn asks_for_modules(uri: &Uri) -> bool {
     let mut words = uri.query().unwrap_or_default().split('&');
     words.any(|word| word == "modules")
 }
 
-/// The readmes, which the page leads to.
+/// The readme at this path: the page links to them.
 fn readme(path: &str) -> Option<&'static str> {
     match path {
         "README.md" => Some(include_str!("../../README.md")),

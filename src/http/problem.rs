@@ -8,7 +8,7 @@ use http::{HeaderValue, StatusCode, header};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-/// In seconds, for missing servers and too many requests.
+/// The wait in seconds that a client is told if a server is missing or requests are too many.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
 const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
@@ -108,8 +108,8 @@ impl Problem {
         Self::refused(StatusCode::CONFLICT, kind, title)
     }
 
-    /// A refusal with a text of the course, which stands alone in a text answer.
-    pub(super) fn in_the_words(kind: &'static str, title: &'static str) -> Self {
+    /// A refusal with a text of the course, which is the whole text answer.
+    pub(super) fn in_course_words(kind: &'static str, title: &'static str) -> Self {
         Self {
             title_says_all: true,
             ..Self::conflict(kind, title)
@@ -165,7 +165,7 @@ impl Problem {
         response
     }
 
-    /// The words of the course alone, else one line in each language.
+    /// The text answer: the words of the course alone, else one line in each language.
     pub(super) fn text(&self) -> String {
         if self.title_says_all {
             return self.title.clone();

@@ -34,9 +34,10 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower_http::add_extension::AddExtension;
 
+/// Limit of the head of a request.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// How often recorded samples are moved into their buckets.
+/// How often recorded samples are moved into their buckets, so that they do not pile up.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
 /// Runs one instance of the service
@@ -127,7 +128,7 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
     Ok(())
 }
 
-/// Lets this process open as many files as it may have connections, and some for the servers; says so where it must not.
+/// Raises the limit of open files to the configured connections and some for the servers; warns if it cannot.
 fn allow_files(connections: usize) {
     const OTHER_FILES: u64 = 1024;
     let wanted = connections as u64 + OTHER_FILES;
@@ -197,7 +198,7 @@ pub(super) async fn serve(
     stopped
 }
 
-/// Whether others than this machine reach the instance, and need no token.
+/// Whether other machines reach the instance without a token.
 pub(super) fn is_open(config: &Config) -> bool {
     let server = &config.server;
     let host = match server.published.as_str() {
@@ -212,8 +213,8 @@ pub(super) fn is_open(config: &Config) -> bool {
     !is_local && config.admin.token.expose_secret().is_empty()
 }
 
-/// Makes and prints a token if others than this machine reach the instance and there is none.
-/// Errors: [`Failure::Unusable`] in a cluster, whose instances ask each other: each would make another one.
+/// Makes and prints a token if other machines reach the instance and it has none. Errors: [`Failure::Unusable`] in a cluster,
+/// because each of its instances would make another one.
 pub(super) fn close_to_others(config: &mut Config) -> Result<(), Failure> {
     if !is_open(config) {
         return Ok(());
@@ -271,7 +272,7 @@ fn is_secret(key: &str, value: &str) -> bool {
     is_token || urls.any(|url| password(url).is_some_and(|password| !password.is_empty()))
 }
 
-/// The password of an address; the last @ ends it, since it may hold one of its own.
+/// The password in an address; the last @ ends it, because a password may contain one.
 fn password(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -280,7 +281,7 @@ fn password(url: &str) -> Option<&str> {
     user.split_once(':').map(|(_, password)| password)
 }
 
-/// Listens, and puts the port that it got into the configuration.
+/// Listens, and stores the port that it got in the configuration.
 async fn bind(config: &mut Config) -> Result<TcpListener, Failure> {
     let (host, port) = (config.server.host.as_str(), config.server.port);
     let refused = |e: io::Error| match e.kind() {

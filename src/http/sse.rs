@@ -13,29 +13,31 @@ use http::HeaderName;
 use serde::Serialize;
 use std::time::Duration;
 
-/// A reader takes a stream without one for one of an instance that stands still.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+/// How often a stream without events sends a sign of life; a reader takes a silent stream for one of an instance that stands
+/// still.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// nginx passes each event on at once.
+/// This header makes nginx pass each event on at once.
 const UNBUFFERED: (HeaderName, &str) = (HeaderName::from_static("x-accel-buffering"), "no");
 
-/// The last event of what has ended as it should.
+/// The last event of a stream that ended as it should.
 pub(super) fn done(with: impl Serialize) -> Result<Event, Error> {
     Event::default().event("done").json_data(with)
 }
 
-/// The last event of what has failed.
+/// The last event of a stream that failed.
 pub(super) fn failed(detail: &str) -> Result<Event, Error> {
     let event = Event::default().event("failed");
     event.json_data(serde_json::json!({ "detail": detail }))
 }
 
+/// The response that streams these events until the instance stops.
 pub(super) fn response(
     app: &AppState,
     events: impl Stream<Item = Result<Event, Error>> + Send + 'static,
 ) -> Response {
     let stopping = app.stopping.clone().cancelled_owned();
-    let events =
-        Sse::new(events.take_until(stopping)).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE));
+    let events = Sse::new(events.take_until(stopping))
+        .keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL));
     ([UNBUFFERED], events).into_response()
 }

@@ -35,7 +35,7 @@ impl ProductQuery {
     }
 }
 
-/// The longest name of a person, in characters.
+/// Limit of the name of a person, in characters.
 const MAX_NAME_CHARS: usize = 32;
 
 /// A person's name.
@@ -49,7 +49,7 @@ impl Who {
         self.0
     }
 
-    /// Control and format characters would let a name write lines of its own on the console, or turn the words after it around.
+    /// Refuses control and format characters: they could write further lines on the console, or reverse the words after them.
     fn name(text: &str, (): &()) -> garde::Result {
         let length = text.chars().count();
         let is_unseen = |c: char| {

@@ -15,14 +15,14 @@ use std::{
 };
 use utoipa::ToSchema;
 
-/// An instance that is silent for longer is counted by what the others do not have.
+/// Time limit of one answer; the requests of a silent instance are those that the other instances do not have.
 const REPLY_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How many requests are under way in this instance, by product or by client.
+/// Counts the requests that are under way in this instance, by product or by client.
 #[derive(Debug, Clone)]
 pub(super) struct UnderWay<K: Copy + Eq + Hash>(Arc<Mutex<HashMap<K, u64>>>);
 
-/// A request that is under way, until it is dropped.
+/// Counts one request as under way until it is dropped.
 #[derive(Debug)]
 pub(super) struct CountGuard<K: Copy + Eq + Hash> {
     all: UnderWay<K>,
@@ -45,8 +45,7 @@ impl<K: Copy + Eq + Hash> UnderWay<K> {
         }
     }
 
-    /// How many there are of this product or client.
-    pub(super) fn of(&self, key: K) -> u64 {
+    pub(super) fn get(&self, key: K) -> u64 {
         self.0.lock().get(&key).copied().unwrap_or_default()
     }
 }
@@ -81,7 +80,7 @@ impl InstancePoll {
         Self(urls.iter().map(|url| (url.clone(), url.clone())).collect())
     }
 
-    /// How many requests of this product are under way in each, of `sent` that were sent and not answered.
+    /// The requests of this product that are under way in each instance, of `sent` unanswered ones.
     pub(super) async fn poll(&mut self, stock_id: i64, sent: u64) -> BTreeMap<String, u64> {
         let answers = join_all(self.0.keys().map(|url| {
             let url = format!(
@@ -125,7 +124,7 @@ mod tests {
     fn a_request_is_counted_until_it_is_dropped() {
         let all = UnderWay::default();
         let two = (all.count(7), all.count(7));
-        assert_eq!((all.of(7), all.of(8)), (2, 0));
+        assert_eq!((all.get(7), all.get(8)), (2, 0));
         drop(two);
         assert!(all.0.lock().is_empty());
     }

@@ -17,13 +17,13 @@ use std::{
 /// The header that names a visitor.
 pub(super) const VISITOR: &str = "x-visitor";
 
-/// No id begins like that.
+/// The beginning of the id of a visitor who is known by address only; no id of a browser begins like this.
 const ADDRESS: &str = "at:";
 
 const MIN_ID_LEN: usize = 16;
 const MAX_ID_LEN: usize = 64;
 
-/// Never shown to others.
+/// The id of a visitor, which is never shown to others.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Visitor(Arc<str>);
 

@@ -20,23 +20,24 @@ use std::{
 use tokio::{sync::Mutex, time::timeout};
 use utoipa::ToSchema;
 
+/// Time limit of the probe of one server.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Less than `PROBE_TIMEOUT`, so that one silent member does not use it up.
+/// Time limit of the query to one member, so that a silent one does not use up [`PROBE_TIMEOUT`].
 const MEMBER_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// How long states are cached: if all servers are up, and if not.
 const MAX_AGE: Duration = Duration::from_millis(500);
 pub(super) const MAX_AGE_WHILE_DOWN: Duration = Duration::from_millis(50);
 
-/// Redis that does not answer a write within this time holds writes back for a while.
+/// Time limit of a test write to Redis: no answer within it means that Redis holds writes back for a while.
 const WRITE_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// The codes with which Redis refuses every write: it cannot write its file, lacks replicas, is full, or is a replica.
+/// The error codes with which Redis refuses every write: it cannot write its file, lacks replicas, is full, or is a replica.
 const REFUSED_WRITES: [&str; 4] = ["MISCONF", "NOREPLICAS", "OOM", "READONLY"];
 
-/// Long enough for a watcher to read it.
-const SESSION_LOSS_SHOWN_FOR: Duration = Duration::from_secs(10);
+/// How long the loss of a session is shown: long enough to read it.
+const SESSION_LOSS_DISPLAY_TIME: Duration = Duration::from_secs(10);
 
 /// Whether a server is there.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -97,9 +98,11 @@ impl State {
     }
 }
 
+/// The last probe of all servers, which serves everybody who asks.
 #[derive(Default)]
 pub(super) struct Probes(Mutex<LastProbe>);
 
+/// What the last probe found.
 #[derive(Default)]
 struct LastProbe {
     states: Option<(Instant, Arc<States>)>,
@@ -108,7 +111,7 @@ struct LastProbe {
     redis_writer: Option<MultiplexedConnection>,
 }
 
-/// This instance's ZooKeeper session, as far as it was seen.
+/// The ZooKeeper session of this instance, as last seen.
 #[derive(Debug, Default)]
 struct Session {
     id: Option<i64>,
@@ -116,6 +119,7 @@ struct Session {
 }
 
 impl Probes {
+    /// The states of all servers, from the last probe if it is new enough.
     pub(super) async fn probe(&self, ctx: &Ctx) -> Arc<States> {
         let mut last = self.0.lock().await;
         if let Some((_, states)) = last
@@ -144,7 +148,8 @@ impl Probes {
 }
 
 impl Session {
-    /// How long ago the session was lost, if just now. `id` is the live session; without one the last may still come back.
+    /// How long ago the session was lost, if just now. `id` is the live session; without one the previous session may still
+    /// come back.
     fn lost_ms(&mut self, id: Option<i64>) -> Option<u64> {
         if id.is_some() && self.id != id {
             self.lost = self.id.and(Some(Instant::now()));
@@ -153,13 +158,13 @@ impl Session {
         let ago = self
             .lost
             .map(|lost| lost.elapsed())
-            .filter(|ago| *ago < SESSION_LOSS_SHOWN_FOR)?;
+            .filter(|ago| *ago < SESSION_LOSS_DISPLAY_TIME)?;
         u64::try_from(ago.as_millis()).ok()
     }
 }
 
 impl States {
-    /// Each server and how it stands.
+    /// Each server with its state.
     pub(crate) fn each(&self) -> [(Server, &State); 3] {
         [Server::MySql, Server::Redis, Server::ZooKeeper].map(|server| (server, self.of(server)))
     }
@@ -184,7 +189,7 @@ impl States {
         }
     }
 
-    /// The strategies that cannot work now.
+    /// The strategies that cannot work now, because a server that they need is down.
     pub(crate) fn blocked_strategies(&self) -> Vec<&'static str> {
         let waits = |s: &&stock::Strategy| s.spec.needs.iter().any(|server| !self.of(*server).up);
         stock::ALL.iter().filter(waits).map(|s| s.slug).collect()
@@ -206,7 +211,7 @@ async fn probe_state(
     }
 }
 
-/// The reason for users. The words of the client may name addresses and users: they go to the log only.
+/// The reason for users. The text of the client may contain addresses and users, so it goes to the log only.
 fn public_detail(error: &Error) -> String {
     tracing::debug!(%error, "the probe of a server failed");
     match error {
@@ -216,13 +221,13 @@ fn public_detail(error: &Error) -> String {
     }
 }
 
-/// The state of a Galera node. Without a majority it still answers this, but refuses to work.
+/// The state of a Galera node. Without a majority the node answers this, but refuses to work.
 const NODE_STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN \
                     ('wsrep_provider_name', 'wsrep_cluster_status', 'wsrep_ready', \
                      'wsrep_incoming_addresses', 'wsrep_local_index')";
 
 /// The server at `host:port`, if `cluster.members` names it. The same port of another host has no name.
-fn named(members: &[String], at: &str, role: Role) -> Option<NamedServer> {
+fn named_server(members: &[String], at: &str, role: Role) -> Option<NamedServer> {
     let mut members = members.iter().filter_map(|member| member.split_once('='));
     let (name, _) = members.find(|(_, of)| *of == at)?;
     Some(NamedServer {
@@ -243,7 +248,7 @@ async fn mysql(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
         true => {
             conn.ask_for_writes().await?;
             conn.done();
-            let member = |(at, role)| named(&ctx.config.cluster.members, at, role);
+            let member = |(at, role)| named_server(&ctx.config.cluster.members, at, role);
             Ok((version, nodes(&node).filter_map(member).collect()))
         }
         false => {
@@ -257,7 +262,7 @@ async fn mysql(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
     }
 }
 
-/// Whether a server takes writes: it has no Galera provider, or its node is in the primary component.
+/// Whether a server accepts writes: it has no Galera provider, or its node is in the primary component.
 fn takes_writes(node: &HashMap<String, String>) -> bool {
     let is = |name, value| node.get(name).is_some_and(|said| said == value);
     node.get("wsrep_provider_name").is_none_or(String::is_empty)
@@ -286,7 +291,7 @@ async fn redis(
     let info: String = info?;
     // A replica refuses this write, which changes nothing, and its connection goes: with Sentinels, the next one leads to the
     // primary.
-    if line(&info, "role:") == Some("slave") {
+    if info_value(&info, "role:") == Some("slave") {
         let nothing = ctx.redis_key("oversell:nothing");
         redis::cmd("UNLINK")
             .arg(nothing)
@@ -294,15 +299,15 @@ async fn redis(
             .await?;
     }
     ask_redis_for_writes(ctx, writer).await?;
-    let version = line(&info, "redis_version:").unwrap_or("of unknown version");
+    let version = info_value(&info, "redis_version:").unwrap_or("of unknown version");
     let known = &ctx.config.cluster.members;
     let announced = match known.is_empty() {
         true => HashMap::new(),
-        false => announced(ctx).await,
+        false => announced_addresses(ctx).await,
     };
     let primary = primary(&info, &announced).map(|at| (at, Role::Primary));
     let members = primary.into_iter().chain(replicas(&info));
-    let members = members.filter_map(|(at, role)| named(known, &at, role));
+    let members = members.filter_map(|(at, role)| named_server(known, &at, role));
     Ok((version.to_owned(), members.collect()))
 }
 
@@ -335,15 +340,15 @@ async fn ask_redis_for_writes(
 }
 
 /// The value of `name` in an answer to `INFO`.
-fn line<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+fn info_value<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     let mut lines = info.lines();
     lines
         .find_map(|line| line.strip_prefix(name))
         .map(str::trim)
 }
 
-/// The address that a Redis announces; empty if the user may not read it.
-async fn announced(ctx: &Ctx) -> HashMap<String, String> {
+/// The settings of the address that a Redis announces; empty if the user may not read them.
+async fn announced_addresses(ctx: &Ctx) -> HashMap<String, String> {
     let mut ask = redis::cmd("CONFIG");
     ask.arg("GET").arg("replica-announce-*");
     let said = ask.query_async(&mut ctx.redis.connection()).await;
@@ -353,16 +358,16 @@ async fn announced(ctx: &Ctx) -> HashMap<String, String> {
     })
 }
 
-/// The announced address of a primary, if it announces its host: `INFO` has only the port.
+/// The announced address of a primary, if it announces its host; `INFO` has only the port.
 fn primary(info: &str, announced: &HashMap<String, String>) -> Option<String> {
     let is_set = |name, unset| announced.get(name).filter(|value| *value != unset);
     let host = is_set("replica-announce-ip", "")?;
     let port = is_set("replica-announce-port", "0").map(String::as_str);
-    let port = port.or_else(|| line(info, "tcp_port:"))?;
+    let port = port.or_else(|| info_value(info, "tcp_port:"))?;
     Some(format!("{host}:{port}"))
 }
 
-/// The replicas that a primary has, by its `INFO`: `slave0:ip=127.0.0.1,port=6380,state=online,…`.
+/// The replicas of a primary by its `INFO`: `slave0:ip=127.0.0.1,port=6380,state=online,…`.
 fn replicas(info: &str) -> impl Iterator<Item = (String, Role)> {
     let all = info.lines().filter(|line| line.starts_with("slave"));
     all.filter_map(|line| {
@@ -387,7 +392,7 @@ async fn zookeeper(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
             "follower" => Role::Follower,
             _ => return None,
         };
-        named(known, at, role)
+        named_server(known, at, role)
     }));
     let (there, members) = tokio::join!(client.check_stat("/"), members);
     there.map_err(|e| Error::down(Server::ZooKeeper, e))?;
@@ -395,7 +400,7 @@ async fn zookeeper(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
     Ok((detail, members.into_iter().flatten().collect()))
 }
 
-/// The mode of a ZooKeeper server: `Mode: leader`.
+/// The mode of a ZooKeeper server, as in `Mode: leader`.
 fn mode(said: &str) -> Option<&str> {
     said.lines().find_map(|line| line.strip_prefix("Mode: "))
 }
@@ -456,7 +461,7 @@ mod tests {
     #[test]
     fn a_server_is_named_by_host_and_port_not_port_alone() {
         let members = ["redis-1=ha-1:6379", "redis-2=ha-2:6379"].map(str::to_owned);
-        let name = |at| named(&members, at, Role::Replica).map(|member| member.name);
+        let name = |at| named_server(&members, at, Role::Replica).map(|member| member.name);
         assert_eq!(name("ha-2:6379").as_deref(), Some("redis-2"));
         for nobodys in ["ha-3:6379", "ha-2:6380", "a-2:6379", "6379", "ha-2", ""] {
             assert_eq!(name(nobodys), None, "{nobodys}");

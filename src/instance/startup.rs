@@ -2,7 +2,7 @@
 
 use crate::{
     ctx::Ctx,
-    migrations::{in_the_way, migrator},
+    migrations::{migrator, tables_in_the_way},
     section::mysql::is_contended,
     stock_admin,
 };
@@ -24,22 +24,23 @@ const CREATE_MAKER: [&str; 2] = [
      expires_at DATETIME(6) NOT NULL) ENGINE = InnoDB",
     "INSERT IGNORE INTO maker (id, owner, expires_at) VALUES (1, '', '2000-01-01')",
 ];
-/// Longer than `MIGRATION_TIMEOUT`.
+/// Makes this instance the maker for longer than `MIGRATION_TIMEOUT`.
 const BECOME_MAKER: &str = "UPDATE maker SET owner = ?, expires_at = UTC_TIMESTAMP(6) + INTERVAL 45 SECOND \
                     WHERE id = 1 AND expires_at < UTC_TIMESTAMP(6)";
-const GIVE_BACK: &str = "UPDATE maker SET expires_at = '2000-01-01' WHERE id = 1 AND owner = ?";
-/// Short beside the time that another instance takes to make the tables.
+const END_MAKER: &str = "UPDATE maker SET expires_at = '2000-01-01' WHERE id = 1 AND owner = ?";
+/// How often an instance asks whether it may make the tables: short beside the time that another one takes.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
+/// Time limit of making all tables.
 const MIGRATION_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// The steps done since the server came up.
+/// The startup steps that are done since the server came up.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     migrated: AtomicBool,
     seeded: AtomicBool,
     /// Tables of another program in the place of ours.
-    in_the_way: Mutex<Vec<String>>,
+    tables_in_the_way: Mutex<Vec<String>>,
 }
 
 impl Progress {
@@ -48,9 +49,9 @@ impl Progress {
         self.migrated.load(Ordering::Relaxed)
     }
 
-    /// The reason why the tables cannot be made, if somebody must fix it.
+    /// The reason why the tables cannot be made, if a person must remove it.
     pub(super) fn obstacle(&self) -> Option<String> {
-        let tables = self.in_the_way.lock().join(", ");
+        let tables = self.tables_in_the_way.lock().join(", ");
         (!tables.is_empty()).then(|| {
             format!(
                 "{tables}: made by another program; rename it, or set mysql.url to another database"
@@ -58,7 +59,7 @@ impl Progress {
         })
     }
 
-    /// Does the remaining steps. A failed step is tried again and shows in the states.
+    /// Runs the steps that are not done yet. A failed step is tried again and shows in the states.
     pub(super) async fn prepare(&self, ctx: &Ctx) {
         let migrate = async {
             tokio::time::timeout(MIGRATION_TIMEOUT, self.migrate(ctx))
@@ -66,18 +67,19 @@ impl Progress {
                 .map_err(|e| e.to_string())?
         };
         let seed = async { stock_admin::seed(ctx).await.map_err(|e| e.to_string()) };
-        once(&self.migrated, migrate).await;
+        run_once(&self.migrated, migrate).await;
         if self.migrated() {
-            once(&self.seeded, seed).await;
+            run_once(&self.seeded, seed).await;
         }
     }
 
-    /// The next server may be an empty one.
+    /// Starts all steps again, because the next server may be an empty one.
     pub(super) fn forget(&self) {
         self.migrated.store(false, Ordering::Relaxed);
         self.seeded.store(false, Ordering::Relaxed);
     }
 
+    /// Makes the tables, alone among all instances.
     async fn migrate(&self, ctx: &Ctx) -> Result<(), String> {
         let mut conn = ctx
             .admin_pool
@@ -93,7 +95,7 @@ impl Progress {
             .await
             .map_err(|e| e.to_string())?;
         let made = self.make_tables(&mut conn).await;
-        let given_back = sqlx::query(GIVE_BACK).bind(&owner).execute(&mut *conn);
+        let given_back = sqlx::query(END_MAKER).bind(&owner).execute(&mut *conn);
         given_back.await.map_err(|e| e.to_string())?;
         conn.done();
         made
@@ -102,8 +104,8 @@ impl Progress {
     /// Makes the tables, unless another program's tables have their names: a migration that fails half way must be mended by
     /// hand.
     async fn make_tables(&self, conn: &mut Conn) -> Result<(), String> {
-        let in_the_way = in_the_way(conn).await.map_err(|e| e.to_string())?;
-        *self.in_the_way.lock() = in_the_way;
+        let tables_in_the_way = tables_in_the_way(conn).await.map_err(|e| e.to_string())?;
+        *self.tables_in_the_way.lock() = tables_in_the_way;
         if let Some(obstacle) = self.obstacle() {
             return Err(obstacle);
         }
@@ -114,7 +116,8 @@ impl Progress {
     }
 }
 
-async fn once(done: &AtomicBool, step: impl Future<Output = Result<(), String>>) {
+/// Runs a step unless it is done; a failed step is tried again later.
+async fn run_once(done: &AtomicBool, step: impl Future<Output = Result<(), String>>) {
     if done.load(Ordering::Relaxed) {
         return;
     }
@@ -156,7 +159,7 @@ async fn become_maker(conn: &mut Conn, owner: &str) -> Result<(), sqlx::Error> {
     }
 }
 
-/// None if another instance writes the same row.
+/// The result; `None` if another instance writes the same row.
 fn unless_contended<T>(done: Result<T, sqlx::Error>) -> Result<Option<T>, sqlx::Error> {
     match done {
         Err(error) if is_contended(&error) => Ok(None),

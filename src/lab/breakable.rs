@@ -8,9 +8,9 @@ use crate::{
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// After SIGSTOP all threads of a process must have stopped within this time.
+/// Time limit of a pause: after SIGSTOP all threads of a process must stop within this time.
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Threads stop within a few milliseconds.
+/// How often it is checked: threads stop within a few milliseconds.
 const PAUSE_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 impl Lab {
@@ -44,6 +44,7 @@ impl Lab {
         }
     }
 
+    /// The actions that are possible in this state.
     fn possible_actions(&self, name: &str, instance: bool, state: MemberState) -> Vec<Action> {
         match state {
             MemberState::Paused => return vec![Action::Resume, Action::Kill],
@@ -78,6 +79,7 @@ impl Lab {
             .collect()
     }
 
+    /// Whether the replica is the main Redis now.
     fn replica_leads(&self) -> bool {
         self.replica_pair.as_ref().is_some_and(|of| {
             let replica = format!("127.0.0.1:{}", of.replica);

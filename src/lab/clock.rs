@@ -26,22 +26,22 @@ use tokio::time::{sleep, timeout};
 
 /// The file in a node's folder that holds the offset in microseconds.
 pub(super) const OFFSET_FILE: &str = "clock";
-/// An offset of 0.
+/// The file of a clock that is not moved.
 pub(super) const NO_OFFSET: &str = "\0\0\0\0\0\0\0\0";
-/// How long a node may take to show a new time.
+/// Time limit of a jump: how long a node may take to show the new time.
 const JUMP_TIMEOUT: Duration = Duration::from_secs(6);
-/// Short beside the jump, so that it is seen at once.
+/// How often the time is asked: short beside a jump, so that it is seen at once.
 const JUMP_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// File name of the library in the lab's folder.
 const LIBRARY_FILE: &str = "clock.so";
 const LIBRARY_BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/clock.so"));
 
-/// A Redis that does not answer in this time does not work with the library.
+/// Time limit of the trial: a Redis that does not answer by then does not work with the library.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
-/// Short beside a start of Redis.
+/// How often the trial asks: short beside a start of Redis.
 const TRIAL_POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// More than any clock is off by itself, so that only the library can show it.
+/// The offset of the trial: more than any clock is wrong by itself, so that only the library can show it.
 const TRIAL_OFFSET: Duration = Duration::from_secs(1_000);
 
 /// The clock of one Redis node, which a fault may move: the offset is in `file`.
@@ -103,6 +103,7 @@ pub(super) fn install_library(lab: &Path, program: &Path) -> Result<(), String> 
     })
 }
 
+/// The time that the node shows, in seconds.
 fn ask_time(port: u16) -> Option<u64> {
     let mut redis = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     redis.set_read_timeout(Some(TRIAL_TIMEOUT)).ok()?;
@@ -123,7 +124,7 @@ pub(super) fn command(folder: &Path, program: &Path) -> Command {
     command
 }
 
-/// Through `env`, so that only the server loads the library, not the program that starts it as another user.
+/// The command with the library, through `env`: only the server loads it, not the program that starts it as another user.
 fn with_library(library: &str, file: &Path, program: &Path) -> Command {
     let mut command = Command::new("env");
     command
@@ -133,7 +134,7 @@ fn with_library(library: &str, file: &Path, program: &Path) -> Command {
     command
 }
 
-/// Overwrites in place: the library has the file mapped, so it must be neither truncated nor replaced.
+/// Overwrites the offset in place: the library has the file mapped, so the file must be neither truncated nor replaced.
 fn write_offset(file: &Path, ahead: Duration) -> std::io::Result<()> {
     let micros = i64::try_from(ahead.as_micros()).unwrap_or(i64::MAX);
     let mut file = File::options().write(true).open(file)?;
@@ -166,7 +167,7 @@ impl Clock {
         timeout(JUMP_TIMEOUT, shown).await.map_err(late)
     }
 
-    /// The offset in seconds; none if the node does not answer.
+    /// The offset of the clock in seconds; `None` if the node does not answer.
     async fn ahead(&self) -> Option<f64> {
         let at = format!("redis://127.0.0.1:{}", self.port);
         let mut node = redis_at(&at).await.ok()?;
@@ -179,6 +180,7 @@ impl Clock {
         Some(node.as_secs_f64() - now.as_secs_f64())
     }
 
+    /// Whether the clock is moved now.
     pub(super) fn has_jumped(&self) -> bool {
         fs::read(&self.file).is_ok_and(|ahead| ahead != NO_OFFSET.as_bytes())
     }

@@ -31,13 +31,13 @@ use std::{
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-/// After a signal a command may take this long to print its result.
+/// How long a command may take to print its result after a signal.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Lines that may wait for a reader of stdout.
+/// Limit of the lines that wait for a reader of stdout.
 const MAX_UNPRINTED: usize = 1000;
 
-/// Columns of the labels of the banner.
+/// The columns of the labels in the banner.
 const LABEL_WIDTH: usize = 14;
 
 const EXAMPLES: &str = "\
@@ -260,7 +260,7 @@ where
     done
 }
 
-/// The result of `running`, which has a few seconds left after a signal.
+/// The result of `running`, which may take [`FINISH_TIMEOUT`] after a signal.
 async fn let_finish(
     running: impl Future<Output = Result<(), Failure>>,
     stop: &CancellationToken,
@@ -393,7 +393,7 @@ fn phone_line(lab: Option<&str>) -> String {
     )
 }
 
-/// The code for phones.
+/// The QR code for phones.
 fn phone_code(at: &Addresses) -> Option<String> {
     let code = QrCode::new(format!("{}/class.html", at.phones.as_deref()?)).ok()?;
     // Light modules are drawn, as terminals are dark.
@@ -405,7 +405,7 @@ fn phone_code(at: &Addresses) -> Option<String> {
     )
 }
 
-/// The address for the teacher's browser. What stands behind `#` is sent to nobody.
+/// The line with the address for the teacher's browser. Browsers send nothing that stands behind `#`.
 fn desk_line(at: &Addresses, is_class: bool) -> String {
     let token = at
         .admin

@@ -65,9 +65,9 @@ const COMPOSE_COMMANDS: [(&str, &[&str]); 2] = [
     ("docker-compose", &["version"]),
 ];
 
-/// Used by a lab at its start; a load needs more.
+/// What a lab uses at its start; a load needs more.
 const MIN_MEMORY_MB: u64 = 1_500;
-/// Enough for a load of 1,000 connections: each is open at both ends, and once more behind nginx.
+/// Enough for a load of 1,000 connections: each is open at both ends, and a second time behind nginx.
 const MIN_OPEN_FILES: u64 = 4_096;
 
 /// Says what this machine lacks for a lab, and how to get it.
@@ -230,7 +230,7 @@ fn occupied_ports(lab: &Options) -> Vec<String> {
     occupied
 }
 
-/// Prints whether there is enough. True if the system does not say.
+/// Prints whether there is enough. Returns true if the system does not tell.
 fn check_amount(what: &str, has: Option<u64>, wanted: u64, without: &str) -> bool {
     let Some(has) = has else { return true };
     match has >= wanted {

@@ -14,7 +14,7 @@ use super::{Lab, redis};
 use crate::{
     addresses::{Addresses, Control, LAB_JSON, Token},
     clients::http_client::{Answer, Ask, HttpError, client},
-    fault::{Action, Breakable, FaultCommand},
+    fault::{Action, Breakable, FAULT_TIMEOUT, FaultCommand},
     terminal::{
         failure::{Failure, unusable, unusable_told},
         stdout::say,
@@ -40,9 +40,6 @@ use tokio::{
     net::TcpListener,
     sync::{mpsc, oneshot},
 };
-
-/// Starting a server is the slowest action, and takes less than this.
-const FAULT_TIMEOUT: Duration = Duration::from_secs(90);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -266,7 +263,7 @@ impl Lab {
                     .map(|()| "has a clock that is ahead")?
             }
             Action::Mend => {
-                let has_links = self.links.iter().any(|link| link.is_meant_by(&name));
+                let has_links = self.links.iter().any(|link| link.is_named(&name));
                 let mended = self.rejoin(&name).await?;
                 if !(self.reset_clock(&name).await? || mended) || has_links {
                     self.mend(&name)?;

@@ -17,7 +17,7 @@ use std::{
 use tempfile::NamedTempFile;
 
 pub(super) const LAB_JSON: &str = "lab.json";
-/// Unnamed folders are `target/lab-PID-N`.
+/// The beginning of the names of unnamed folders: `target/lab-PID-N`.
 const UNNAMED: &str = "lab-";
 
 /// The folder of a lab, locked as long as the lab runs.

@@ -19,7 +19,7 @@ use std::{
     thread,
 };
 
-/// tokio reads the number of worker threads from this variable.
+/// The variable from which tokio reads the number of worker threads.
 const TOKIO_THREADS: &str = "TOKIO_WORKER_THREADS";
 
 /// All instances together get as many threads as this machine has cores, and each at least one. More threads would only
@@ -29,7 +29,7 @@ fn threads_per_instance(instances: usize) -> usize {
     (cores / instances.max(1)).max(1)
 }
 
-/// An instance is named by its port, as in the course.
+/// The name of an instance: its port, as in the course.
 pub(super) fn name(port: u16) -> String {
     port.to_string()
 }
@@ -103,7 +103,7 @@ pub(super) fn environment(
         .collect()
 }
 
-/// The members of clusters, for the lights of the page: each with its name and its address, or that of its link.
+/// The members of clusters for the lights of the page, each with its name and its address or that of its link.
 pub(super) fn cluster_members(at: &Addresses) -> impl Iterator<Item = String> {
     let nodes = at.mysql_nodes().filter(|_| !at.galera.is_empty());
     let nodes = nodes.map(|node| node.url.as_str()).enumerate();
@@ -134,7 +134,7 @@ pub(super) struct LabInstance {
     pub(super) faults: Option<FaultControl>,
 }
 
-/// Where a lab accepts faults, and the kinds that not every lab can inject: `ways`, `replica`, `clocks`.
+/// Where a lab accepts faults, and the kinds of faults that not every lab can inject: `ways`, `replica`, `clocks`.
 #[derive(Debug)]
 pub(super) struct FaultControl {
     pub(super) control: Control,

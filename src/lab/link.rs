@@ -18,11 +18,11 @@ use tokio::{
     time::timeout,
 };
 
-/// How long ZooKeeper may take to end a session: an ensemble first agrees on it.
+/// Time limit of the end of a session: an ensemble first agrees on it.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A link from each instance to each server.
-pub(super) fn all(at: &Addresses) -> Result<Vec<Arc<ProxyLink>>, Failure> {
+/// Opens a link from each instance to each server.
+pub(super) fn open_all(at: &Addresses) -> Result<Vec<Arc<ProxyLink>>, Failure> {
     let nodes = at.mysql_nodes().enumerate();
     let nodes = nodes.map(|(n, node)| (mysql::name(n), authority(&node.url)));
     let mut servers: Vec<_> = nodes.collect();
@@ -47,7 +47,11 @@ pub(super) fn all(at: &Addresses) -> Result<Vec<Arc<ProxyLink>>, Failure> {
 }
 
 /// The addresses as this instance sees them: those of its links, if it has any.
-pub(super) fn through_links(instance: &str, at: &Addresses, links: &[Arc<ProxyLink>]) -> Addresses {
+pub(super) fn addresses_through_links(
+    instance: &str,
+    at: &Addresses,
+    links: &[Arc<ProxyLink>],
+) -> Addresses {
     let by_link = |address: &str| {
         let link = links
             .iter()
@@ -121,8 +125,8 @@ impl ProxyLink {
         })
     }
 
-    /// `redis` names the links of all instances to it, `8100-redis` that of one.
-    pub(super) fn is_meant_by(&self, name: &str) -> bool {
+    /// Whether this name means the link: `redis` names the links of all instances to it, `8100-redis` that of one.
+    pub(super) fn is_named(&self, name: &str) -> bool {
         self.name() == name || (self.server == name && self.instance != redis::REPLICA)
     }
 
@@ -134,7 +138,7 @@ impl ProxyLink {
         self.instance == instance
     }
 
-    /// Ends the last session that was opened on this link. False if there was none.
+    /// Ends the latest session that was opened on this link. Returns false if there was none.
     pub(super) async fn expire(&self) -> Result<bool, Failure> {
         let Some(session) = self.latest_zk_session.lock().take() else {
             return Ok(false);

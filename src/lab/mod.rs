@@ -198,7 +198,7 @@ impl Lab {
     }
 
     fn set_condition(&self, name: &str, condition: Condition) -> Result<(), Failure> {
-        let is_meant = |link: &&Arc<ProxyLink>| link.is_meant_by(name);
+        let is_meant = |link: &&Arc<ProxyLink>| link.is_named(name);
         let links: Vec<_> = self.links.iter().filter(is_meant).collect();
         links
             .iter()

@@ -41,7 +41,7 @@ pub(super) const DURABILITY: [&str; 4] = [
     "--loose-innodb-snapshot-isolation=OFF",
 ];
 
-/// Some releases offer TLS by default. Without it the figures of all releases measure the same work.
+/// Some releases offer TLS by default. Without TLS the figures of all releases measure the same work.
 const NO_TLS_OPTIONS: [(Kind, &str); 2] = [
     (Kind::MariaDb, "--skip-ssl"),
     (Kind::MySql, "--tls-version="),
@@ -108,7 +108,7 @@ impl Program {
 }
 
 const INSTALLER: &str = "mariadb-install-db";
-/// For MySQL, whose server has no such options as MariaDB's installer.
+/// The first users and databases of MySQL, whose server has no such options as MariaDB's installer.
 const INITIAL_SQL: &str = "CREATE USER 'root'@'127.0.0.1'; \
      GRANT ALL ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION; CREATE DATABASE test;\n";
 
@@ -147,9 +147,9 @@ pub(super) struct Peer {
 /// `wsrep_local_state_comment` of a node that has all data of its cluster.
 const SYNCED: &str = "Synced";
 
-/// How long the first node may take to bootstrap the cluster.
+/// Time limit of the bootstrap of a cluster by its first node.
 const BOOTSTRAP_TIMEOUT: Duration = Duration::from_secs(60);
-/// Short beside a bootstrap of seconds.
+/// How often the other nodes check: short beside a bootstrap of seconds.
 const BOOTSTRAP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 const GALERA_LIBRARY: &str = "/usr/lib/galera/libgalera_smm.so";
@@ -159,7 +159,7 @@ pub(super) fn name(index: usize) -> String {
 }
 
 impl Galera {
-    /// A node that has data joins, even the first one.
+    /// Whether this node starts the cluster: a node that has data joins, even the first one.
     fn bootstraps(&self, folder: &Path) -> bool {
         self.index == 0 && !folder.join("data/grastate.dat").exists()
     }

@@ -180,7 +180,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// With what a class needs, if it is for one.
+    /// The options with what a class needs, if the lab is for one.
     pub fn for_class(self) -> Self {
         let class = self.class;
         Self {

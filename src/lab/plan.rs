@@ -30,6 +30,7 @@ use std::{
 };
 use tokio::task::JoinSet;
 
+/// The programs of a lab.
 struct Programs {
     redis: PathBuf,
     mysql: mysql::Program,
@@ -100,7 +101,7 @@ impl Options {
             .collect();
         let (user, warning) = User::choose(&folder.of(""), &files);
         let mut links = if self.has_links() {
-            link::all(&addresses)?
+            link::open_all(&addresses)?
         } else {
             Vec::new()
         };
@@ -354,7 +355,8 @@ impl Options {
         let all = self.instance_ports.iter().enumerate();
         all.map(move |(n, &port)| {
             let name = instance::name(port);
-            let visible = link::through_links(&name, &self.addresses_for_instance(n, at), links);
+            let visible =
+                link::addresses_through_links(&name, &self.addresses_for_instance(n, at), links);
             let named = instance::cluster_members(at).chain(instance::cluster_members(&visible));
             // The Sentinel and the replica know the main Redis by the address of its link.
             let main =

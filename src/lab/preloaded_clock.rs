@@ -12,7 +12,7 @@ use core::{
 
 const VARIABLE: &CStr = c"OVERSELL_CLOCK";
 
-/// C's `timespec` and `timeval`, which have the same layout.
+/// C's `timespec` or `timeval`, which have the same layout.
 #[repr(C)]
 pub struct Time {
     seconds: i64,
@@ -72,6 +72,7 @@ extern "C" fn map_the_file() {
     }
 }
 
+/// The offset of the clock in microseconds.
 fn ahead() -> i64 {
     // SAFETY: the pointer is null, or points to the mapping, which is never removed.
     unsafe { FILE.load(Relaxed).as_ref() }.map_or(0, |number| number.load(Relaxed))

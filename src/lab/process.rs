@@ -33,16 +33,16 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// Lines of the log that an error shows.
+/// The lines of the log that an error shows.
 const TAIL_LINES: usize = 12;
-/// A new MariaDB alone writes 96 MB for its log.
+/// Below this the error warns of a full disk: a new MariaDB alone writes 96 MB for its log.
 const LOW_DISK_SPACE: u64 = 128 << 20;
-/// How long the rest of a group may take to vanish after SIGKILL.
+/// Time limit of the end of a killed process group.
 const GROUP_EXIT_TIMEOUT: Duration = Duration::from_secs(2);
-/// A killed group vanishes in a few milliseconds.
+/// How often it is checked: a killed group vanishes in a few milliseconds.
 const GROUP_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Where a process is on its way to its end.
+/// How far a process is on the way to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
     Running,
@@ -52,7 +52,7 @@ enum State {
     Gone(ExitResult),
 }
 
-/// How a process has exited, if that is known.
+/// The exit status of a process; `None` if it is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ExitResult(Option<ExitStatus>);
 
@@ -261,7 +261,7 @@ fn with_setpriv(command: &Command, death_signal: &str, user: User) -> Command {
     wrapped
 }
 
-/// Forwards lines until the last writer is gone.
+/// Forwards lines to the console until the last writer is gone.
 fn forward(lines: ChildStdout, console: &Console) {
     BufReader::new(lines)
         .split(b'\n')
@@ -289,7 +289,7 @@ fn pid_of(child: &Child) -> Pid {
     Pid::from_raw(child.id().cast_signed())
 }
 
-/// A process that is already gone need not be signalled.
+/// Ignores the error for a process that is gone already.
 fn ignore_gone(signalled: nix::Result<()>) {
     if let Err(error) = signalled
         && error != Errno::ESRCH

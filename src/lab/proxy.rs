@@ -25,10 +25,10 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// More than most commands and answers have, so that each passes as one piece.
+/// The bytes read at once: more than most commands and answers have, so that each passes as one piece.
 const MAX_PIECE_BYTES: usize = 16 * 1024;
 
-/// What a proxy does with its connections.
+/// How a proxy treats its connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
     Open,
@@ -49,9 +49,10 @@ pub struct Piece<'a> {
     pub bytes: &'a [u8],
 }
 
+/// Decides whether a piece passes.
 type Filter = Arc<dyn Fn(Piece<'_>) -> bool + Send + Sync>;
 
-/// Dropping it closes its connections and its port.
+/// A proxy before a server. Dropping it closes its connections and its port.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -59,7 +60,7 @@ pub struct Proxy {
     _serving: DropGuard,
 }
 
-/// What all connections of a proxy watch.
+/// The state of a proxy, which its connections watch.
 #[derive(Debug)]
 struct State {
     server: String,

@@ -18,10 +18,10 @@ use std::{
     process::Command,
 };
 
-/// A node that is full refuses writes, and deletes nothing. The service says so.
+/// A full node refuses writes and deletes nothing, so that the service can say so.
 const WHEN_FULL: [&str; 2] = ["--maxmemory-policy", "noeviction"];
 const MAX_MEMORY: &str = "256mb";
-/// For the Redis of `/mine`: its visitors' scripts may fill it.
+/// The memory of the Redis for visitors' scripts, which may fill it.
 const MINE_MAX_MEMORY: &str = "32mb";
 
 /// Every write goes to the append-only file, which is flushed every second.
@@ -44,7 +44,7 @@ const PEER_USER_OPTIONS: [&str; 11] = [
     "--masterauth",
     USER,
 ];
-/// Also the password.
+/// The user of the group, and its password.
 pub(super) const USER: &str = "peer";
 
 /// A full synchronisation starts at once, without waiting for further replicas.
@@ -53,7 +53,7 @@ const REPLICATION_OPTIONS: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
 pub(super) const REQUIREMENTS: [Requirement; 1] = [(PROGRAM, PROGRAM)];
 pub(super) const PROGRAM: &str = "redis-server";
 
-/// For example `Redis 7.0.15`, `Valkey 8.1.1`.
+/// The name and version of the program, such as `Redis 7.0.15`.
 pub(super) fn version(program: &Path) -> Option<String> {
     let text = programs::output_of(program, "--version")?;
     let title = text.split_whitespace().next()?;
@@ -75,6 +75,7 @@ pub(super) fn name(index: usize) -> String {
     numbered("redis", index)
 }
 
+/// A Redis node that the lab starts.
 #[derive(Debug)]
 pub(super) struct Redis {
     pub(super) program: PathBuf,
@@ -85,7 +86,7 @@ pub(super) struct Redis {
     pub(super) grouped: bool,
 }
 
-/// What a Redis is to the others of its lab.
+/// The role of a Redis among the others of its lab.
 #[derive(Debug)]
 pub(super) enum Role {
     /// The main node. A Sentinel reaches it at `announced_port`: the port of its link, if that can be cut. The Sentinel
@@ -155,6 +156,7 @@ impl Server for Redis {
     }
 }
 
+/// Whether a replica has all data of the main node.
 pub(super) fn has_caught_up(info: &InfoDict) -> bool {
     info.get("master_link_status") == Some("up".to_owned())
 }

@@ -50,11 +50,11 @@ const CONFIG: &str = "sentinel.conf";
 
 /// The Sentinels' name for the main Redis and its replicas.
 pub(super) const GROUP_NAME: &str = "main";
-/// Short beside a fail-over of seconds.
+/// The pause between two checks of a fail-over: short beside the seconds that it takes.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
-/// A fail-over that is not done by then was given up: the setting `failover-timeout`.
+/// The setting `failover-timeout`: a Sentinel gives a longer fail-over up.
 const FAILOVER_TIMEOUT: Duration = Duration::from_secs(10);
-/// A fail-over that the lab asks for, twice: the first may be given up and begun again.
+/// Time limit of a fail-over that the lab asks for: twice the time, because the first may be given up and begun again.
 const PLANNED_FAILOVER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A main Redis with one replica and one Sentinel, which both reach it by a link.
@@ -248,7 +248,7 @@ impl SentinelGroup {
                     .exec_async(&mut connect(*port).await?)
                     .await?;
             }
-            while !prefers(first, to).await? {
+            while !would_promote(first, to).await? {
                 sleep(RETRY_DELAY).await;
             }
             // An earlier fail-over may not have reached every member; and a Sentinel on a busy machine gives up a
@@ -282,7 +282,7 @@ impl SentinelGroup {
 }
 
 /// Whether the Sentinel at `port` would promote the replica at `to`.
-async fn prefers(port: u16, to: u16) -> RedisResult<bool> {
+async fn would_promote(port: u16, to: u16) -> RedisResult<bool> {
     let field = |one: &HashMap<String, String>, what| one.get(what).and_then(|n| n.parse().ok());
     let followers = followers(port).await?;
     Ok(followers.iter().any(|one| field(one, "port") == Some(to))
@@ -326,7 +326,7 @@ pub(super) async fn wait_until_promoted(links: &[Arc<ProxyLink>]) -> Result<(), 
     promoted.await.map(drop)
 }
 
-/// Waits for `coming`; if that takes longer than `limit`, the error says what did not happen.
+/// Waits for `coming`. After `limit` the error says what did not happen.
 async fn within<T>(
     limit: Duration,
     failure: &str,
@@ -409,6 +409,7 @@ pub(super) async fn follow_failovers(
     }
 }
 
+/// Redirects `links` after the next promotion.
 async fn redirect_on_failover(
     of: &ProxiedReplica,
     links: &[Arc<ProxyLink>],

@@ -31,11 +31,11 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// Longer than any server takes to start on a slow machine.
+/// Time limit of a start: longer than any server takes on a slow machine.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(60);
-/// One health check. A server that accepts a connection and does not answer is asked again.
+/// Time limit of one health check. A server that accepts a connection and does not answer is asked again.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
-/// Short beside the start of any server.
+/// How often a starting server is checked: short beside any start.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The name of the server at `index`: `redis`, `redis-2` …
@@ -84,7 +84,7 @@ pub(super) trait Server: Debug + Send + Sync {
     fn check<'a>(&'a self, context: CheckContext<'a>) -> Check<'a>;
 }
 
-/// The error says why the server is not healthy.
+/// The result of a health check; the error says why the server is not healthy.
 pub(super) type Check<'a> = BoxFuture<'a, Result<(), String>>;
 
 /// Facts of the start that a health check needs.
@@ -96,7 +96,7 @@ pub(super) struct CheckContext<'a> {
     pub(super) dependencies_up: bool,
 }
 
-/// In the order of starting; stopping goes the other way.
+/// The order of starting; stopping goes the other way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tier {
     /// MySQL, Redis, ZooKeeper.
@@ -105,7 +105,7 @@ pub(super) enum Tier {
     Gate,
 }
 
-/// A server or an instance of a lab, with its folder and, while it runs, its process.
+/// The settings that all members of a lab share.
 #[derive(Debug)]
 pub(super) struct MemberSettings {
     pub(super) user: User,
@@ -113,6 +113,7 @@ pub(super) struct MemberSettings {
     pub(super) console: Option<UnboundedSender<String>>,
 }
 
+/// A server or an instance of a lab, with its folder and, while it runs, its process.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) name: String,

@@ -10,7 +10,7 @@ use std::{
 
 const UNPRIVILEGED: &str = "nobody";
 
-/// `None`: the user that started the lab.
+/// The user of the servers; `None` is the user who started the lab.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct User(Option<(Uid, Gid)>);
 
@@ -46,7 +46,7 @@ impl User {
         }
     }
 
-    /// Tries it: mode bits are not the only permissions.
+    /// Whether the user can read the file: tries it, because mode bits are not the only permissions.
     fn can_read(self, path: &Path) -> bool {
         let mut command = Command::new("setpriv");
         command

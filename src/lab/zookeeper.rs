@@ -33,9 +33,9 @@ const HOME_VARIABLE: &str = "ZOOKEEPER_HOME";
 /// Variable with the whole class path.
 const CLASS_PATH_VARIABLE: &str = "OVERSELL_ZOOKEEPER_CLASSPATH";
 
-/// The answer of a server without a leader.
+/// The answer of a server that has no leader.
 const NO_LEADER: &str = "not currently serving requests";
-/// A paused server does not answer.
+/// Time limit of the status query: a paused server does not answer.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) fn name(index: usize) -> String {
@@ -68,7 +68,7 @@ pub(super) struct ZooKeeper {
 const REQUIREMENTS: [Requirement; 2] =
     [("java", "default-jre-headless"), (DEBIAN_ENVIRONMENT, NAME)];
 
-/// Without Debian's package if the user names another class path.
+/// The requirements, without Debian's package if the user names another class path.
 pub(super) fn requirements_here() -> &'static [Requirement] {
     match own_class_path(None) {
         Ok(None) => &REQUIREMENTS,
@@ -172,7 +172,7 @@ pub(super) async fn version(connect: &str) -> Option<String> {
     Some(programs::version_number(version))
 }
 
-/// The class path that the user names, or that of the ZooKeeper in `home`. None: Debian's.
+/// The class path that the user names, or that of the ZooKeeper in `home`; `None` for Debian's.
 pub(super) fn own_class_path(home: Option<&Path>) -> Result<Option<String>, Failure> {
     class_path_of(home, variable)
 }

@@ -31,27 +31,28 @@ use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// Short enough to wait for its end.
+/// The lease of the trials, short because they wait for its end.
 const TESTED_LEASE: Duration = Duration::from_millis(400);
-/// A lease that does not end within a trial.
+/// A lease that outlasts a trial.
 const ENDLESS_LEASE: Duration = Duration::from_secs(30);
 /// Short beside a third of [`TESTED_LEASE`], after which A renews.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// All owners have had their turns by then, even on a slow machine.
+/// Time limit of the load: all owners have had their turns by then, even on a slow machine.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(5);
 
 const LOAD_OWNERS: [char; 8] = ['A', 'B', 'C', 'D', 'E', 'F', 'G', 'H'];
 const LOAD_ROUNDS: usize = 10;
-/// Long enough inside for all others to ask meanwhile.
+/// How long an owner stays inside: all others ask meanwhile.
 const TIME_INSIDE: Duration = Duration::from_millis(2);
-/// The last events of a load that hangs.
+/// The number of events shown of a load that hangs: its last ones.
 const MAX_LOAD_EVENTS: usize = 12;
 
+/// A trial of a lock.
 type TrialFn = for<'a> fn(&'a Trial) -> BoxFuture<'a, TrialResult>;
 
-/// The load comes first, and alone: it would delay the renewals of the others.
-const LOAD: (&str, TrialFn) = ("exclusion", |trial| Box::pin(exclusion(trial)));
-const OTHERS: [(&str, TrialFn); 6] = [
+/// The load runs first and alone, because it would delay the renewals of the other trials.
+const LOAD_TRIAL: (&str, TrialFn) = ("exclusion", |trial| Box::pin(exclusion(trial)));
+const OTHER_TRIALS: [(&str, TrialFn); 6] = [
     ("holder-dies", |trial| Box::pin(holder_dies(trial))),
     ("late-release", |trial| Box::pin(late_release(trial))),
     ("foreign-release", |trial| Box::pin(foreign_release(trial))),
@@ -93,6 +94,7 @@ pub enum Mark {
 /// What happened, or why the trial was not passed.
 type TrialResult = Result<Bilingual, TrialError>;
 
+/// Why a trial was not passed.
 enum TrialError {
     Broken(Bilingual),
     Untried(Bilingual),
@@ -114,8 +116,8 @@ pub async fn grade(ctx: &Ctx, scripts: &Scripts) -> Result<Vec<Grade>, Error> {
         cleared?;
         Ok::<_, Error>(grade)
     };
-    let mut grades = vec![one(LOAD).await?];
-    for grade in join_all(OTHERS.map(one)).await {
+    let mut grades = vec![one(LOAD_TRIAL).await?];
+    for grade in join_all(OTHER_TRIALS.map(one)).await {
         grades.push(grade?);
     }
     Ok(grades)
@@ -134,7 +136,7 @@ struct Trial {
     /// The owners that have asked in vain.
     waiting: Mutex<BTreeSet<char>>,
     /// The two owners that were inside at once.
-    met: Mutex<Vec<char>>,
+    inside_at_once: Mutex<Vec<char>>,
 }
 
 impl Trial {
@@ -148,7 +150,7 @@ impl Trial {
             log: Log::default(),
             holder: Mutex::default(),
             waiting: Mutex::default(),
-            met: Mutex::default(),
+            inside_at_once: Mutex::default(),
         }
     }
 
@@ -208,7 +210,8 @@ impl Trial {
         Ok(())
     }
 
-    async fn acquires(&self, who: char, lease: Duration) -> Result<bool, TrialError> {
+    /// Tries once to take the lock. Returns whether the script gave it.
+    async fn acquire(&self, who: char, lease: Duration) -> Result<bool, TrialError> {
         let holds = match *self.holder.lock() {
             Some((owner, holds)) if owner == who => holds,
             _ => 0,
@@ -231,7 +234,7 @@ impl Trial {
     }
 
     /// Asks until it gets the lock, or `within` has passed; then asks once more.
-    async fn acquires_within(
+    async fn acquire_within(
         &self,
         who: char,
         lease: Duration,
@@ -240,7 +243,7 @@ impl Trial {
         let begun = Instant::now();
         loop {
             let over = begun.elapsed() > within;
-            if self.acquires(who, lease).await? {
+            if self.acquire(who, lease).await? {
                 return Ok(true);
             }
             if over {
@@ -251,27 +254,27 @@ impl Trial {
     }
 
     /// A takes the free lock.
-    async fn a_acquires(&self, lease: Duration) -> Result<(), TrialError> {
-        match self.acquires('A', lease).await? {
+    async fn acquire_as_a(&self, lease: Duration) -> Result<(), TrialError> {
+        match self.acquire('A', lease).await? {
             true => Ok(()),
-            false => Err(TrialError::Broken(FREE_REFUSED)),
+            false => Err(TrialError::Broken(FREE_LOCK_REFUSED)),
         }
     }
 
     /// A takes the free lock with the tested lease, and must have that one.
-    async fn a_acquires_tested_lease(&self) -> Result<(), TrialError> {
-        self.a_acquires(TESTED_LEASE).await?;
+    async fn acquire_tested_lease_as_a(&self) -> Result<(), TrialError> {
+        self.acquire_as_a(TESTED_LEASE).await?;
         match self.lease_left().await? {
             -1 => Err(TrialError::Untried(NO_LEASE)),
             left if u128::from(left.unsigned_abs()) > TESTED_LEASE.as_millis() => {
-                Err(TrialError::Untried(OTHER_LEASE))
+                Err(TrialError::Untried(LEASE_TOO_LONG))
             }
             _ => Ok(()),
         }
     }
 
     /// Releases the lock, whoever holds it.
-    async fn releases(&self, who: char) -> Result<bool, TrialError> {
+    async fn release(&self, who: char) -> Result<bool, TrialError> {
         let holder = *self.holder.lock();
         let released = self
             .run("release", &self.release, who, ENDLESS_LEASE)
@@ -299,7 +302,8 @@ impl Trial {
         Ok(released)
     }
 
-    async fn renews(&self, who: char) -> Result<bool, TrialError> {
+    /// Renews the lease. Returns whether the script did; `false` without such a script.
+    async fn renew(&self, who: char) -> Result<bool, TrialError> {
         let Some(renew) = &self.renew else {
             return Ok(false);
         };
@@ -311,6 +315,7 @@ impl Trial {
         Ok(renewed)
     }
 
+    /// The grade of a finished trial.
     fn grade_of(&self, name: &'static str, found: TrialResult) -> Result<Grade, Error> {
         let mut error = None;
         let (verdict, seen) = match found {
@@ -336,16 +341,23 @@ impl Trial {
         })
     }
 
-    /// Of a load, the events of the two owners that met, or else the last events.
+    /// The events of the two owners that were inside at once, or else the last events.
     fn failure_events(&self) -> Vec<ReplayEvent> {
         let mut events = self.log.since(0);
-        let met = self.met.lock();
-        let theirs = |event: &ReplayEvent| met.iter().any(|who| event.actor == who.to_string());
-        if let Some(first) = met.first().map(char::to_string) {
+        let inside_at_once = self.inside_at_once.lock();
+        let theirs = |event: &ReplayEvent| {
+            inside_at_once
+                .iter()
+                .any(|who| event.actor == who.to_string())
+        };
+        if let Some(first) = inside_at_once.first().map(char::to_string) {
             let asked = |event: &ReplayEvent| event.actor == first && event.event == "start";
             events.drain(..events.iter().rposition(asked).unwrap_or_default());
-            let owned =
-                |event: &ReplayEvent| met.iter().any(|who| event.owner == Some(who.to_string()));
+            let owned = |event: &ReplayEvent| {
+                inside_at_once
+                    .iter()
+                    .any(|who| event.owner == Some(who.to_string()))
+            };
             events.retain(|event| theirs(event) || owned(event));
         } else if events.len() > 4 * MAX_LOAD_EVENTS {
             events.drain(..events.len() - MAX_LOAD_EVENTS);
@@ -354,7 +366,7 @@ impl Trial {
     }
 }
 
-const FREE_REFUSED: Bilingual = Bilingual::of(
+const FREE_LOCK_REFUSED: Bilingual = Bilingual::of(
     "锁空着，A 却进不去。",
     "The lock was free, and A did not get in.",
 );
@@ -362,7 +374,7 @@ const NO_LEASE: Bilingual = Bilingual::of(
     "锁没有租约，不会到期：没法试。",
     "The lock has no lease that could end: not tried.",
 );
-const OTHER_LEASE: Bilingual = Bilingual::of(
+const LEASE_TOO_LONG: Bilingual = Bilingual::of(
     "租约比 ARGV[2] 长：没法试。",
     "Its lease is longer than ARGV[2]: not tried.",
 );
@@ -372,7 +384,7 @@ const STALLED: Bilingual = Bilingual::of(
 );
 const SCRIPT_FAILS: Bilingual =
     Bilingual::of("一段脚本在 Redis 里出错了。", "A script failed in Redis.");
-const TOO_SOON: Bilingual = Bilingual::of(
+const B_ENTERED_TOO_SOON: Bilingual = Bilingual::of(
     "A 的锁还在，B 就进去了。",
     "B got in while the lock was still A's.",
 );
@@ -384,7 +396,7 @@ async fn exclusion(trial: &Trial) -> TrialResult {
     let begun = Instant::now();
     let enter_and_leave = async |who| {
         for _ in 0..LOAD_ROUNDS {
-            while !trial.acquires(who, ENDLESS_LEASE).await? {
+            while !trial.acquire(who, ENDLESS_LEASE).await? {
                 if over.is_cancelled() {
                     return Ok(());
                 }
@@ -404,7 +416,7 @@ async fn exclusion(trial: &Trial) -> TrialResult {
             if let [first, .., second] = others[..] {
                 if !over.is_cancelled() {
                     over.cancel();
-                    *trial.met.lock() = vec![first, second];
+                    *trial.inside_at_once.lock() = vec![first, second];
                 }
                 return Err(TrialError::Broken(Bilingual::of(
                     "两个同时在临界区。",
@@ -416,7 +428,7 @@ async fn exclusion(trial: &Trial) -> TrialResult {
                 return Ok(());
             }
             inside.lock().retain(|one| *one != who);
-            trial.releases(who).await?;
+            trial.release(who).await?;
         }
         Ok(())
     };
@@ -431,10 +443,10 @@ async fn exclusion(trial: &Trial) -> TrialResult {
 /// A takes the lock and dies. B gets in at the end of the lease, not before.
 async fn holder_dies(trial: &Trial) -> TrialResult {
     let begun = Instant::now();
-    match trial.a_acquires_tested_lease().await {
+    match trial.acquire_tested_lease_as_a().await {
         Err(TrialError::Untried(NO_LEASE)) => {
             log_death(trial);
-            trial.acquires('B', ENDLESS_LEASE).await?;
+            trial.acquire('B', ENDLESS_LEASE).await?;
             return Err(TrialError::Broken(Bilingual::of(
                 "A 死了，锁没有租约：B 永远进不去，死锁。",
                 "A died, and its lock has no lease: B never gets in, a deadlock.",
@@ -443,14 +455,14 @@ async fn holder_dies(trial: &Trial) -> TrialResult {
         began => began?,
     }
     log_death(trial);
-    if trial.acquires('B', ENDLESS_LEASE).await? {
+    if trial.acquire('B', ENDLESS_LEASE).await? {
         return Err(match begun.elapsed() < TESTED_LEASE {
-            true => TrialError::Broken(TOO_SOON),
+            true => TrialError::Broken(B_ENTERED_TOO_SOON),
             false => TrialError::Untried(STALLED),
         });
     }
     match trial
-        .acquires_within('B', ENDLESS_LEASE, 3 * TESTED_LEASE)
+        .acquire_within('B', ENDLESS_LEASE, 3 * TESTED_LEASE)
         .await?
     {
         true => Ok(Bilingual::of(
@@ -471,9 +483,9 @@ fn log_death(trial: &Trial) {
 
 /// A outlives its lease, B gets in, and then A unlocks: B's lock stays.
 async fn late_release(trial: &Trial) -> TrialResult {
-    trial.a_acquires_tested_lease().await?;
+    trial.acquire_tested_lease_as_a().await?;
     if !trial
-        .acquires_within('B', ENDLESS_LEASE, 3 * TESTED_LEASE)
+        .acquire_within('B', ENDLESS_LEASE, 3 * TESTED_LEASE)
         .await?
     {
         return Err(TrialError::Untried(Bilingual::of(
@@ -481,8 +493,8 @@ async fn late_release(trial: &Trial) -> TrialResult {
             "A's lease should long have ended, and B does not get in: not tried.",
         )));
     }
-    trial.releases('A').await?;
-    match trial.acquires('C', ENDLESS_LEASE).await? {
+    trial.release('A').await?;
+    match trial.acquire('C', ENDLESS_LEASE).await? {
         false => Ok(Bilingual::of(
             "A 的租约到期，B 进去了；A 迟到的解锁没有动 B 的锁，C 进不去。",
             "A's lease ended and B got in; A's late unlock left B's lock alone, and C did not get in.",
@@ -496,9 +508,9 @@ async fn late_release(trial: &Trial) -> TrialResult {
 
 /// B unlocks A's lock: it stays.
 async fn foreign_release(trial: &Trial) -> TrialResult {
-    trial.a_acquires(ENDLESS_LEASE).await?;
-    trial.releases('B').await?;
-    match trial.acquires('C', ENDLESS_LEASE).await? {
+    trial.acquire_as_a(ENDLESS_LEASE).await?;
+    trial.release('B').await?;
+    match trial.acquire('C', ENDLESS_LEASE).await? {
         false => Ok(Bilingual::of(
             "A 持有锁，B 去解锁：解不掉，C 进不去。",
             "B tried to unlock what A holds: it stayed locked, and C did not get in.",
@@ -512,22 +524,22 @@ async fn foreign_release(trial: &Trial) -> TrialResult {
 
 /// A takes its lock again; only its second unlock frees it.
 async fn re_entry(trial: &Trial) -> TrialResult {
-    trial.a_acquires(ENDLESS_LEASE).await?;
-    if !trial.acquires('A', ENDLESS_LEASE).await? {
+    trial.acquire_as_a(ENDLESS_LEASE).await?;
+    if !trial.acquire('A', ENDLESS_LEASE).await? {
         return Err(TrialError::Broken(Bilingual::of(
             "A 持有锁，再要一次就进不去：它等的是自己。",
             "A holds the lock, and does not get it again: it waits for itself.",
         )));
     }
-    trial.releases('A').await?;
-    if trial.acquires('B', ENDLESS_LEASE).await? {
+    trial.release('A').await?;
+    if trial.acquire('B', ENDLESS_LEASE).await? {
         return Err(TrialError::Broken(Bilingual::of(
             "A 进了两次，只解锁一次，B 就进去了。",
             "A went in twice and unlocked once, and B got in.",
         )));
     }
-    trial.releases('A').await?;
-    match trial.acquires('B', ENDLESS_LEASE).await? {
+    trial.release('A').await?;
+    match trial.acquire('B', ENDLESS_LEASE).await? {
         true => Ok(Bilingual::of(
             "A 进了两次，解锁两次；第二次之后 B 才进去。",
             "A went in twice and unlocked twice; only after the second B got in.",
@@ -541,11 +553,11 @@ async fn re_entry(trial: &Trial) -> TrialResult {
 
 /// A works for three leases and renews. B gets in after A's unlock, and then A's renewal is refused.
 async fn long_job(trial: &Trial) -> TrialResult {
-    trial.a_acquires_tested_lease().await?;
+    trial.acquire_tested_lease_as_a().await?;
     let begun = Instant::now();
     let mut renewed = begun;
     while begun.elapsed() < 3 * TESTED_LEASE {
-        if trial.acquires('B', ENDLESS_LEASE).await? {
+        if trial.acquire('B', ENDLESS_LEASE).await? {
             return Err(
                 match trial.renew.is_some() && renewed.elapsed() >= TESTED_LEASE {
                     true => TrialError::Untried(STALLED),
@@ -558,18 +570,18 @@ async fn long_job(trial: &Trial) -> TrialResult {
         }
         if renewed.elapsed() >= TESTED_LEASE / 3 {
             renewed = Instant::now();
-            trial.renews('A').await?;
+            trial.renew('A').await?;
         }
         sleep(POLL_INTERVAL).await;
     }
-    trial.releases('A').await?;
-    if !trial.acquires('B', ENDLESS_LEASE).await? {
+    trial.release('A').await?;
+    if !trial.acquire('B', ENDLESS_LEASE).await? {
         return Err(TrialError::Broken(Bilingual::of(
             "A 做完解锁了，B 还是进不去。",
             "A was done and unlocked, and B does not get in.",
         )));
     }
-    match trial.renews('A').await? {
+    match trial.renew('A').await? {
         false => Ok(Bilingual::of(
             "A 做了三个租约那么久，一直在续期：B 等它解锁才进去；之后 A 再续期，被拒绝。",
             "A worked for three leases and renewed: B got in once A had unlocked, and then A's renewal was refused.",
@@ -583,23 +595,23 @@ async fn long_job(trial: &Trial) -> TrialResult {
 
 /// B asks before C. After A's unlock C asks first, and B gets in.
 async fn fairness(trial: &Trial) -> TrialResult {
-    trial.a_acquires(ENDLESS_LEASE).await?;
+    trial.acquire_as_a(ENDLESS_LEASE).await?;
     for who in ['B', 'C'] {
-        if trial.acquires(who, ENDLESS_LEASE).await? {
+        if trial.acquire(who, ENDLESS_LEASE).await? {
             return Err(TrialError::Broken(Bilingual::of(
                 "A 的锁还在，别人就进去了。",
                 "Another got in while the lock was still A's.",
             )));
         }
     }
-    trial.releases('A').await?;
-    if trial.acquires('C', ENDLESS_LEASE).await? {
+    trial.release('A').await?;
+    if trial.acquire('C', ENDLESS_LEASE).await? {
         return Err(TrialError::Broken(Bilingual::of(
             "B 先来，C 后来；A 解锁后 C 碰巧先问，就先进去了。",
             "B came before C; after A's unlock C happened to ask first, and got in first.",
         )));
     }
-    match trial.acquires('B', ENDLESS_LEASE).await? {
+    match trial.acquire('B', ENDLESS_LEASE).await? {
         true => Ok(Bilingual::of(
             "B 先来，C 后来；A 解锁后 C 先问也进不去，先进去的是 B。",
             "B came before C; after A's unlock C asked first in vain, and B got in first.",

@@ -10,8 +10,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// Beyond the products of the course, of replays and of runs; a whole number in JavaScript too.
 const FIRST_PRODUCT: u64 = 1 << 48;
 
-/// The course's pieces, for a day.
+/// The course's pieces.
 const PIECES: i64 = 5000;
+/// How long a visitor's product stays in Redis.
 const LIFETIME_S: u64 = 86_400;
 
 /// The number of the visitor's product, the same in all instances.

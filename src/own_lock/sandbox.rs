@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 
-/// The longest script, in bytes.
+/// Limit of a script, in bytes.
 const MAX_SCRIPT_BYTES: usize = 2_000;
 
 /// The commands that a script may call, each on `KEYS[1]`.
@@ -20,10 +20,10 @@ const COMMANDS: &[&str] = &[
     "rpush", "set", "setnx", "ttl",
 ];
 
-/// These take any number of keys, so nothing may follow `KEYS[1]`.
+/// Commands that accept any number of keys; nothing may follow `KEYS[1]`.
 const SINGLE_KEY_COMMANDS: &[&str] = &["del", "exists"];
 
-/// The words that a script may use besides.
+/// The Lua words that a script may use.
 const ALLOWED_WORDS: &[&str] = &[
     "and", "else", "elseif", "end", "false", "if", "nil", "not", "or", "return", "then", "true",
     "tonumber", "tostring",
@@ -37,6 +37,7 @@ const RESERVED_WORDS: &[&str] = &[
 
 const ALLOWED_SIGNS: &str = "(),;=~<>+-*/%";
 
+/// A token of Lua.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token<'a> {
     Word(&'a str),
@@ -46,7 +47,7 @@ enum Token<'a> {
 
 use Token::{Sign, Text, Word};
 
-/// Checks the rules of the head of this file.
+/// Checks a script by the rules at the head of this file.
 pub(super) fn check(script: &str) -> Result<(), String> {
     if script.len() > MAX_SCRIPT_BYTES {
         return Err(format!("must be at most {MAX_SCRIPT_BYTES} bytes"));
@@ -138,7 +139,7 @@ fn call<'a, 'b>(tokens: &'b [Token<'a>]) -> Result<&'b [Token<'a>], String> {
     }
 }
 
-/// Words (numbers among them), texts without their quotes, and signs, without comments.
+/// Splits a script into words (numbers among them), texts without their quotes, and signs. Comments are left out.
 fn tokens(script: &str) -> Result<Vec<Token<'_>>, String> {
     // Lua ends a line at both.
     const LINE_ENDS: [char; 2] = ['\n', '\r'];
@@ -180,7 +181,7 @@ fn tokens(script: &str) -> Result<Vec<Token<'_>>, String> {
     Ok(tokens)
 }
 
-/// A character with its number, since a space is not seen.
+/// A character with its number, because a space cannot be seen.
 fn named(c: char) -> String {
     format!("U+{:04X} ({})", u32::from(c), c.escape_debug())
 }

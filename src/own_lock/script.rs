@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 /// Compiles and runs every student's script, so that Redis keeps none of them.
 static BOUNDED: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("bounded.lua")));
 
-/// What a lock's key may hold: more than a class has owners.
+/// Limit of the entries in a lock's key: more than a class has owners.
 const MAX_ENTRIES: u32 = 256;
 
 /// A lock without a lease ends after this.
@@ -30,7 +30,7 @@ fn scripts_key(ctx: &Ctx, visitor: &str) -> String {
     ctx.redis_key(&format!("mine:{visitor}"))
 }
 
-/// Scripts that nobody keeps anew are forgotten after a day.
+/// Scripts that their visitor does not store again are deleted after a day.
 const SCRIPTS_LIFETIME: Duration = Duration::from_secs(86_400);
 
 /// The three scripts of a lock.
@@ -56,7 +56,7 @@ pub struct Scripts {
 }
 
 impl Scripts {
-    /// `None` if this visitor has stored none.
+    /// The scripts of this visitor; `None` if there are none.
     pub async fn load(ctx: &Ctx, visitor: &str) -> Result<Option<Self>, Error> {
         let mut fields = ctx
             .redis

@@ -31,7 +31,7 @@ pub struct Opening {
     pub breaks: &'static str,
 }
 
-/// The labels of paragraphs: title, breaks in short, survives, breaks, next.
+/// The labels of the paragraphs: title, breaks in short, survives, breaks, next.
 type Labels = [&'static str; 5];
 
 const EN: Labels = [
@@ -71,7 +71,7 @@ impl Text {
         }
     }
 
-    /// Where it breaks, in one line.
+    /// What breaks it, in one line.
     pub(super) fn breaks_in_short(&self) -> Bilingual {
         Bilingual {
             zh: self.zh.breaks_in_short,

@@ -15,9 +15,10 @@ use chrono::{TimeDelta, Utc};
 /// The lock of a user in Redis. In a replay, user and product have the same number.
 pub(super) const USER_LOCK: &[Name] = &[Name::Redis("lock:order")];
 
-/// The course's stock.
+/// The pieces of a race in stock at first, as many as in the course.
 pub(super) const INITIAL_PIECES: i64 = 5000;
 
+/// What an actor does.
 #[derive(Clone, Copy)]
 pub enum Act {
     /// The strategy of this name takes a piece.
@@ -30,17 +31,19 @@ pub enum Act {
     Deadlock(&'static DeadlockLesson),
 }
 
+/// An act that a race defines itself.
 #[derive(Clone, Copy)]
 pub struct CustomAct {
+    /// The name under which another instance finds it.
     name: &'static str,
-    /// What it writes besides the stock, for product 1.
+    /// The names that it writes besides the stock, as they are for product 1.
     names: &'static [Name],
     /// The store of the pieces that it takes, if it takes some.
     store: Option<Store>,
-    run: Deduct,
+    pub(super) run: Deduct,
 }
 
-/// Where the pieces of an act are.
+/// Where the pieces of an act are counted.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Goods {
     Voucher,
@@ -97,6 +100,7 @@ impl Act {
         }
     }
 
+    /// Whether it takes a piece.
     pub(super) fn sells(self) -> bool {
         matches!(self, Self::Order(_)) || self.reset_scope().store.is_some()
     }
@@ -149,7 +153,7 @@ impl Act {
         Ok(stock_id)
     }
 
-    /// `None` if the act takes no pieces.
+    /// Where the pieces are; `None` if the act takes none.
     pub(super) fn goods(self) -> Option<Goods> {
         match self {
             Self::Order(_) => Some(Goods::Voucher),
@@ -157,7 +161,7 @@ impl Act {
         }
     }
 
-    /// `None` if the act takes no pieces.
+    /// The pieces that are left; `None` if the act takes none.
     pub(super) async fn count_goods_left(self, ctx: &Ctx, id: i64) -> Result<Option<i64>, Error> {
         match self.goods() {
             Some(Goods::Voucher) => Ok(Some(voucher::read(ctx, id).await?.stock)),
@@ -175,22 +179,6 @@ impl Act {
             .await
             .map(drop)
     }
-
-    pub(super) async fn run(self, ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-        match self {
-            Self::Strategy(slug) => {
-                let strategy =
-                    stock::find(slug).ok_or_else(|| Error::NoStrategy(slug.to_owned()))?;
-                (strategy.spec.deduct)(ctx, job).await
-            }
-            Self::Order(slug) => {
-                let id = job.request.stock_id;
-                place_order(ctx, job, slug, id, id).await
-            }
-            Self::Custom(custom) => (custom.run)(ctx, job).await,
-            Self::Deadlock(_) => Err(Error::Internal("it is played as a whole".into())),
-        }
-    }
 }
 
 impl std::fmt::Debug for Act {
@@ -199,6 +187,7 @@ impl std::fmt::Debug for Act {
     }
 }
 
+/// Adds a voucher that is on sale now. Returns its id.
 pub(super) async fn put_voucher_on_sale(ctx: &Ctx, pieces: i64) -> Result<i64, Error> {
     let (begin, end) = (
         Utc::now() - TimeDelta::hours(1),

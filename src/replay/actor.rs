@@ -7,17 +7,22 @@
 //!    `PUT /replays/actors/{id}` sets its stops. Closing the answer ends the actor.
 //! 4. Dropping an actor ends it like a request whose client hangs up: it gives back what it holds.
 //!
-//! Next: `running_actor.rs`, which directs it.
+//! The job passes its points in `section/points.rs`; its commands to Redis are seen in `section/redis_tap.rs`.
+//!
+//! Next: `act.rs`, what an actor does.
 
-use super::act::Act;
+use super::act::{Act, place_order};
 use crate::{
     clients::http_client::{Answer, Ask, HttpError, client},
     ctx::Ctx,
     error::Error,
     seckill,
     seckill::SeckillError,
-    section::{Follower, FollowerEvent, Job, Point, RedisTap},
-    stock_admin,
+    section::{
+        Deduction, Job, LockState, RedisTap,
+        points::{Follower, FollowerEvent, Point},
+    },
+    stock, stock_admin,
 };
 use futures::StreamExt;
 use garde::Validate;
@@ -32,9 +37,9 @@ use tokio_util::task::AbortOnDropHandle;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// An instance that takes longer counts as down.
+/// Time limit of one answer of another instance; a slower instance counts as down.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
-/// An actor that nobody ends is ended after this.
+/// An actor whose director does not end it is ended after this, longer than any step waits for a person.
 const MAX_LIFETIME: Duration = Duration::from_secs(600);
 
 /// What an actor must do.
@@ -116,11 +121,27 @@ pub enum ActorEvent {
     },
 }
 
+/// An actor that has started. Dropping it ends it.
 #[derive(Debug)]
 pub struct Actor {
     events: mpsc::UnboundedReceiver<ActorEvent>,
     stops: watch::Sender<Vec<Point>>,
     _task: AbortOnDropHandle<()>,
+}
+
+async fn run_act(act: Act, ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+    match act {
+        Act::Strategy(slug) => {
+            let strategy = stock::find(slug).ok_or_else(|| Error::NoStrategy(slug.to_owned()))?;
+            (strategy.spec.deduct)(ctx, job).await
+        }
+        Act::Order(slug) => {
+            let id = job.request.stock_id;
+            place_order(ctx, job, slug, id, id).await
+        }
+        Act::Custom(custom) => (custom.run)(ctx, job).await,
+        Act::Deadlock(_) => Err(Error::Internal("it is played as a whole".into())),
+    }
 }
 
 pub(super) fn start(ctx: &Ctx, spec: ActorSpec, act: Act) -> Result<Actor, Error> {
@@ -152,7 +173,7 @@ pub(super) fn start(ctx: &Ctx, spec: ActorSpec, act: Act) -> Result<Actor, Error
         };
         let send = |event| drop(sender.send(event));
         send(start);
-        let mut running = Box::pin(tokio::time::timeout(MAX_LIFETIME, act.run(&ctx, &job)));
+        let mut running = Box::pin(tokio::time::timeout(MAX_LIFETIME, run_act(act, &ctx, &job)));
         let outcome = loop {
             tokio::select! {
                 biased;
@@ -163,15 +184,11 @@ pub(super) fn start(ctx: &Ctx, spec: ActorSpec, act: Act) -> Result<Actor, Error
         while let Ok(event) = points.try_recv() {
             send(event.into());
         }
-        send(outcome.map_or_else(failure_event, |done| {
-            ActorEvent::Done {
-                remaining: done.remaining,
-                fence: done.fence.map(|Fence(token)| token),
-                retries: done.retries,
-                lost: done
-                    .lock
-                    .map(|found| found == crate::section::LockState::Lost),
-            }
+        send(outcome.map_or_else(failure_event, |done| ActorEvent::Done {
+            remaining: done.remaining,
+            fence: done.fence.map(|Fence(token)| token),
+            retries: done.retries,
+            lost: done.lock.map(|found| found == LockState::Lost),
         }));
     });
     Ok(Actor {
@@ -208,15 +225,17 @@ fn failure_event(error: Error) -> ActorEvent {
 }
 
 impl Actor {
+    /// The next event; `None` after the last one.
     pub async fn next(&mut self) -> Option<ActorEvent> {
         self.events.recv().await
     }
 
+    /// The sender of the points at which it stops.
     pub fn stops(&self) -> watch::Sender<Vec<Point>> {
         self.stops.clone()
     }
 
-    /// An actor of another instance. `task` forwards its events and stops.
+    /// An actor of another instance, whose events and stops `task` forwards.
     pub(super) fn remote(
         events: mpsc::UnboundedReceiver<ActorEvent>,
         stops: watch::Sender<Vec<Point>>,
@@ -250,7 +269,7 @@ pub struct StartActor {
     pub id: Uuid,
     /// What it must do.
     #[garde(dive)]
-    pub part: ActorSpec,
+    pub spec: ActorSpec,
 }
 
 /// The stops of an actor.
@@ -296,7 +315,7 @@ async fn start_remote(
     let (stops, mut stopping) = watch::channel(spec.stops.clone());
     let request = StartActor {
         id: Uuid::new_v4(),
-        part: spec,
+        spec,
     };
     let at = format!("{}/replays/actors", url.trim_end_matches('/'));
     let started = client().post(&at).json(&request).token(token.as_ref());

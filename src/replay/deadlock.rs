@@ -44,7 +44,7 @@ const TIMED_OUT: ExpectedResult = ExpectedResult::NOTHING.noting(
 const CURED: ExpectedResult =
     ExpectedResult::NOTHING.noting("2 committed", "2 个提交", "2 committed");
 
-/// A race for each lesson.
+/// One race for each deadlock lesson.
 pub(super) static RACES: LazyLock<Vec<Race>> = LazyLock::new(|| ALL.iter().map(race).collect());
 
 fn race(lesson: &'static DeadlockLesson) -> Race {
@@ -74,6 +74,7 @@ fn race(lesson: &'static DeadlockLesson) -> Race {
     }
 }
 
+/// Plays the lesson, step by step or as the person asks.
 async fn play_lesson(play: &mut Play, cured: bool) -> Result<(), Error> {
     let Act::Deadlock(lesson) = play.act else {
         return Err(Error::replay("it is no deadlock"));
@@ -89,7 +90,7 @@ async fn play_lesson(play: &mut Play, cured: bool) -> Result<(), Error> {
         return close(play, two).await;
     }
     for (side, sql) in lesson.script(cured) {
-        if let Some(answered) = two.hear(side).await? {
+        if let Some(answered) = two.take_answer(side).await? {
             tell_answer(play, &mut locked, &answered);
         }
         if two.has_failed(side) {
@@ -106,7 +107,7 @@ async fn play_lesson(play: &mut Play, cured: bool) -> Result<(), Error> {
     close(play, two).await
 }
 
-/// Either transaction sends its next statement when it is asked to, until both are at their ends.
+/// Lets either transaction send its next statement when a person asks for it, until both are at their ends.
 async fn play_scheduled(
     play: &Play,
     lesson: &DeadlockLesson,
@@ -123,18 +124,18 @@ async fn play_scheduled(
     for side in Side::BOTH {
         tell_next_statement(play, side, two, &mut left);
     }
-    let steps = play.options.steps.clone();
+    let moves = play.options.moves.clone();
     while Side::BOTH
         .iter()
-        .any(|side| two.waits(*side) || !left[*side as usize].is_empty())
+        .any(|side| two.has_pending_statement(*side) || !left[*side as usize].is_empty())
     {
         // What the one sends may let the other go on, long after that has sent.
         for side in Side::BOTH {
             if two.is_answered(side) {
-                hear(play, side, two, locked, &mut left).await?;
+                tell_pending_answer(play, side, two, locked, &mut left).await?;
             }
         }
-        let who = match timeout(POLL_INTERVAL, steps.wait_for_next()).await {
+        let who = match timeout(POLL_INTERVAL, moves.wait_for_next()).await {
             Ok(who) => who?,
             Err(_) => continue,
         };
@@ -143,7 +144,7 @@ async fn play_scheduled(
             NextMove::B => Side::B,
             _ => continue,
         };
-        if two.waits(side) {
+        if two.has_pending_statement(side) {
             continue;
         }
         let mut sent = None;
@@ -163,7 +164,7 @@ async fn play_scheduled(
         };
         if lesson.long == Some(sql) {
             // It lasts longer than the other may wait.
-            hear(play, side.other(), two, locked, &mut left).await?;
+            tell_pending_answer(play, side.other(), two, locked, &mut left).await?;
         }
         tell_answer(play, locked, &answered);
         tell_next_statement(play, side, two, &mut left);
@@ -171,27 +172,27 @@ async fn play_scheduled(
     Ok(())
 }
 
-/// The answer that one still waits for, if it does.
-async fn hear(
+/// Tells the answer of a pending statement, if there is one.
+async fn tell_pending_answer(
     play: &Play,
     side: Side,
     two: &mut TwoTransactions,
     locked: &mut [u64; 2],
     left: &mut [VecDeque<&'static str>; 2],
 ) -> Result<(), Error> {
-    if let Some(answered) = two.hear(side).await? {
+    if let Some(answered) = two.take_answer(side).await? {
         tell_answer(play, locked, &answered);
         tell_next_statement(play, side, two, left);
     }
     Ok(())
 }
 
-/// Whether it only opens a transaction, so that nobody could come in its way: it goes with the statement after it.
+/// Whether this statement only opens a transaction. It is sent together with the next one, since nothing can happen between.
 fn opens(sql: &str) -> bool {
     sql == BEGIN || sql.starts_with("SET TRANSACTION")
 }
 
-/// One stands still before its next statement, which is told; or it is at its end.
+/// Tells the next statement of a transaction, before which it stands still; or that it is at its end.
 fn tell_next_statement(
     play: &Play,
     side: Side,
@@ -209,7 +210,7 @@ fn tell_next_statement(
     }
 }
 
-/// Ends both, and notes what came of them.
+/// Ends both transactions, and notes which error came and how many committed.
 async fn close(play: &mut Play, two: TwoTransactions) -> Result<(), Error> {
     let ended = two.end(false).await?;
     let error = ended
@@ -219,7 +220,7 @@ async fn close(play: &mut Play, two: TwoTransactions) -> Result<(), Error> {
     Ok(())
 }
 
-/// Tells what a statement came to. `locked`: how many rows each has locked.
+/// Tells the answer of a statement. `locked` is the number of rows that each transaction has locked.
 fn tell_answer(play: &Play, locked: &mut [u64; 2], step: &DeadlockStep) {
     let locked = &mut locked[step.side as usize];
     if let Some(error) = step.error {

@@ -6,24 +6,22 @@
 //!
 //! **What it cannot do**: undo anything after this process was killed.
 //!
-//! Next: `inject.rs`.
+//! Next: `lab/fault.rs`, which carries them out.
 
 use crate::{
     clients::http_client::{Ask, HttpError, client},
     config::Config,
-    fault::{Action, Breakable, FaultCommand},
+    fault::{Action, Breakable, FAULT_TIMEOUT, FaultCommand},
     terminal::bilingual::Bilingual,
 };
 use parking_lot::Mutex;
 use secrecy::SecretString;
 use std::time::Duration;
 
-/// Longer than any server takes to start, or a replica to be promoted.
-const FAULT_TIMEOUT: Duration = Duration::from_secs(90);
-/// A lab that is injecting a fault answers late.
+/// Time limit of the lab's answer on its members: a lab that is injecting a fault answers late.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The control route of a lab, and the token that it asks for.
+/// The control route of a lab, and its token.
 #[derive(Debug, Clone)]
 pub struct Control {
     url: String,
@@ -35,7 +33,7 @@ impl Control {
         Self { url, token }
     }
 
-    /// The lab of the configuration: the one that has started this instance.
+    /// The lab that has started this instance; `None` without one.
     pub fn of(config: &Config) -> Option<Self> {
         let replays = &config.replays;
         (!replays.lab.is_empty()).then(|| Self::new(replays.lab.clone(), replays.lab_token.clone()))
@@ -49,6 +47,7 @@ impl Control {
         Ok(done.success()?.text())
     }
 
+    /// The members that the lab can break.
     pub async fn breakable(&self) -> Result<Breakable, HttpError> {
         let asked = client().get(&self.url).timeout(STATUS_TIMEOUT);
         let seen = asked.token(Some(&self.token)).answer().await?;
@@ -56,7 +55,7 @@ impl Control {
     }
 }
 
-/// The later ones need more of a lab.
+/// What a race needs of a lab. The later needs include the earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Need {
     Lab,
@@ -71,7 +70,7 @@ pub(super) enum Need {
 }
 
 impl Need {
-    /// Why this instance does not have it; `None` if it does.
+    /// What this instance lacks for the need; `None` if it lacks nothing.
     pub(super) fn missing(self, config: &Config) -> Option<Bilingual> {
         let has = |kind: &str| config.replays.lab_kinds.iter().any(|has| has == kind);
         let (is_there, why) = match self {
@@ -152,25 +151,25 @@ impl Faults {
         Ok(())
     }
 
-    /// Before a fault is injected: what undoes it is done at the end.
+    /// Notes before a fault is injected what undoes it at the end.
     pub fn note_undo(&self, action: Action, member: &str) {
         if let Some(undone) = action.undone_by() {
             self.inject_at_end(undone, member);
         }
     }
 
-    /// It was injected, and has undone what it undoes.
+    /// Notes that a fault was injected. A fault that undoes an earlier one ends that note.
     pub fn note_done(&self, action: Action, member: &str) {
         let mut undo = self.undo.lock();
         undo.retain(|(undoes, whose)| *undoes != action || whose != member);
     }
 
+    /// Injects this at the end, even if the replay fails.
     pub(super) fn inject_at_end(&self, action: Action, member: &str) {
         self.undo.lock().push((action, member.to_owned()));
     }
 
-    /// Undoes all faults, the last one first. Returns whether there were any. `failed` gets each member that stays
-    /// broken.
+    /// Undoes all faults, the last one first. Returns whether there were any. `failed` gets each member that stays broken.
     pub async fn mend_all(&self, failed: impl Fn(&str, HttpError)) -> bool {
         let left = std::mem::take(&mut *self.undo.lock());
         for (action, member) in left.iter().rev() {

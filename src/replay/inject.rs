@@ -17,10 +17,11 @@ pub(super) const SENTINEL: &str = "sentinel";
 /// A Sentinel takes 4 s to notice that the main Redis is gone, and then promotes; if it was paused itself, it
 /// waits 3 s more, and after a failed attempt 20 s.
 pub(super) const UNPLANNED_FAILOVER_TIMEOUT: Duration = Duration::from_secs(40);
-/// ZooKeeper ends a session after 10 s without a heartbeat.
+/// Time limit of the end of a session: ZooKeeper ends one after 10 s without a heartbeat.
 pub(super) const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Play {
+    /// The lab of this instance; an error without one.
     pub(super) fn lab(&self) -> Result<&Faults, Error> {
         let none = || {
             Error::replay("there is no lab to inject faults: start the servers with oversell lab")
@@ -130,7 +131,8 @@ impl Play {
         Ok(())
     }
 
-    /// An instance that has not noticed the end of its connection would fail at its next command.
+    /// Waits until every instance reaches Redis, because one that has not noticed the end of its connection would fail at its
+    /// next command.
     pub(super) async fn wait_until_all_reach_redis(&self) -> Result<(), Error> {
         for host in &self.options.hosts {
             poll_until(
@@ -155,7 +157,7 @@ impl Play {
         }
     }
 
-    /// A demoted Redis answers reads, and refuses writes.
+    /// Whether the main Redis accepts writes; a demoted one answers reads and refuses writes.
     async fn main_takes_writes(&self) -> bool {
         let role = redis::cmd("INFO")
             .arg("replication")

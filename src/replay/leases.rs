@@ -16,17 +16,18 @@ use std::time::Duration;
 const CLOCK_JUMP: Duration = Duration::from_secs(90);
 
 impl Play {
+    /// The first lock that the servers have now.
     pub(super) async fn first_lock(&self) -> Result<Option<LockEntry>, Error> {
         self.observer.refresh(&self.reader).await?;
         Ok(self.reader.read().await?.locks.into_iter().next())
     }
 
-    /// In milliseconds; `None` if nobody holds the lock, or its server has no leases.
+    /// The rest of the lease in milliseconds; `None` if nobody holds the lock, or its server has no leases.
     pub async fn lease_left(&self) -> Result<Option<i64>, Error> {
         Ok(self.first_lock().await?.and_then(|held| held.pttl))
     }
 
-    /// Waits until this many wait behind the holder, as the server has them.
+    /// Waits until the server has this many waiters behind the holder.
     pub(super) async fn wait_until_queued(&self, waiting: usize) -> Result<(), Error> {
         let late = format!("fewer than {waiting} wait for the lock");
         poll_until(STEP_TIMEOUT, &late, || async move {
@@ -90,7 +91,7 @@ impl Play {
         .await
     }
 
-    /// Lets the time of a lease pass. By the clock, the next actor waits for longer than a lease.
+    /// Lets the time of a lease pass. By the clock this does nothing, because the next actor waits for longer than a lease.
     pub(super) async fn pass_lease_time(&self) -> Result<(), Error> {
         if self.options.pace.forces_timeouts() {
             self.reader.end_leases(None).await?;
@@ -98,7 +99,7 @@ impl Play {
         Ok(())
     }
 
-    /// Ends every lease now, as if its time were over.
+    /// Ends every lease now.
     pub(super) async fn end_all_leases(&self) -> Result<(), Error> {
         self.record_forced(true);
         self.reader.end_leases(None).await
@@ -126,27 +127,27 @@ impl Play {
         .await
     }
 
-    /// A server that is being replaced does not answer: that is not an error here.
+    /// Waits until nobody holds the lock. A server that is being replaced does not answer, which is no error here.
     pub(super) async fn wait_until_free(&self) -> Result<(), Error> {
         poll_until(
             SESSION_TIMEOUT,
             "the lock did not become free",
             || async move {
-                let seen = self.reader.read().await;
-                Ok(seen.is_ok_and(|seen| seen.locks.is_empty()))
+                let state = self.reader.read().await;
+                Ok(state.is_ok_and(|state| state.locks.is_empty()))
             },
         )
         .await
     }
 
-    /// Waits until a lock with a lease of `longest_ms` at most has been seen.
-    pub(super) async fn wait_until_locked_for(&self, longest_ms: u64) -> Result<(), Error> {
+    /// Waits until the log has a lock whose lease ends within `max_lease_ms`.
+    pub(super) async fn wait_until_lock_seen(&self, max_lease_ms: u64) -> Result<(), Error> {
         poll_until(STEP_TIMEOUT, "nobody has taken the lock", || async move {
             Ok(self.log().since(0).iter().any(|seen| {
                 seen.event == "held"
                     && seen
                         .pttl
-                        .is_some_and(|pttl| (0..=longest_ms).contains(&pttl.cast_unsigned()))
+                        .is_some_and(|pttl| (0..=max_lease_ms).contains(&pttl.cast_unsigned()))
             }))
         })
         .await

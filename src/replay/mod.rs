@@ -8,7 +8,8 @@
 //!
 //! From request to effect: `http/routes/replays/routes.rs` and `mod.rs` there, the race in `races/`, `race.rs`, `run.rs`,
 //! `play.rs`, `running_actor.rs`, `actor.rs`, `act.rs`, the strategy and what it calls. Leases end in `leases.rs`, faults come
-//! from `inject.rs`. The strategy is the `act` of the variant. Lesson 2.3 is `races/late_delete.rs`, with `redis-setnx-ttl` as
+//! from `inject.rs`. The way back: `section/points.rs`, `actor.rs`, `running_actor.rs`, `observer.rs`, `src/replay_log.rs`,
+//! `from_the_beginning` in `routes.rs`. The strategy is the `act` of the variant. Lesson 2.3 is `races/late_delete.rs`, with `redis-setnx-ttl` as
 //! the flaw and `redis-setnx-owner` as the cure; what both share of their lock is in `section/redis_polling.rs`.
 //!
 //! **What it cannot do**: be sure of an order that the clock decides. At a slow pace the leases are the course's, and a machine
@@ -47,6 +48,7 @@ pub use step::{ExpectedEnd, RoleStep, Step, say};
 use crate::{ctx::Ctx, error::Error, seckill, stock};
 use deadlock::RACES as DEADLOCKS;
 
+/// All races: the files of `races/`, and one race per deadlock lesson.
 pub fn races() -> impl Iterator<Item = &'static Race> {
     races::FILES.iter().copied().chain(DEADLOCKS.iter())
 }

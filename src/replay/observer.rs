@@ -21,7 +21,7 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// After these points an actor is no longer inside.
+/// The points after which an actor is no longer inside.
 pub(super) const EXIT_POINTS: [Point; 6] = [
     Point::Written,
     Point::Released,
@@ -33,9 +33,10 @@ pub(super) const EXIT_POINTS: [Point; 6] = [
 
 /// How often the servers are read: a lock that is held for a shorter time may be missing in the timeline.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// A lock that is gone this long before the end of its lease was given back.
+/// A lock that is gone earlier than this before the end of its lease was given back; reads are that inexact.
 const LEASE_TOLERANCE_MS: i64 = 60;
 
+/// Records what is known of a replay, and logs its events.
 #[derive(Debug, Default)]
 pub(super) struct Observer {
     pub(super) log: Arc<Log>,
@@ -43,6 +44,7 @@ pub(super) struct Observer {
     changed: Notify,
 }
 
+/// What is known of a replay.
 #[derive(Debug, Default)]
 struct ReplayState {
     actors: Vec<ActorState>,
@@ -60,6 +62,7 @@ struct ReplayState {
     read_at: Option<Instant>,
 }
 
+/// What is known of one actor.
 #[derive(Debug)]
 struct ActorState {
     letter: char,
@@ -77,9 +80,9 @@ impl Observer {
         }
     }
 
-    /// Whether this holds of the locks that were read last.
-    pub(super) fn locks_satisfy(&self, holds: impl Fn(&[LockEntry]) -> bool) -> bool {
-        holds(&self.state.lock().servers.locks)
+    /// Whether the locks that were read last satisfy this condition.
+    pub(super) fn locks_satisfy(&self, condition: impl Fn(&[LockEntry]) -> bool) -> bool {
+        condition(&self.state.lock().servers.locks)
     }
 
     /// The actor that took the lock last.
@@ -100,7 +103,7 @@ impl Observer {
             .map(|actor| actor.instance.clone())
     }
 
-    /// As `A C B`.
+    /// The letters in the order of acquisition: `A C B`.
     pub(super) fn acquisition_order(&self) -> String {
         let entered: Vec<_> = self
             .state
@@ -117,6 +120,7 @@ impl Observer {
         self.state.lock().starting.insert(letter);
     }
 
+    /// Logs an event of an actor.
     pub(super) fn record_event(&self, letter: char, act: &str, sells: bool, event: &ActorEvent) {
         let mut state = self.state.lock();
         for event in state.events_of(letter, act, sells, event) {
@@ -136,7 +140,7 @@ impl Observer {
         });
     }
 
-    /// Reads the servers until it is dropped.
+    /// Reads the servers again and again, until this future is dropped.
     pub(super) async fn poll(&self, reader: &ServerReader) {
         loop {
             // The replay itself may have stopped a server: the next read may succeed.
@@ -147,6 +151,7 @@ impl Observer {
         }
     }
 
+    /// Reads the servers now, and logs their changes.
     pub(super) async fn refresh(&self, reader: &ServerReader) -> Result<(), Error> {
         let seen = reader.read().await?;
         let mut state = self.state.lock();
@@ -158,6 +163,7 @@ impl Observer {
 }
 
 impl ReplayState {
+    /// The log events of an event of an actor.
     fn events_of(
         &mut self,
         letter: char,
@@ -238,7 +244,7 @@ impl ReplayState {
         events
     }
 
-    /// Completes `seen`, the event of a passed point.
+    /// Completes `seen`, the event of a passed point, with what the observer knows.
     fn point_event(
         &mut self,
         letter: char,
@@ -330,7 +336,7 @@ impl ReplayState {
         true
     }
 
-    /// Locks that are gone: given back, or expired if their leases were over.
+    /// The events of locks that are gone: given back, or expired if their leases were over.
     fn freed_locks(
         &mut self,
         before: &[LockEntry],
@@ -355,7 +361,7 @@ impl ReplayState {
         events
     }
 
-    /// A lock that is new, renewed, or has another queue than before.
+    /// The events of a lock that is new, renewed, or has another queue than before.
     fn lock_changes(
         &self,
         old: Option<&LockEntry>,
@@ -382,6 +388,7 @@ impl ReplayState {
         events
     }
 
+    /// The event with the key, owner and lease of this lock.
     fn lock_event(&self, held: &LockEntry, event: ReplayEvent) -> ReplayEvent {
         ReplayEvent {
             key: Some(held.key.clone()),
@@ -400,7 +407,7 @@ impl ReplayState {
         self.actors.iter_mut().find(|actor| actor.letter == letter)
     }
 
-    /// The actor that this text names; a text without an owner belongs to the actor that took the lock last.
+    /// The letter of the actor that this text names. A text without an owner belongs to the actor that took the lock last.
     fn owner_shown(&self, owner: &str) -> String {
         let nameless = || {
             let holder = self.holder.filter(|_| !owner.contains(':'));
@@ -427,7 +434,7 @@ impl ReplayState {
     }
 }
 
-/// Counters in Redis that are gone, new, or have another value.
+/// The events of counters in Redis that are gone, new, or have another value.
 fn count_changes(before: &[(String, i64)], now: &[(String, i64)]) -> Vec<ReplayEvent> {
     let is_there = |old: &str| now.iter().any(|(new, _)| new == old);
     let gone = before.iter().filter(|(key, _)| !is_there(key));
@@ -440,12 +447,13 @@ fn count_changes(before: &[(String, i64)], now: &[(String, i64)]) -> Vec<ReplayE
     gone.chain(changed).collect()
 }
 
+/// The event of a new number of pieces.
 fn stock_change(before: Option<i64>, now: Option<i64>) -> Option<ReplayEvent> {
     let count = now.filter(|_| now != before)?;
     Some(ReplayEvent::of("stock", "stock").with_value(count.to_string()))
 }
 
-/// Another fencing token in the row of MySQL; 0 is the one that no write has set.
+/// The event of a new fencing token in the row of MySQL; 0 is the token that no write has set.
 fn fence_change(before: Option<u64>, now: Option<u64>) -> Option<ReplayEvent> {
     let token = now.filter(|token| *token > 0 && now != before)?;
     Some(ReplayEvent {

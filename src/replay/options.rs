@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::{sync::Semaphore, time::timeout};
 
-/// A step of a replay that takes longer fails it.
+/// Limit of one wait in a replay; a longer wait fails the replay.
 pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 /// The longest that a person may think about one step.
 const PERSON_TIMEOUT: Duration = Duration::from_secs(300);
@@ -67,7 +67,7 @@ impl Pace {
     }
 }
 
-/// What a person lets go on.
+/// What a person asks to happen next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, utoipa::ToSchema)]
 pub enum NextMove {
     /// The next step of the race.
@@ -134,12 +134,13 @@ impl Default for StepRequests {
 }
 
 impl StepRequests {
-    pub fn request(&self, who: NextMove) {
+    pub fn push(&self, next: NextMove) {
         let (permits, moves) = &*self.0;
-        moves.lock().push_back(who);
+        moves.lock().push_back(next);
         permits.add_permits(1);
     }
 
+    /// Waits for the next request of the person, up to [`PERSON_TIMEOUT`].
     pub(super) async fn wait_for_next(&self) -> Result<NextMove, Error> {
         let (permits, moves) = &*self.0;
         let permit = timeout(PERSON_TIMEOUT, permits.acquire()).await;
@@ -157,11 +158,12 @@ impl StepRequests {
     }
 }
 
+/// How one replay is played.
 #[derive(Debug)]
 pub struct PlayOptions {
-    /// In the order of the cluster.
+    /// The instances on which actors run, in the order of the cluster.
     pub hosts: Vec<ActorHost>,
     pub pace: Pace,
-    pub steps: StepRequests,
+    pub moves: StepRequests,
     pub timing: Timing,
 }

@@ -2,7 +2,7 @@
 //!
 //! `leases.rs` has what happens to locks, `inject.rs` what happens to processes and servers.
 //!
-//! Next: `run.rs`, which carries out the steps of a race.
+//! Next: `running_actor.rs`, one actor and its stops.
 
 use super::{
     act::Act,
@@ -27,16 +27,18 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+/// How long a caption stays before the next step at a slow pace, so that people can read it.
 const STEP_PAUSE: Duration = Duration::from_millis(700);
 /// How long an actor stays at each point of its work at a slow pace.
 const LINGER_MS: u64 = 400;
 /// How often [`poll_until`] asks: short, so that the next step follows its condition at once.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// A lease that outlasts every replay, so that it ends only when the replay ends it.
+/// A lease that outlasts every replay: only the replay ends it.
 const LONG_LEASE_MS: u64 = 600_000;
-/// The wait of an impatient role, by the clock and forced: longer than a lease that is seen to end.
+/// How long an impatient role waits, by the clock and forced: longer than a lease that is seen to end.
 const IMPATIENT_WAIT_MS: [u64; 2] = [4000, 1000];
 
+/// A replay in progress.
 pub struct Play {
     /// The context of the directing instance.
     pub ctx: Ctx,
@@ -64,7 +66,8 @@ pub struct Play {
 }
 
 impl Play {
-    /// The directing instance comes last among the hosts: a role on another one can be killed.
+    /// Starts without actors. The directing instance comes last among the hosts, because a role on another instance can be
+    /// killed.
     pub(super) fn new(
         ctx: &Ctx,
         act: Act,
@@ -101,7 +104,7 @@ impl Play {
         match self.options.pace {
             Pace::Fast | Pace::Clock | Pace::Scheduler | Pace::Timed => {}
             Pace::Slow => sleep(STEP_PAUSE).await,
-            Pace::Step => drop(self.options.steps.wait_for_next().await?),
+            Pace::Step => drop(self.options.moves.wait_for_next().await?),
         }
         Ok(())
     }
@@ -152,6 +155,7 @@ impl Play {
         })
     }
 
+    /// The instance on which this role runs.
     fn host_of(&self, role: &Role) -> &ActorHost {
         let n = role.on as usize - 'A' as usize;
         &self.options.hosts[n % self.options.hosts.len()]
@@ -171,13 +175,14 @@ impl Play {
         actor.ok_or_else(|| Error::replay(format!("{} does not run", role.letter)))
     }
 
+    /// Takes the running actor of this role out of the play.
     pub(super) fn take_actor(&mut self, role: &Role) -> Result<RunningActor, Error> {
         let actor = self.actors.remove(&role.letter);
         actor.ok_or_else(|| Error::replay(format!("{} does not run", role.letter)))
     }
 
-    /// Lets a role run until it comes to one of these stops. Starts it if it does not run yet.
-    pub(super) async fn run(
+    /// Starts a role with these stops, or gives them to its running actor.
+    pub(super) async fn start_or_redirect(
         &mut self,
         role: &Role,
         stops: &[Point],
@@ -192,6 +197,8 @@ impl Play {
         self.actor(role)
     }
 
+    /// Starts the actor of a role. A role without an act has the race's. `A.lease(3000)` is `Lease::EndedByStep`: 3 s by the
+    /// clock, and without end where the pace forces timeouts.
     async fn start_actor(&self, role: &Role, stops: &[Point]) -> Result<RunningActor, Error> {
         let pace = self.options.pace;
         let act = role.act.unwrap_or(self.act);
@@ -221,7 +228,7 @@ impl Play {
         let stops = self.stops;
         match self.actors.get_mut(&role.letter) {
             Some(actor) => actor.advance(stops),
-            None => drop(self.run(role, stops).await?),
+            None => drop(self.start_or_redirect(role, stops).await?),
         }
         Ok(())
     }
@@ -236,12 +243,12 @@ impl Play {
         } = self.options.timing;
         let leased = |role: Role| role.self_ending_lease(lease_ms, lease_ms);
         let stalls = self
-            .run(&leased(A), &[at.into()])
+            .start_or_redirect(&leased(A), &[at.into()])
             .await?
             .stall(at.into(), pause);
         let comes = async {
             sleep(after).await;
-            self.run(&leased(B), &[]).await.map(drop)
+            self.start_or_redirect(&leased(B), &[]).await.map(drop)
         };
         let ((), progress) = tokio::join!(stalls, comes);
         progress?;
@@ -249,7 +256,7 @@ impl Play {
         Ok(())
     }
 
-    /// A role that stands at a stop dies there.
+    /// Leaves a role that stands at a stop there for good, as if it had died.
     pub(super) fn freeze_if_stopped(&mut self, role: &Role) {
         if let Some(actor) = self.actors.get_mut(&role.letter)
             && actor.is_stopped()
@@ -294,17 +301,19 @@ impl std::fmt::Debug for Play {
     }
 }
 
-/// Asks until `condition` holds. Fails after `limit`, with `late` as the reason.
+/// Polls until `condition` is true. Fails after `limit` with the reason `late`.
 pub(super) async fn poll_until<F: Future<Output = Result<bool, Error>>>(
     limit: Duration,
     late: &str,
     condition: impl Fn() -> F,
 ) -> Result<(), Error> {
-    let so = async {
+    let polling = async {
         while !condition().await? {
             sleep(POLL_INTERVAL).await;
         }
         Ok(())
     };
-    timeout(limit, so).await.map_err(|_| Error::replay(late))?
+    timeout(limit, polling)
+        .await
+        .map_err(|_| Error::replay(late))?
 }

@@ -20,12 +20,13 @@ use crate::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
+/// Why no replay can be played where `replays.enabled` is off.
 const NOT_ENABLED: Bilingual = Bilingual::of(
     "这里没有开启重演（replays.enabled）",
     "replays are not enabled here (replays.enabled)",
 );
 
-/// Wherever another actor could come between.
+/// The points between which another actor can come.
 const STOPS_BETWEEN_STEPS: &[Point] = &[
     Point::Read,
     Point::Checked,
@@ -33,11 +34,12 @@ const STOPS_BETWEEN_STEPS: &[Point] = &[
     Point::Conflict,
     Point::Released,
 ];
-/// Where the order of entry is decided. A refused actor asks again when it is let go on.
+/// The points where the order of entry is decided. A refused actor asks again when it is let go on.
 const STOPS_AT_ENTRY: &[Point] = &[Point::Read, Point::Refused];
-/// Where it only counts who is inside.
+/// The point inside, where only the number of actors inside counts.
 const STOPS_INSIDE: &[Point] = &[Point::Read];
 
+/// A race: its lessons, its words, and its two variants.
 #[derive(Debug, Clone, Copy)]
 pub struct Race {
     /// The ids of the lessons that it shows.
@@ -113,7 +115,7 @@ impl Race {
     /// breaks anything but the main Redis.
     pub fn schedule(&self, cured: bool) -> Option<Schedule> {
         let one_act = !self.steps().any(|step| step.act().is_some());
-        let hangs_up = (self.steps()).any(|step| matches!(step, Step::Role(_, RoleStep::Cancel)));
+        let hangs_up = (self.steps()).any(|step| matches!(step, Step::Role(_, RoleStep::HangsUp)));
         let script = self.script(cured);
         if !one_act || hangs_up || (self.needs_lab() && !script.has_failover()) {
             return None;
@@ -133,6 +135,7 @@ impl Race {
         (self.schedule(false)).is_some_and(|of| of.goal == Anomaly::Oversold && of.clock)
     }
 
+    /// What goes wrong under the right schedule; `None` if nothing can.
     pub(super) fn anomaly(&self) -> Option<Anomaly> {
         let Variant { act, expected, .. } = self.flaw;
         match act {
@@ -146,7 +149,7 @@ impl Race {
         if cured { &self.cured } else { &self.flaw }
     }
 
-    /// The race as it is played, with its cure or without.
+    /// The script of the flaw or of the cure.
     pub fn script(&self, cured: bool) -> Script {
         let Variant {
             act,
@@ -170,11 +173,13 @@ impl Race {
         parts.into_iter().flatten().flat_map(Step::each)
     }
 
+    /// The acts of both variants and of all roles.
     pub(super) fn acts(&self) -> impl Iterator<Item = Act> {
         let of_roles = self.steps().filter_map(Step::act);
         [self.flaw.act, self.cured.act].into_iter().chain(of_roles)
     }
 
+    /// What the steps of both variants need of a lab.
     fn needs(&self) -> impl Iterator<Item = Need> {
         let nodes = self.acts().any(|act| {
             act.reset_scope()
@@ -186,7 +191,7 @@ impl Race {
         ordered.chain(nodes.then_some(Need::Nodes))
     }
 
-    /// Whether it injects faults, which only a lab does.
+    /// Whether a step injects a fault, which only a lab does.
     pub fn needs_lab(&self) -> bool {
         self.needs().next().is_some()
     }
@@ -196,8 +201,8 @@ impl Race {
     pub fn is_exclusive(&self, pace: Pace, config: &Config) -> bool {
         let in_a_lab = Need::Lab.missing(config).is_none();
         let stops = |step: &Step| match step {
-            Step::Role(_, RoleStep::PauseProcess | RoleStep::ResumeProcess) => in_a_lab,
-            Step::Role(_, RoleStep::Die) => in_a_lab && pace == Pace::Clock,
+            Step::Role(_, RoleStep::GetsPaused | RoleStep::GetsResumed) => in_a_lab,
+            Step::Role(_, RoleStep::Dies) => in_a_lab && pace == Pace::Clock,
             _ => false,
         };
         match pace {
@@ -207,12 +212,12 @@ impl Race {
         }
     }
 
-    /// The servers that it needs.
+    /// The servers that this variant needs.
     pub fn servers(&self, cured: bool) -> Vec<Server> {
         self.variant(cured).act.servers()
     }
 
-    /// `None` if it can be played here.
+    /// Why this instance cannot play it; `None` if it can.
     pub fn why_not_playable(&self, config: &Config) -> Option<Bilingual> {
         if !config.replays.enabled {
             return Some(NOT_ENABLED);
@@ -249,7 +254,7 @@ impl Script {
         roles
     }
 
-    /// The two transactions of a deadlock are A and B, though its steps do not name them.
+    /// The letters of the actors. The two transactions of a deadlock are A and B, though its steps do not name them.
     pub fn actors(&self) -> Vec<char> {
         match self.act {
             Act::Deadlock(_) => vec!['A', 'B'],
@@ -257,7 +262,8 @@ impl Script {
         }
     }
 
-    /// About how long it takes at the pace [`Slow`](super::Pace::Slow): the page reserves the width of its picture.
+    /// About how long it takes at the pace [`Slow`](super::Pace::Slow), so that the page can reserve the width of its
+    /// picture.
     pub fn lasts_ms(&self) -> u64 {
         let of_step = |step: &Step| match step {
             Step::Say(_) => 700,
@@ -269,23 +275,26 @@ impl Script {
         self.each().map(of_step).sum()
     }
 
+    /// The role that dies, if one does.
     pub(super) fn dying_role(&self) -> Option<&'static Role> {
         self.each().find_map(|step| match step {
-            Step::Role(role, RoleStep::Die) => Some(role),
+            Step::Role(role, RoleStep::Dies) => Some(role),
             _ => None,
         })
     }
 
+    /// Whether the lab promotes the replica.
     pub(super) fn has_failover(&self) -> bool {
         self.each().any(|step| step.needs() == Some(Need::Replica))
     }
 
+    /// The steps that the lab does, which a schedule starts with.
     pub(super) fn lab_steps(&self) -> impl Iterator<Item = &'static Step> {
         self.each()
             .filter(|step| matches!(step, Step::Fault(..) | Step::FaultAtEnd(..)))
     }
 
-    /// Whether a lease ends in it.
+    /// Whether a lease ends in it, so that a person can end leases.
     pub(super) fn has_clock(&self) -> bool {
         self.each().any(|step| {
             matches!(
@@ -346,7 +355,7 @@ impl ExpectedResult {
         Self { anomaly, ..self }
     }
 
-    /// The race must note `notes`; `zh` and `en` say it to people.
+    /// The race must note `notes`; people read `zh` and `en`.
     pub const fn noting(self, notes: &'static str, zh: &'static str, en: &'static str) -> Self {
         let said = Bilingual::of(zh, en);
         Self {

@@ -9,6 +9,7 @@ pub const A: Role = Role::of('A');
 pub const B: Role = Role::of('B');
 pub const C: Role = Role::of('C');
 
+/// An actor of a race: its letter, its instance, its act and its lease.
 #[derive(Debug, Clone, Copy)]
 pub struct Role {
     pub(super) letter: char,

@@ -1,8 +1,9 @@
 //! Plays a script: carries out its steps one after the other, on a product of its own.
 //!
-//! The product is removed and every fault is undone at the end, even if the replay fails or is cancelled.
+//! A `Script` is the race's `begin`, then the steps of its flaw or its cure (`Race::script`). Its `stops` matter at the pace
+//! `Scheduler` only. The product is removed and every fault is undone at the end, even if the replay fails or is cancelled.
 //!
-//! Next: `races/`, one race to a file.
+//! Next: `play.rs`, which starts the actors.
 
 use super::{
     act::Act,
@@ -28,15 +29,15 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// A replay that takes longer hangs.
+/// Time limit of a whole replay; a longer one hangs.
 const REPLAY_TIMEOUT: Duration = Duration::from_secs(60);
-/// A replay that a person steps through.
+/// Time limit of a replay that waits for a person.
 const PERSON_REPLAY_TIMEOUT: Duration = Duration::from_secs(1800);
 
 impl Script {
-    /// Plays it. `log` gets the events, and is closed at the end. Cancelling ends the actors first.
+    /// Plays the script. `log` gets the events, and is closed at the end. Cancelling ends the actors first.
     ///
-    /// Dropped, it leaves its product.
+    /// A dropped play leaves its product in the servers.
     pub async fn play(
         &self,
         ctx: &Ctx,
@@ -116,7 +117,7 @@ impl Script {
 
     /// A person decides who goes on, until all started actors have ended.
     async fn play_scheduled(&self, play: &mut Play) -> Result<(), Error> {
-        let (roles, steps) = (self.roles(), play.options.steps.clone());
+        let (roles, moves) = (self.roles(), play.options.moves.clone());
         for step in self.lab_steps() {
             if matches!(step, Step::Fault(Action::Cut, _)) {
                 // The cut makes the main Redis look dead to the Sentinel, which would promote at once.
@@ -126,7 +127,7 @@ impl Script {
         }
         loop {
             let who = tokio::select! {
-                who = steps.wait_for_next() => who?,
+                who = moves.wait_for_next() => who?,
                 () = play.wait_until_all_end(roles.len().min(2)) => return Ok(()),
             };
             let letter = match who {
@@ -155,6 +156,7 @@ impl Script {
         }
     }
 
+    /// What the replay came to, and whether this is what the race declares.
     async fn result(&self, play: &Play) -> Result<ReplayResult, Error> {
         play.observer.refresh(&play.reader).await?;
         let (sold, inside) = play.observer.totals();
@@ -185,6 +187,7 @@ async fn carry_out(play: &mut Play, step: &Step) -> Result<(), Error> {
             }
             Ok(())
         }
+        // `leases.rs` ends the lease, or waits for its end.
         Step::LeaseEnds => {
             play.wait_until_lease_ends(play.options.pace.forces_timeouts())
                 .await
@@ -227,56 +230,57 @@ async fn carry_out(play: &mut Play, step: &Step) -> Result<(), Error> {
 
 async fn carry_out_role_step(play: &mut Play, role: &Role, step: RoleStep) -> Result<(), Error> {
     match step {
-        RoleStep::RunUntilStopped(points) => {
+        RoleStep::StopsAt(points) => {
             let points: Vec<_> = points.into_iter().flatten().collect();
-            play.run(role, &points)
+            play.start_or_redirect(role, &points)
                 .await?
                 .wait_until_stopped_at(&points)
                 .await
         }
-        RoleStep::Run(point) => play.run(role, point.as_slice()).await.map(drop),
-        RoleStep::RunUntilWaiting => {
+        RoleStep::WillStopAt(point) => play.start_or_redirect(role, &[point]).await.map(drop),
+        RoleStep::Continues => play.start_or_redirect(role, &[]).await.map(drop),
+        RoleStep::Waits => {
             let at = [Point::Waits];
-            play.run(role, &at)
+            play.start_or_redirect(role, &at)
                 .await?
                 .wait_until_stopped_at(&at)
                 .await?;
-            play.run(role, &[]).await.map(drop)
+            play.start_or_redirect(role, &[]).await.map(drop)
         }
-        RoleStep::PassPoint(point, times) => {
+        RoleStep::Passes(point, times) => {
             let times = play.options.pace.pick(times);
             play.actor(role)?.wait_until_passed(point, times).await
         }
-        RoleStep::Finish(expected) => {
+        RoleStep::Finishes(expected) => {
             if play.actor(role).is_err() {
-                play.run(role, &[]).await?;
+                play.start_or_redirect(role, &[]).await?;
             }
             let end = play.take_actor(role)?.finish().await?;
             record_end(play, role, end, expected)
         }
-        RoleStep::Die => play.kill_or_leave_stopped(role).await,
-        RoleStep::Cancel => {
+        RoleStep::Dies => play.kill_or_leave_stopped(role).await,
+        RoleStep::HangsUp => {
             let stops = play.take_actor(role)?.into_stops();
             play.cancelled.push(stops);
             play.record_gone(role, ["hung-up", "its client has hung up"]);
             Ok(())
         }
-        RoleStep::PauseProcess => play.inject_at(role, Action::Pause).await,
-        RoleStep::ResumeProcess => play.inject_at(role, Action::Resume).await,
-        RoleStep::KillProcess => play.kill(role).await,
-        RoleStep::LoseSessionAndLock => play.end_session_and_wait(role).await,
-        RoleStep::DelayAnswers(by_ms) => {
+        RoleStep::GetsPaused => play.inject_at(role, Action::Pause).await,
+        RoleStep::GetsResumed => play.inject_at(role, Action::Resume).await,
+        RoleStep::GetsKilled => play.kill(role).await,
+        RoleStep::LosesSessionAndLock => play.end_session_and_wait(role).await,
+        RoleStep::GetsAnswersLate(by_ms) => {
             play.delay_answers(role, Duration::from_millis(by_ms)).await
         }
-        RoleStep::LoseSession => play.end_session(role).await,
-        RoleStep::CutLink(member) => {
+        RoleStep::LosesSession => play.end_session(role).await,
+        RoleStep::LosesLinkTo(member) => {
             let link = format!("{}-{member}", play.instance_name(role)?);
             play.inject(Action::Cut, &link).await
         }
     }
 }
 
-/// Keeps the end of a role, which must be the expected one.
+/// Records the end of a role, which must be the expected one.
 fn record_end(
     play: &mut Play,
     role: &Role,

@@ -1,6 +1,6 @@
 //! An actor as its director sees it: the points that it has passed, where it stops, and how it ended.
 //!
-//! Next: `play.rs`.
+//! Next: `actor.rs`, the job itself.
 
 use super::{
     act::Act,
@@ -16,17 +16,19 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
+/// An actor and its progress.
 pub(super) struct RunningActor {
     letter: char,
     stops: watch::Sender<Vec<Point>>,
     progress: watch::Receiver<ActorProgress>,
-    /// How many of its stops it was let go from.
+    /// The number of stops from which it was let go.
     releases: usize,
-    /// It died where it stands: its end never comes.
+    /// It counts as dead at its stop: its end never comes.
     is_frozen: bool,
     _follow: AbortOnDropHandle<()>,
 }
 
+/// How far an actor has come.
 #[derive(Debug, Clone, Default)]
 struct ActorProgress {
     passed: Vec<Point>,
@@ -36,8 +38,7 @@ struct ActorProgress {
 }
 
 impl RunningActor {
-    /// Starts an actor, and reports its events to the observer. At each of its stops it gets the stops `restop`, if
-    /// there are some.
+    /// Starts an actor, and reports its events to the observer. At each of its stops it gets the stops `restop`, if given.
     pub(super) async fn start_and_follow(
         host: &ActorHost,
         letter: char,
@@ -89,7 +90,7 @@ impl RunningActor {
         self.stops.send_replace(points.to_vec());
     }
 
-    /// Lets it go on this long after it has stopped at `at`.
+    /// Lets the actor go on once it has stood at `at` for `pause`.
     pub(super) fn stall(&self, at: Point, pause: Duration) -> impl Future<Output = ()> + use<> {
         let (mut progress, stops) = (self.progress.clone(), self.stops.clone());
         async move {
@@ -102,13 +103,13 @@ impl RunningActor {
         }
     }
 
-    /// Whether it stands at a stop from which nobody has let it go.
+    /// Whether the actor stands at a stop and was not let go.
     pub(super) fn is_stopped(&self) -> bool {
         let progress = self.progress.borrow();
         !self.is_frozen && progress.end.is_none() && progress.stopped_at.len() > self.releases
     }
 
-    /// Lets it go on from its stop to the next of these.
+    /// Lets the actor go on from its stop to the next of these stops.
     pub(super) fn advance(&mut self, stops: &[Point]) {
         if !self.is_stopped() {
             return;
@@ -125,11 +126,12 @@ impl RunningActor {
         self.stops
     }
 
+    /// Leaves the actor at its stop for good.
     pub(super) fn freeze(&mut self) {
         self.is_frozen = true;
     }
 
-    /// Does not wait for a frozen actor.
+    /// Waits until the actor has ended; not for a frozen one.
     pub(super) async fn wait_until_ended(&self) {
         if !self.is_frozen {
             // An error means that the actor is gone.
@@ -138,13 +140,14 @@ impl RunningActor {
         }
     }
 
+    /// Waits for this progress. Fails after [`STEP_TIMEOUT`].
     async fn wait_for(
         &mut self,
         what: impl Display,
-        so_far: impl FnMut(&ActorProgress) -> bool,
+        until: impl FnMut(&ActorProgress) -> bool,
     ) -> Result<ActorProgress, Error> {
         let letter = self.letter;
-        let progress = timeout(STEP_TIMEOUT, self.progress.wait_for(so_far)).await;
+        let progress = timeout(STEP_TIMEOUT, self.progress.wait_for(until)).await;
         let progress = progress.map_err(|_| {
             Error::replay(format!(
                 "{letter} did not come to {what} within {} s",
@@ -154,14 +157,15 @@ impl RunningActor {
         Ok(progress.map_err(Error::replay)?.clone())
     }
 
+    /// Waits until the actor has stopped at each of these points. Fails if it ends before.
     pub(super) async fn wait_until_stopped_at(&mut self, points: &[Point]) -> Result<(), Error> {
         let stands = |progress: &ActorProgress| {
             points
                 .iter()
                 .all(|point| progress.stopped_at.contains(point))
         };
-        let so_far = |progress: &ActorProgress| stands(progress) || progress.end.is_some();
-        let progress = self.wait_for(format!("{points:?}"), so_far).await?;
+        let until = |progress: &ActorProgress| stands(progress) || progress.end.is_some();
+        let progress = self.wait_for(format!("{points:?}"), until).await?;
         if stands(&progress) {
             return Ok(());
         }
@@ -171,19 +175,19 @@ impl RunningActor {
         )))
     }
 
-    /// Waits until it has passed `point` this often, whether it stopped there or not.
+    /// Waits until the actor has passed `point` this many times, whether it stopped there or not.
     pub(super) async fn wait_until_passed(
         &mut self,
         point: Point,
         times: usize,
     ) -> Result<(), Error> {
-        let so_far = |progress: &ActorProgress| {
+        let until = |progress: &ActorProgress| {
             progress.passed.iter().filter(|by| **by == point).count() >= times
         };
-        self.wait_for(point, so_far).await.map(drop)
+        self.wait_for(point, until).await.map(drop)
     }
 
-    /// Lets it run to its end, stopping at each exit point: it must be seen to leave before another enters.
+    /// Runs the actor to its end. It stops at each exit point, so that it is seen to leave before another one enters.
     pub(super) async fn finish(mut self) -> Result<ActorEvent, Error> {
         let mut leaving = EXIT_POINTS.to_vec();
         loop {
@@ -195,9 +199,9 @@ impl RunningActor {
                     .find(|at| leaving.contains(at))
                     .copied()
             };
-            let so_far =
+            let until =
                 |progress: &ActorProgress| leaves(progress).is_some() || progress.end.is_some();
-            let progress = self.wait_for("its end", so_far).await;
+            let progress = self.wait_for("its end", until).await;
             match progress.ok().and_then(|progress| leaves(&progress)) {
                 Some(point) => leaving.retain(|leaves| *leaves != point),
                 None => break,

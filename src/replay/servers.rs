@@ -20,6 +20,7 @@ use std::sync::{Arc, LazyLock};
 static END_LEASE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("lua/end_lease.lua")));
 
+/// What the servers hold of a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ServerState {
     pub(super) locks: Vec<LockEntry>,
@@ -29,6 +30,7 @@ pub(super) struct ServerState {
     pub(super) fence: Option<u64>,
 }
 
+/// Reads what the servers hold for one replay.
 #[derive(Debug, Clone)]
 pub(super) struct ServerReader {
     ctx: Ctx,
@@ -112,6 +114,7 @@ impl ServerReader {
         Ok(seen)
     }
 
+    /// The key of this name for the product of the replay.
     fn key(&self, name: &str) -> String {
         self.ctx.redis_key(&names::in_redis(name, self.stock_id))
     }
@@ -144,7 +147,7 @@ impl ServerReader {
         Ok(())
     }
 
-    /// Whether the lock is on no key of this Redis node.
+    /// Whether this Redis node has no key of the lock.
     pub(super) async fn is_free_on_node(&self, node: usize) -> Result<bool, Error> {
         for name in self.act.reset_scope().names {
             if let Some((key, mut node)) = self.keys(name).into_iter().nth(node) {
@@ -157,7 +160,7 @@ impl ServerReader {
         Ok(true)
     }
 
-    /// The keys of a name, each with its node.
+    /// The keys of a name, each with a connection to its node.
     fn keys(&self, name: &Name) -> Vec<(String, Connection)> {
         match name {
             Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) => {

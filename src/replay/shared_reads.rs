@@ -24,11 +24,11 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// The least time between the beginnings of two reads of one server.
-const TICK: Duration = Duration::from_millis(10);
-/// A server that takes longer counts as down.
+/// The least time between the starts of two reads of one server.
+const MIN_READ_INTERVAL: Duration = Duration::from_millis(10);
+/// Time limit of one read; a slower server counts as down.
 const READ_TIMEOUT: Duration = Duration::from_secs(3);
-/// A node of Redlock that takes longer counts as down.
+/// Time limit of the read of one node of Redlock, which then counts as down.
 const NODE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A lock as its server has it.
@@ -183,7 +183,7 @@ where
                 return;
             }
         }
-        sleep(TICK.saturating_sub(begun.elapsed())).await;
+        sleep(MIN_READ_INTERVAL.saturating_sub(begun.elapsed())).await;
     }
 }
 

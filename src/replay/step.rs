@@ -15,7 +15,7 @@ use crate::{
 };
 use futures::future::BoxFuture;
 
-/// One thing that happens.
+/// One step of a race: something that happens next.
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
     /// Shows a caption, and waits as the pace says.
@@ -49,46 +49,44 @@ pub enum Step {
     Note(&'static str),
     /// Notes what this function makes of the events so far.
     NoteFrom(fn(&Play) -> String),
+    /// These steps, one after the other.
     All(&'static [Self]),
     Custom(for<'a> fn(&'a mut Play) -> BoxFuture<'a, Result<(), Error>>),
 }
 
+/// A caption.
 pub const fn say(zh: &'static str, en: &'static str) -> Step {
     Step::Say(Bilingual::of(zh, en))
 }
 
-/// What a role does, or what is done to it: each is a method of [`Role`].
+/// What a role does, or what is done to it. The method of [`Role`] with the same name says it.
 #[derive(Debug, Clone, Copy)]
 pub enum RoleStep {
-    /// Runs until it has stopped at each of these points.
-    RunUntilStopped([Option<Point>; 2]),
-    Run(Option<Point>),
-    RunUntilWaiting,
-    PassPoint(Point, [usize; 2]),
-    Finish(ExpectedEnd),
-    /// Dies: by the clock, and with a lab, its process is killed; else it stands still for good.
-    Die,
-    /// Its client hangs up. What the request has started stands still until [`Step::CancelledRequestsGoOn`].
-    Cancel,
-    /// Pauses its process, like a long garbage collection. Without a lab, only the actor stands still.
-    PauseProcess,
-    ResumeProcess,
-    /// `kill -9`.
-    KillProcess,
-    LoseSessionAndLock,
-    DelayAnswers(u64),
-    LoseSession,
-    /// Its instance no longer reaches this member.
-    CutLink(&'static str),
+    StopsAt([Option<Point>; 2]),
+    WillStopAt(Point),
+    Continues,
+    Waits,
+    /// How often it passes the point, by the clock and forced.
+    Passes(Point, [usize; 2]),
+    Finishes(ExpectedEnd),
+    Dies,
+    HangsUp,
+    GetsPaused,
+    GetsResumed,
+    GetsKilled,
+    LosesSessionAndLock,
+    GetsAnswersLate(u64),
+    LosesSession,
+    LosesLinkTo(&'static str),
 }
 
 impl RoleStep {
     /// About how long it takes at the pace [`Slow`](super::Pace::Slow).
     pub(super) fn lasts_ms(self) -> u64 {
         match self {
-            Self::RunUntilStopped(_) | Self::Finish(_) => 450,
-            Self::PassPoint(_, [by_clock, _]) => 1_000 * by_clock as u64,
-            Self::LoseSessionAndLock | Self::LoseSession => 11_000,
+            Self::StopsAt(_) | Self::Finishes(_) => 450,
+            Self::Passes(_, [by_clock, _]) => 1_000 * by_clock as u64,
+            Self::LosesSessionAndLock | Self::LosesSession => 11_000,
             _ => 0,
         }
     }
@@ -119,43 +117,48 @@ macro_rules! steps {
 impl Role {
     steps! {
         /// Runs until it stops there.
-        stops_at(point: Point) = RoleStep::RunUntilStopped([Some(point), None]);
+        stops_at(point: Point) = RoleStep::StopsAt([Some(point), None]);
         /// Runs until it has stopped at one point, and a task that it has started at the other.
-        stops_at_both(one: Point, other: Point) = RoleStep::RunUntilStopped([Some(one), Some(other)]);
+        stops_at_both(one: Point, other: Point) = RoleStep::StopsAt([Some(one), Some(other)]);
         /// Runs towards this stop; no step waits for it.
-        will_stop_at(point: Point) = RoleStep::Run(Some(point));
+        will_stop_at(point: Point) = RoleStep::WillStopAt(point);
         /// Runs, without stops.
-        continues() = RoleStep::Run(None);
+        continues() = RoleStep::Continues;
         /// Runs until it waits for the lock, and goes on waiting.
-        waits() = RoleStep::RunUntilWaiting;
+        waits() = RoleStep::Waits;
         /// Passes this point this often, by the clock and forced, without leaving its stop.
-        passes(point: Point, by_clock: usize, forced: usize) = RoleStep::PassPoint(point, [by_clock, forced]);
+        passes(point: Point, by_clock: usize, forced: usize) = RoleStep::Passes(point, [by_clock, forced]);
         /// Runs to its end, and succeeds.
-        finishes() = RoleStep::Finish(ExpectedEnd::Done);
+        finishes() = RoleStep::Finishes(ExpectedEnd::Done);
         /// Succeeds, and its unlock frees a lock: its own, or another's where the lock names no owner.
-        finishes_and_unlocks() = RoleStep::Finish(ExpectedEnd::Unlocked(LockState::Kept));
+        finishes_and_unlocks() = RoleStep::Finishes(ExpectedEnd::Unlocked(LockState::Kept));
         /// Succeeds, and its unlock finds the lock lost.
-        finishes_with_lock_lost() = RoleStep::Finish(ExpectedEnd::Unlocked(LockState::Lost));
+        finishes_with_lock_lost() = RoleStep::Finishes(ExpectedEnd::Unlocked(LockState::Lost));
         /// Fails to get the lock in time.
-        times_out() = RoleStep::Finish(ExpectedEnd::Failed("not-had"));
+        times_out() = RoleStep::Finishes(ExpectedEnd::Failed("not-had"));
         /// Fails because the row refuses its fencing token.
-        fails_fenced() = RoleStep::Finish(ExpectedEnd::Failed("fenced"));
+        fails_fenced() = RoleStep::Finishes(ExpectedEnd::Failed("fenced"));
         /// Fails for this reason: a kind of [`ActorEvent::Failed`](super::ActorEvent::Failed).
-        fails_as(kind: &'static str) = RoleStep::Finish(ExpectedEnd::Failed(kind));
+        fails_as(kind: &'static str) = RoleStep::Finishes(ExpectedEnd::Failed(kind));
         /// Fails, for whatever reason.
-        fails() = RoleStep::Finish(ExpectedEnd::AnyFailure);
-        dies() = RoleStep::Die;
-        hangs_up() = RoleStep::Cancel;
-        gets_paused() = RoleStep::PauseProcess;
-        gets_resumed() = RoleStep::ResumeProcess;
-        gets_killed() = RoleStep::KillProcess;
+        fails() = RoleStep::Finishes(ExpectedEnd::AnyFailure);
+        /// Dies: by the clock, and with a lab, its process is killed; else it stands still for good.
+        dies() = RoleStep::Dies;
+        /// Its client hangs up. What the request has started stands still until [`Step::CancelledRequestsGoOn`].
+        hangs_up() = RoleStep::HangsUp;
+        /// Pauses its process, like a long garbage collection. Without a lab, only the actor stands still.
+        gets_paused() = RoleStep::GetsPaused;
+        gets_resumed() = RoleStep::GetsResumed;
+        /// Its process is killed (`kill -9`).
+        gets_killed() = RoleStep::GetsKilled;
         /// Its session ends, and the lock must then be free.
-        loses_session_and_lock() = RoleStep::LoseSessionAndLock;
+        loses_session_and_lock() = RoleStep::LosesSessionAndLock;
         /// In milliseconds: how late the answers of the Redis nodes reach its instance; 0 ends that.
-        gets_answers_late(by_ms: u64) = RoleStep::DelayAnswers(by_ms);
+        gets_answers_late(by_ms: u64) = RoleStep::GetsAnswersLate(by_ms);
         /// Its session ends; what it has created may stay.
-        loses_session() = RoleStep::LoseSession;
-        loses_link_to(member: &'static str) = RoleStep::CutLink(member);
+        loses_session() = RoleStep::LosesSession;
+        /// Its instance no longer reaches this member.
+        loses_link_to(member: &'static str) = RoleStep::LosesLinkTo(member);
     }
 }
 
@@ -186,14 +189,16 @@ impl Step {
 
     pub(super) fn needs(&self) -> Option<Need> {
         match self {
-            Self::Role(_, RoleStep::CutLink(_) | RoleStep::DelayAnswers(_)) => Some(Need::Links),
+            Self::Role(_, RoleStep::LosesLinkTo(_) | RoleStep::GetsAnswersLate(_)) => {
+                Some(Need::Links)
+            }
             Self::Fault(Action::Promote, _) | Self::FaultAtEnd(Action::Promote, _) => {
                 Some(Need::Replica)
             }
             Self::Fault(..) | Self::FaultAtEnd(..) => Some(Need::Lab),
             Self::Role(
                 _,
-                RoleStep::KillProcess | RoleStep::LoseSessionAndLock | RoleStep::LoseSession,
+                RoleStep::GetsKilled | RoleStep::LosesSessionAndLock | RoleStep::LosesSession,
             ) => Some(Need::Lab),
             _ => None,
         }

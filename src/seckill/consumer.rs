@@ -33,22 +33,22 @@ use redis::{
 use std::{pin::pin, time::Duration};
 use tokio::time::Instant;
 
-/// Bounds a transaction, and with it what is written again after a failure.
+/// Limit of one transaction, and so of what is written again after a failure.
 const MAX_BATCH: usize = 200;
-/// The longest wait for new entries.
+/// Time limit of the wait for new entries.
 const MAX_BLOCK: Duration = Duration::from_secs(1);
 /// The pause before the next read, in which entries gather: a transaction for a few entries costs more than it writes.
 const GATHER_TIME: Duration = Duration::from_millis(50);
 /// An entry that another consumer has read and not settled for this long is taken over: a live one settles a batch sooner.
 const CLAIM_IDLE: Duration = Duration::from_secs(5);
-/// How often such entries are looked for.
+/// How often abandoned entries are looked for.
 const CLAIM_INTERVAL: Duration = Duration::from_secs(1);
 /// An order that the database still refuses after this many deliveries is buried.
 const MAX_DELIVERIES: usize = 5;
 /// The pauses between tries while a server is down; they double. Once it is back, orders wait for the longest at most.
 const FIRST_OUTAGE_PAUSE: Duration = Duration::from_millis(50);
 const MAX_OUTAGE_PAUSE: Duration = Duration::from_secs(2);
-/// An instance that is stopped writes what it has read, within the grace that it is given.
+/// How long a stopping instance writes what it has read, within the grace that it is given.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Reads the stream of orders and writes them to the database, once it is started.
@@ -80,7 +80,8 @@ impl Consumer {
         }
     }
 
-    /// Stops it at a point, for a replay: `delivered` (entries are there, nothing is written) or `written` (nothing is settled).
+    /// Makes the consumer stop at a point, for a replay: `delivered` (entries are there, nothing is written) or `written`
+    /// (nothing is settled).
     pub fn pause_at(&mut self, point: Point) -> Pause {
         let (points, pause) = Points::paused_at(point);
         self.points = points;
@@ -108,9 +109,9 @@ impl Consumer {
             .arg("ID")
             .query_async(&mut redis)
             .await?;
-        let (orders, mut last_look) = (self.ctx.redis_key(stream::ORDERS), None::<Instant>);
+        let (orders, mut last_look) = (self.ctx.redis_key(stream::ORDERS_STREAM), None::<Instant>);
         match redis
-            .xgroup_create_mkstream(&orders, stream::GROUP, "0")
+            .xgroup_create_mkstream(&orders, stream::CONSUMER_GROUP, "0")
             .await
         {
             Ok(()) => {}
@@ -148,10 +149,12 @@ impl Consumer {
         }
     }
 
+    /// A connection of its own, since a blocking read would delay others.
     async fn connection(&self) -> Result<MultiplexedConnection, Error> {
         Ok(self.ctx.redis.own_connection().await?)
     }
 
+    /// Takes over entries that another consumer has read and not settled.
     async fn claim_abandoned(
         &self,
         redis: &mut MultiplexedConnection,
@@ -160,7 +163,7 @@ impl Consumer {
         let mut claim = redis::cmd("XAUTOCLAIM");
         claim
             .arg(orders)
-            .arg(stream::GROUP)
+            .arg(stream::CONSUMER_GROUP)
             .arg(&self.name)
             .arg(self.idle.as_millis() as u64)
             .arg("0-0");
@@ -169,6 +172,7 @@ impl Consumer {
         Ok(claimed.claimed.into_iter().map(Entry::from).collect())
     }
 
+    /// Waits for new entries and reads them.
     async fn new_entries(
         &self,
         redis: &mut MultiplexedConnection,
@@ -177,7 +181,7 @@ impl Consumer {
     ) -> Result<Vec<Entry>, Error> {
         let mut read = redis::cmd("XREADGROUP");
         read.arg("GROUP")
-            .arg(stream::GROUP)
+            .arg(stream::CONSUMER_GROUP)
             .arg(&self.name)
             .arg("COUNT")
             .arg(MAX_BATCH);
@@ -205,7 +209,7 @@ impl Consumer {
             .collect())
     }
 
-    /// Writes and settles what can be written.
+    /// Writes these entries, and settles those that are written.
     async fn write(
         &self,
         redis: &mut MultiplexedConnection,
@@ -233,6 +237,7 @@ impl Consumer {
         Ok(())
     }
 
+    /// Writes one entry, or says why it cannot be written.
     async fn write_one(
         &self,
         redis: &mut MultiplexedConnection,
@@ -298,15 +303,15 @@ impl Consumer {
         }
     }
 
-    /// How often an entry has been delivered, this time included.
+    /// The number of deliveries of an entry, this one included.
     async fn deliveries(
         &self,
         redis: &mut MultiplexedConnection,
         entry: &Entry,
     ) -> Result<usize, Error> {
-        let orders = self.ctx.redis_key(stream::ORDERS);
+        let orders = self.ctx.redis_key(stream::ORDERS_STREAM);
         let pending: StreamPendingCountReply = redis
-            .xpending_count(orders, stream::GROUP, &entry.at, &entry.at, 1)
+            .xpending_count(orders, stream::CONSUMER_GROUP, &entry.at, &entry.at, 1)
             .await?;
         Ok(pending.ids.first().map_or(0, |entry| entry.times_delivered))
     }
@@ -319,6 +324,7 @@ impl Consumer {
     }
 }
 
+/// What became of an entry that was written alone.
 enum Fate {
     Written,
     /// It cannot be written, for this reason; whether its piece can be sold again.

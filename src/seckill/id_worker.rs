@@ -32,7 +32,7 @@ const COUNT_BITS: u32 = 32;
 const MAX_SECONDS: i64 = (1 << 31) - 1;
 const MAX_COUNT: i64 = (1 << COUNT_BITS) - 1;
 
-/// How many prefixes may be begun on a day by whoever asks for an id.
+/// Limit of the new prefixes of one day, because anybody may ask for an id.
 const MAX_NEW_PREFIXES: i64 = 1000;
 /// The prefixes of this program, which are not counted.
 const OWN_PREFIXES: [&str; 2] = ["order", "bench"];
@@ -129,7 +129,7 @@ pub async fn batch_at(
     Ok(id(counted - i64::from(count) + 1)..=id(counted))
 }
 
-/// Counts a new prefix of the day, and takes its key away if there are too many: anybody may ask for any prefix.
+/// Counts a new prefix of the day. Removes its key again if there are too many, because anybody may ask for any prefix.
 async fn begin_prefix(ctx: &Ctx, key: &str, seconds: i64) -> Result<(), Error> {
     let begun = ctx.redis_key(&format!("icr-prefixes:{}", date(seconds)));
     let mut redis = ctx.redis.connection();
@@ -158,6 +158,7 @@ impl From<i64> for Id {
     }
 }
 
+/// The day of this second, as in the key.
 fn date(seconds: i64) -> String {
     DateTime::from_timestamp(BEGIN_TIMESTAMP + seconds, 0)
         .unwrap_or_default()

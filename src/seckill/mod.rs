@@ -37,6 +37,7 @@ use serde::Serialize;
 use std::{sync::LazyLock, time::Duration};
 use utoipa::ToSchema;
 
+/// A request to buy one piece of a voucher.
 #[derive(Debug)]
 pub struct Order {
     pub voucher_id: i64,
@@ -47,6 +48,7 @@ pub struct Order {
     pub job: Job,
 }
 
+/// The result of a placed order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OrderReceipt {
     /// Its number, from the [id worker](id_worker): in time it exceeds 2^53, beyond which JSON numbers of a browser
@@ -110,7 +112,7 @@ impl Spec for StepSpec {
 /// Every step, in the text's order.
 pub static ALL: LazyLock<Vec<SeckillStep>> = LazyLock::new(|| in_order(steps::FILES));
 
-/// The step of an order that names none: what the text ends with.
+/// The step of an order that names none: the last one of the text.
 pub const DEFAULT: &str = "redis-rlock";
 
 pub fn find(slug: &str) -> Option<&'static SeckillStep> {

@@ -19,7 +19,8 @@ use crate::{
 use chrono::Utc;
 use oversell_lock::mysql::Conn;
 
-const COUNT: &str = "SELECT COUNT(*) FROM tb_voucher_order WHERE user_id = ? AND voucher_id = ?";
+const COUNT_ORDERS: &str =
+    "SELECT COUNT(*) FROM tb_voucher_order WHERE user_id = ? AND voucher_id = ?";
 
 /// Steps 1 to 4 of the text: the voucher is on sale, and has a piece left as far as a plain read can tell.
 pub(super) async fn check_open(ctx: &Ctx, order: &Order) -> Result<(), Error> {
@@ -60,7 +61,7 @@ pub(super) async fn create_order(ctx: &Ctx, order: &Order) -> Result<OrderReceip
 
 /// One order per user, as far as a plain read can tell.
 pub(super) async fn check_unordered(conn: &mut Conn, order: &Order) -> Result<(), Error> {
-    let count = sqlx::query_scalar(COUNT)
+    let count = sqlx::query_scalar(COUNT_ORDERS)
         .bind(order.user_id)
         .bind(order.voucher_id);
     let count: i64 = mysql::in_time(&order.job, count.fetch_one(&mut **conn)).await?;

@@ -22,21 +22,22 @@ use serde::Serialize;
 use std::time::Duration;
 use utoipa::ToSchema;
 
-pub(super) const ORDERS: &str = "stream.orders";
-pub(super) const GROUP: &str = "g1";
-pub(super) const DEAD: &str = "stream.orders.dead";
-/// At least this many of the newest dead letters are kept.
+pub(super) const ORDERS_STREAM: &str = "stream.orders";
+pub(super) const CONSUMER_GROUP: &str = "g1";
+pub(super) const DEAD_STREAM: &str = "stream.orders.dead";
+/// The newest dead letters that are kept at least.
 const MIN_DEAD_LETTERS: usize = 10_000;
-/// From an order that is not settled to its entry.
-pub(super) const QUEUED: &str = "seckill:queued";
+/// The hash that leads from an unsettled order to its entry.
+pub(super) const QUEUED_KEY: &str = "seckill:queued";
 /// Key prefix of the reason why an order was buried.
-const FAILED: &str = "seckill:failed";
+const FAILED_KEY: &str = "seckill:failed";
 const FAILED_TTL: Duration = Duration::from_hours(7 * 24);
 
+/// The script that puts the piece of a buried order on sale again.
 const GIVE_BACK: &str = include_str!("steps/lua/give_back.lua");
 
-const STORED: &str = "SELECT id FROM tb_voucher_order WHERE id = ?";
-/// A person waits for the answer.
+const FIND_ORDER: &str = "SELECT id FROM tb_voucher_order WHERE id = ?";
+/// Time limit of the query for an order: a person waits for the answer.
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// An order as an entry has it.
@@ -105,12 +106,12 @@ impl From<StreamId> for Entry {
 pub async fn state(ctx: &Ctx, order_id: i64) -> Result<State, Error> {
     // Redis first: what is not queued any more was written before.
     let mut ask = redis::pipe();
-    ask.hexists(ctx.redis_key(QUEUED), order_id)
+    ask.hexists(ctx.redis_key(QUEUED_KEY), order_id)
         .get(failed_key(ctx, order_id));
     let (queued, failed): (bool, Option<String>) =
         ask.query_async(&mut ctx.redis.connection()).await?;
     let mut conn = ctx.mysql(MYSQL_TIMEOUT).await?;
-    let stored = sqlx::query_scalar(STORED).bind(order_id);
+    let stored = sqlx::query_scalar(FIND_ORDER).bind(order_id);
     let stored: Option<i64> = Session::of(&conn)
         .bounded(MYSQL_TIMEOUT, stored.fetch_optional(&mut *conn))
         .await?;
@@ -124,18 +125,19 @@ pub async fn state(ctx: &Ctx, order_id: i64) -> Result<State, Error> {
 }
 
 fn failed_key(ctx: &Ctx, order_id: i64) -> String {
-    ctx.redis_key(&format!("{FAILED}:{order_id}"))
+    ctx.redis_key(&format!("{FAILED_KEY}:{order_id}"))
 }
 
+/// Counts the unsettled and the buried entries.
 pub async fn backlog(ctx: &Ctx) -> Result<Backlog, Error> {
-    let (orders, mut redis) = (ctx.redis_key(ORDERS), ctx.redis.connection());
+    let (orders, mut redis) = (ctx.redis_key(ORDERS_STREAM), ctx.redis.connection());
     let mut ask = redis::pipe();
     let (all, dead): (u64, u64) = ask
         .xlen(&orders)
-        .xlen(ctx.redis_key(DEAD))
+        .xlen(ctx.redis_key(DEAD_STREAM))
         .query_async(&mut redis)
         .await?;
-    let pending = match redis.xpending(&orders, GROUP).await {
+    let pending = match redis.xpending(&orders, CONSUMER_GROUP).await {
         Ok::<StreamPendingReply, _>(pending) => pending.count() as u64,
         // No consumer has run yet.
         Err(error) if error.code() == Some("NOGROUP") => 0,
@@ -148,6 +150,7 @@ pub async fn backlog(ctx: &Ctx) -> Result<Backlog, Error> {
     })
 }
 
+/// Acknowledges and deletes entries whose orders are written.
 pub(super) async fn settle(
     ctx: &Ctx,
     redis: &mut impl ConnectionLike,
@@ -171,7 +174,13 @@ pub(super) async fn bury(
     let mut pipe = redis::pipe();
     let mut letter = redis::cmd("XADD");
     letter
-        .arg((ctx.redis_key(DEAD), "MAXLEN", "~", MIN_DEAD_LETTERS, "*"))
+        .arg((
+            ctx.redis_key(DEAD_STREAM),
+            "MAXLEN",
+            "~",
+            MIN_DEAD_LETTERS,
+            "*",
+        ))
         .arg("entry")
         .arg(&entry.at)
         .arg("reason")
@@ -190,9 +199,9 @@ pub(super) async fn bury(
             pipe.cmd("EVAL")
                 .arg(GIVE_BACK)
                 .arg(2)
-                .arg(ctx.redis_key(ORDERS))
+                .arg(ctx.redis_key(ORDERS_STREAM))
                 .arg(voucher)
-                .arg(GROUP)
+                .arg(CONSUMER_GROUP)
                 .arg(&entry.at)
                 .ignore();
         }
@@ -208,14 +217,14 @@ pub(super) async fn bury(
 /// Acknowledges the entries before it deletes them, so that no consumer has one pending that is gone.
 fn remove(ctx: &Ctx, pipe: &mut Pipeline, entries: &[Entry]) {
     let at: Vec<_> = entries.iter().map(|entry| &entry.at).collect();
-    pipe.xack(ctx.redis_key(ORDERS), GROUP, &at)
-        .xdel(ctx.redis_key(ORDERS), &at);
+    pipe.xack(ctx.redis_key(ORDERS_STREAM), CONSUMER_GROUP, &at)
+        .xdel(ctx.redis_key(ORDERS_STREAM), &at);
     let orders: Vec<_> = entries
         .iter()
         .filter_map(|entry| entry.order.as_ref().ok())
         .map(|o| o.order_id)
         .collect();
     if !orders.is_empty() {
-        pipe.hdel(ctx.redis_key(QUEUED), &orders);
+        pipe.hdel(ctx.redis_key(QUEUED_KEY), &orders);
     }
 }

@@ -13,19 +13,21 @@ use sqlx::{Executor, FromRow, MySqlConnection, Row, mysql::MySqlRow};
 use std::time::Duration;
 use utoipa::ToSchema;
 
-/// A person waits for the answer.
+/// Time limit of each statement: a person waits for the answer.
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// Time limit of reading all orders of a voucher, which may be many.
 const ALL_ORDERS_TIMEOUT: Duration = Duration::from_secs(30);
 
-const READ: &str = "SELECT voucher_id, title, pieces, stock, begin_time, end_time FROM tb_seckill_voucher WHERE voucher_id = ?";
-const ADD: &str = "INSERT INTO tb_seckill_voucher (title, pieces, stock, begin_time, end_time) VALUES (?, ?, ?, ?, ?)";
-const REMOVE: [&str; 2] = [
+const READ_VOUCHER: &str = "SELECT voucher_id, title, pieces, stock, begin_time, end_time FROM tb_seckill_voucher WHERE voucher_id = ?";
+const INSERT_VOUCHER: &str = "INSERT INTO tb_seckill_voucher (title, pieces, stock, begin_time, end_time) VALUES (?, ?, ?, ?, ?)";
+const DELETE_VOUCHER: [&str; 2] = [
     "DELETE FROM tb_seckill_voucher WHERE voucher_id = ?",
     "DELETE FROM tb_voucher_order WHERE voucher_id = ?",
 ];
-const IN_REDIS: &str = "SELECT in_redis FROM tb_seckill_voucher WHERE voucher_id = ?";
-const ORDERS: &str = "SELECT id, user_id FROM tb_voucher_order WHERE voucher_id = ? ORDER BY id";
+const READ_IN_REDIS: &str = "SELECT in_redis FROM tb_seckill_voucher WHERE voucher_id = ?";
+const READ_ORDERS: &str =
+    "SELECT id, user_id FROM tb_voucher_order WHERE voucher_id = ? ORDER BY id";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Voucher {
@@ -58,12 +60,12 @@ impl<'r> FromRow<'r, MySqlRow> for Voucher {
     }
 }
 
-/// Its key in Redis, for the step that sells there: a hash of `stock`, `begin` and `end`.
+/// The key of a voucher in Redis, for the step that sells there: a hash of `stock`, `begin` and `end`.
 pub(super) fn stock_key(ctx: &Ctx, id: i64) -> String {
     ctx.redis_key(&format!("seckill:stock:{id}"))
 }
 
-/// The key of the users who have an order of it, a set.
+/// The key of the set of users who have ordered this voucher.
 pub(super) fn users_key(ctx: &Ctx, id: i64) -> String {
     ctx.redis_key(&format!("seckill:order:{id}"))
 }
@@ -78,12 +80,15 @@ pub async fn read(ctx: &Ctx, id: i64) -> Result<Voucher, Error> {
     voucher.ok_or_else(|| SeckillError::NoVoucher(id).into())
 }
 
-/// [`read`], on this connection. A plain read locks nothing.
+/// As [`read`], on this connection. A plain read locks nothing.
 pub(super) async fn read_on(
     conn: &mut MySqlConnection,
     id: i64,
 ) -> Result<Option<Voucher>, sqlx::Error> {
-    sqlx::query_as(READ).bind(id).fetch_optional(conn).await
+    sqlx::query_as(READ_VOUCHER)
+        .bind(id)
+        .fetch_optional(conn)
+        .await
 }
 
 /// Adds a voucher of `pieces` pieces and returns its number.
@@ -98,7 +103,7 @@ pub async fn add(
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     // A `DateTime<Utc>` would be sent as a TIMESTAMP, which ends in 2038.
     let (begin, end) = (begin.naive_utc(), end.naive_utc());
-    let add = sqlx::query(ADD)
+    let add = sqlx::query(INSERT_VOUCHER)
         .bind(title)
         .bind(pieces)
         .bind(pieces)
@@ -107,7 +112,7 @@ pub async fn add(
     let added = Session::of(&conn)
         .bounded(MYSQL_TIMEOUT, add.execute(&mut *conn))
         .await
-        .map_err(unanswered)?;
+        .map_err(classify_failed_write)?;
     conn.done();
     Ok(added.last_insert_id().cast_signed())
 }
@@ -121,14 +126,14 @@ pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
     }
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let mut removed = 0;
-    for statement in REMOVE {
+    for statement in DELETE_VOUCHER {
         let done = Session::of(&conn)
             .bounded(
                 MYSQL_TIMEOUT,
                 sqlx::query(statement).bind(id).execute(&mut *conn),
             )
             .await;
-        removed += done.map_err(unanswered)?.rows_affected();
+        removed += done.map_err(classify_failed_write)?.rows_affected();
     }
     conn.done();
     if removed == 0 {
@@ -163,7 +168,7 @@ async fn settled_stock_in_redis(ctx: &Ctx, id: i64) -> Option<i64> {
     let mut ask = redis::pipe();
     ask.atomic()
         .hget(stock_key(ctx, id), "stock")
-        .xlen(ctx.redis_key(stream::ORDERS));
+        .xlen(ctx.redis_key(stream::ORDERS_STREAM));
     let said = ask.query_async(&mut ctx.redis.connection()).await;
     let (stock, unsettled): (Option<i64>, u64) = said
         .inspect_err(
@@ -178,11 +183,11 @@ async fn books_on(conn: &mut Conn, id: i64) -> Result<Option<(Books, bool)>, sql
     conn.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         .await?;
     let voucher = read_on(conn, id).await?;
-    let in_redis: Option<bool> = sqlx::query_scalar(IN_REDIS)
+    let in_redis: Option<bool> = sqlx::query_scalar(READ_IN_REDIS)
         .bind(id)
         .fetch_optional(&mut **conn)
         .await?;
-    let orders: Vec<(i64, i64)> = sqlx::query_as(ORDERS)
+    let orders: Vec<(i64, i64)> = sqlx::query_as(READ_ORDERS)
         .bind(id)
         .fetch_all(&mut **conn)
         .await?;
@@ -201,7 +206,7 @@ async fn books_on(conn: &mut Conn, id: i64) -> Result<Option<(Books, bool)>, sql
 }
 
 /// Classifies a failed write: refused by the server, or without an answer and perhaps done.
-fn unanswered(error: sqlx::Error) -> Error {
+fn classify_failed_write(error: sqlx::Error) -> Error {
     match error {
         sqlx::Error::Database(_) if !is_cut_off(&error) => error.into(),
         _ => Error::unknown(Server::MySql, error),

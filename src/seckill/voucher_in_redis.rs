@@ -19,7 +19,7 @@ use crate::{
 };
 use oversell_lock::mysql::Conn;
 
-const MARK: &str =
+const MARK_IN_REDIS: &str =
     "UPDATE tb_seckill_voucher SET in_redis = TRUE WHERE voucher_id = ? AND NOT in_redis";
 
 /// Puts the voucher into Redis, unless that was done before.
@@ -38,8 +38,13 @@ pub(super) async fn publish(ctx: &Ctx, order: &Order) -> Result<(), Error> {
 
 async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<(), Error> {
     mysql::begin(conn, &order.job).await?;
-    let marked =
-        mysql::execute_on(conn, &order.job, sqlx::query(MARK).bind(order.voucher_id)).await? == 1;
+    let marked = mysql::execute_on(
+        conn,
+        &order.job,
+        sqlx::query(MARK_IN_REDIS).bind(order.voucher_id),
+    )
+    .await?
+        == 1;
     if let Some(voucher) = mysql::in_time(&order.job, voucher::read_on(conn, order.voucher_id))
         .await?
         .filter(|_| marked)
@@ -52,7 +57,7 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<(),
             .hset_nx(&key, "stock", voucher.stock);
         let mut redis = ctx.redis.connection();
         let set = set.exec_async(&mut redis).await;
-        redis_key::answered(set, redis.has_sent())?;
+        redis_key::classify_write(set, redis.has_sent())?;
     }
     mysql::commit(conn, &order.job).await
 }

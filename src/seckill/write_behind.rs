@@ -19,13 +19,13 @@ use std::{collections::BTreeMap, time::Duration};
 
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
-const INSERT: &str = "INSERT INTO tb_voucher_order (id, user_id, voucher_id, claimed_by) ";
-const DEDUCT: &str =
+const INSERT_ORDERS: &str = "INSERT INTO tb_voucher_order (id, user_id, voucher_id, claimed_by) ";
+const DEDUCT_STOCK: &str =
     "UPDATE tb_seckill_voucher SET stock = stock - ? WHERE voucher_id = ? AND stock >= ?";
-const FIND: &str =
+const FIND_ORDER: &str =
     "SELECT id FROM tb_voucher_order WHERE id = ? AND user_id = ? AND voucher_id = ?";
 
-/// Why orders were not written. None of them was.
+/// Why no order of the batch was written.
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// One is there already, or another of the same user and voucher.
@@ -58,7 +58,7 @@ pub(super) async fn write(ctx: &Ctx, orders: &[QueuedOrder]) -> Result<(), Refus
 }
 
 async fn in_transaction(conn: &mut Conn, orders: &[QueuedOrder]) -> Result<(), Refusal> {
-    let mut insert = QueryBuilder::<MySql>::new(INSERT);
+    let mut insert = QueryBuilder::<MySql>::new(INSERT_ORDERS);
     insert.push_values(orders, |mut row, order| {
         row.push_bind(order.order_id)
             .push_bind(order.user_id)
@@ -80,7 +80,10 @@ async fn in_transaction(conn: &mut Conn, orders: &[QueuedOrder]) -> Result<(), R
         )
         .await?;
     for (voucher, count) in pieces {
-        let deduct = sqlx::query(DEDUCT).bind(count).bind(voucher).bind(count);
+        let deduct = sqlx::query(DEDUCT_STOCK)
+            .bind(count)
+            .bind(voucher)
+            .bind(count);
         if session
             .bounded(MYSQL_TIMEOUT, deduct.execute(&mut **conn))
             .await?
@@ -98,7 +101,7 @@ async fn in_transaction(conn: &mut Conn, orders: &[QueuedOrder]) -> Result<(), R
 
 pub(super) async fn is_stored(ctx: &Ctx, order: &QueuedOrder) -> Result<bool, Error> {
     let mut conn = ctx.mysql(MYSQL_TIMEOUT).await?;
-    let find = sqlx::query_scalar::<_, i64>(FIND)
+    let find = sqlx::query_scalar::<_, i64>(FIND_ORDER)
         .bind(order.order_id)
         .bind(order.user_id)
         .bind(order.voucher_id);

@@ -24,17 +24,19 @@ impl<T: Send + 'static> Backstop<T> {
         }
     }
 
-    /// Does it now; `None` if it panicked, or the runtime is gone.
+    /// Does the work now. Returns `None` if it panicked, or the runtime is gone.
     pub(crate) async fn now(mut self) -> Option<T> {
         let done = self.start()?.await;
         done.inspect_err(|error| tracing::warn!(%error, "cleaning up was interrupted"))
             .ok()
     }
 
+    /// Gives the work up: it is no longer needed.
     pub(crate) fn forget(mut self) {
         *self.work.get_mut() = None;
     }
 
+    /// Starts the work in the background, once.
     fn start(&mut self) -> Option<JoinHandle<T>> {
         let work = self.work.get_mut().take()?;
         Some(self.tasks.spawn_on(work, &Handle::try_current().ok()?))

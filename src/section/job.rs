@@ -161,7 +161,7 @@ impl Job {
         self
     }
 
-    /// Stops the job at a point of its strategy, for a test.
+    /// Makes the job stop at this point, for a test.
     pub fn pause_at(&mut self, point: Point) -> Pause {
         let (points, pause) = Points::paused_at(point);
         self.observation.points = points;
@@ -251,7 +251,7 @@ impl Job {
         self.observation.points().tell(point, value).await;
     }
 
-    /// Enables the console line at the entry if the request has a name (a load gives none). Returns whether it has.
+    /// Shows the entry of this job on the console if the request has a name; loads give none. Returns whether it has one.
     pub(crate) fn print(&self) -> bool {
         let named = self.request.who.is_some();
         if named {

@@ -4,8 +4,10 @@ use parking_lot::Mutex;
 use redis::Script;
 use std::collections::BTreeMap;
 
+/// The texts of our scripts, by their digests.
 static TEXTS: Mutex<BTreeMap<String, &'static str>> = Mutex::new(BTreeMap::new());
 
+/// Makes a script and keeps its text for [`text_of`].
 pub(crate) fn script(text: &'static str) -> Script {
     let script = Script::new(text);
     TEXTS.lock().insert(script.get_hash().to_owned(), text);
@@ -18,6 +20,7 @@ pub(crate) fn text_of(digest: &str) -> Option<&'static str> {
     ours.or_else(|| oversell_lock::redis::script_text(digest))
 }
 
+/// The script as it is shown to people.
 pub(crate) fn without_comments(script: &str) -> String {
     let lines = script
         .lines()

@@ -21,6 +21,6 @@ pub(crate) mod zk_node;
 pub use job::{Deduction, Job, LockState, Request};
 pub use names::{FixedLease, Name};
 pub use observation::Observation;
-pub(crate) use points::{Follower, Points};
+pub(crate) use points::Points;
 pub use points::{FollowerEvent, Pause, Point};
 pub(crate) use redis_tap::RedisTap;

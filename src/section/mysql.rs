@@ -28,22 +28,23 @@ use tokio::time::timeout;
 
 pub(crate) type Write<'q> = Query<'q, MySql, MySqlArguments>;
 
-/// The minimum even with `wait_ms=0`: enough for a free row lock and a write to disk.
+/// The least time limit of a statement, even with `wait_ms=0`: enough for a free row lock and a write to disk.
 const MIN_STATEMENT_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// For statements that wait for no row: enough for a machine under load.
+/// The least time limit of a statement that waits for no row: enough for a machine under load.
 const MIN_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// For COMMIT: its outcome is unknown if it is given up.
+/// The least time limit of COMMIT, which is longer because a commit that is given up has an unknown outcome.
 const MIN_COMMIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A deadlock was found, and this transaction was rolled back to end it.
 pub const DEADLOCK: u16 = 1213;
 /// A row lock was not acquired in time; only the statement was undone, the transaction stays open.
 pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
-/// The statement was ended by `KILL QUERY` or a time limit.
+/// `KILL QUERY` or a time limit has ended the statement.
 const INTERRUPTED: u16 = 1317;
 
+/// A row of `db_stock`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StockRow {
     pub(crate) count: i64,
@@ -76,7 +77,7 @@ pub(crate) async fn read(ctx: &Ctx, job: &Job, select: &'static str) -> Result<S
     return_to_pool(conn, row)
 }
 
-/// [`read`], on this connection.
+/// As [`read`], on this connection.
 pub(crate) async fn read_on(
     conn: &mut MySqlConnection,
     job: &Job,
@@ -113,7 +114,7 @@ where
     Session::of(conn)
         .bounded(limit(job), select.fetch_optional(&mut **conn))
         .await
-        .map_err(|e| refused(e, job))
+        .map_err(|e| refusal_error(e, job))
 }
 
 /// Executes a write and returns the number of changed rows.
@@ -123,9 +124,9 @@ pub(crate) async fn execute(ctx: &Ctx, job: &Job, write: Write<'_>) -> Result<u6
     return_to_pool(conn, changed)
 }
 
-/// [`execute`], on this connection.
+/// As [`execute`], on this connection.
 pub(crate) async fn execute_on(conn: &mut Conn, job: &Job, write: Write<'_>) -> Result<u64, Error> {
-    answered(bounded(conn, job, write).await, job)
+    classify_write(bounded(conn, job, write).await, job)
 }
 
 /// Inserts a row on a connection of its own, and returns a backstop that undoes it by its id; `None` if a unique key refuses
@@ -149,7 +150,7 @@ where
         let done = Session::of(&conn)
             .bounded(limit, row.execute(&mut *conn))
             .await;
-        let answer = done.as_ref().map_or_else(refusal_of, rows_affected);
+        let answer = done.as_ref().map_or_else(printed_refusal, rows_affected);
         let undone = done.map(|done| undo(ctx.clone(), done.last_insert_id()));
         (
             conn,
@@ -165,12 +166,12 @@ where
         Ok(row) => Ok(Some(row)),
         Err(sqlx::Error::Database(e)) if e.is_unique_violation() => Ok(None),
         Err(e) if number(&e) == Some(DEADLOCK) => Ok(None),
-        Err(error) => answered(Err(error), job).map(|_| None),
+        Err(error) => classify_write(Err(error), job).map(|_| None),
     };
     return_to_pool(conn, inserted)
 }
 
-/// [`execute_on`], but `false` if the server rolled the transaction back to end a deadlock.
+/// As [`execute_on`]; `false` if the server rolled the transaction back to end a deadlock.
 pub(crate) async fn execute_or_deadlock(
     conn: &mut Conn,
     job: &Job,
@@ -178,7 +179,7 @@ pub(crate) async fn execute_or_deadlock(
 ) -> Result<bool, Error> {
     match bounded(conn, job, write).await {
         Err(e) if number(&e) == Some(DEADLOCK) => Ok(false),
-        result => answered(result, job).map(|_| true),
+        result => classify_write(result, job).map(|_| true),
     }
 }
 
@@ -196,6 +197,7 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job) -> Result<(), Error> {
     Ok(())
 }
 
+/// Commits the transaction. Without an answer its outcome is unknown.
 pub(crate) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
     let points = job.observation.points();
     points.sends(|| "COMMIT");
@@ -205,9 +207,9 @@ pub(crate) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
     let answer = done.as_ref();
     points.answers(
         "COMMIT",
-        answer.map_or_else(refusal_of, |_| "Query OK".to_owned()),
+        answer.map_or_else(printed_refusal, |_| "Query OK".to_owned()),
     );
-    answered(done, job).map(drop)
+    classify_write(done, job).map(drop)
 }
 
 /// Ends a transaction that was not committed: rolls back after a refusal, and returns the outcome. If the server does not
@@ -256,7 +258,7 @@ pub(crate) fn is_answered<T>(outcome: &Result<T, Error>) -> bool {
     outcome.as_ref().err().is_none_or(is_refusal)
 }
 
-/// Whether this is a refusal, by the server or by us: no statement is in progress.
+/// Whether the server or this program has refused, so that no statement is in progress.
 fn is_refusal(error: &Error) -> bool {
     use Error::{NoProduct, RowChanged, Seckill, SoldOut, Timeout};
     matches!(
@@ -269,7 +271,7 @@ fn limit(job: &Job) -> Duration {
     job.wait_left().max(MIN_STATEMENT_TIMEOUT)
 }
 
-/// [`execute_on`], but `false` if a unique key refuses the row.
+/// As [`execute_on`]; `false` if a unique key refuses the row.
 pub(crate) async fn execute_or_duplicate(
     conn: &mut Conn,
     job: &Job,
@@ -277,10 +279,11 @@ pub(crate) async fn execute_or_duplicate(
 ) -> Result<bool, Error> {
     match bounded(conn, job, write).await {
         Err(sqlx::Error::Database(e)) if e.is_unique_violation() => Ok(false),
-        result => answered(result, job).map(|_| true),
+        result => classify_write(result, job).map(|_| true),
     }
 }
 
+/// Executes a write within the limit of the job, and reports it with its answer.
 async fn bounded(
     conn: &mut Conn,
     job: &Job,
@@ -292,12 +295,15 @@ async fn bounded(
     let done = Session::of(conn)
         .bounded(limit(job), write.execute(&mut **conn))
         .await;
-    points.answers(line, done.as_ref().map_or_else(refusal_of, rows_affected));
+    points.answers(
+        line,
+        done.as_ref().map_or_else(printed_refusal, rows_affected),
+    );
     done
 }
 
 /// A refusal as the client prints it.
-fn refusal_of(error: &sqlx::Error) -> String {
+fn printed_refusal(error: &sqlx::Error) -> String {
     match number(error) {
         Some(code) => format!("ERROR {code}"),
         None => error.to_string(),
@@ -312,16 +318,16 @@ fn rows_affected(done: &MySqlQueryResult) -> String {
 }
 
 /// Classifies the result of a write: done, refused by the server (nothing changed), or without an answer.
-fn answered(result: Result<MySqlQueryResult, sqlx::Error>, job: &Job) -> Result<u64, Error> {
+fn classify_write(result: Result<MySqlQueryResult, sqlx::Error>, job: &Job) -> Result<u64, Error> {
     match result {
         Ok(done) => Ok(done.rows_affected()),
-        Err(e @ sqlx::Error::Database(_)) if !is_cut_off(&e) => Err(refused(e, job)),
+        Err(e @ sqlx::Error::Database(_)) if !is_cut_off(&e) => Err(refusal_error(e, job)),
         Err(e) => Err(Error::unknown(Server::MySql, e)),
     }
 }
 
-/// Converts the error of a refused statement, which changed nothing.
-fn refused(error: sqlx::Error, job: &Job) -> Error {
+/// The error of a refused statement, which changed nothing: a contended row counts as a timeout.
+fn refusal_error(error: sqlx::Error, job: &Job) -> Error {
     if number(&error) != Some(RECORD_CHANGED) && is_contended(&error) {
         job.timed_out("row in MySQL")
     } else {

@@ -39,8 +39,7 @@ pub(crate) fn in_redis(name: &str, stock_id: i64) -> String {
     }
 }
 
-/// A key in braces, as the names of what belongs to it have it: a Redis Cluster keeps all of them in one slot. One that has
-/// braces stays as it is.
+/// The key in braces, unless it has some: a Redis Cluster keeps all names with the same braces in one slot.
 pub(crate) fn in_braces(key: &str) -> String {
     if key.contains('{') {
         key.to_owned()

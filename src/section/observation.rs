@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-/// How many of a job's attempts are kept; older ones are dropped.
+/// How many attempts of a job are kept; older ones are dropped, since a conflict can repeat for ever.
 const MAX_KEPT_ATTEMPTS: usize = 20;
 
 /// A job's observers and timestamps.

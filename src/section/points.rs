@@ -112,7 +112,7 @@ points! {
     Limited = "limited",
 }
 
-/// The points of work under a lock, at which people follow.
+/// The points at which a job lingers, so that people can follow its work under the lock.
 const LINGER_POINTS: [Point; 3] = [Point::Locked, Point::Read, Point::Written];
 
 impl Display for Point {
@@ -141,6 +141,7 @@ impl From<Follower> for Points {
     }
 }
 
+/// What a follower is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FollowerEvent {
     /// The job has passed a point.
@@ -176,10 +177,12 @@ impl Points {
         (follower.into(), Pause { events, stops })
     }
 
+    /// Passes a point without a value.
     pub(crate) async fn at(&self, point: Point) {
         self.pass(point, None).await;
     }
 
+    /// Passes a point with the value that the job has there.
     pub(crate) async fn tell(&self, point: Point, value: impl Display) {
         let value = self.0.is_some().then(|| value.to_string());
         self.pass(point, value).await;
@@ -208,6 +211,7 @@ impl Points {
         self.0.is_some()
     }
 
+    /// Reports the point, then waits while it is among the stops.
     async fn pass(&self, point: Point, value: Option<String>) {
         let Some(follower) = &self.0 else {
             return;

@@ -25,6 +25,7 @@ pub(crate) async fn pause(
     Ok(())
 }
 
+/// A random time of `around` ±50 %.
 fn random_around(around: Duration) -> Duration {
     around.mul_f64(0.5 + fastrand::f64())
 }

@@ -15,10 +15,10 @@ use tokio::time::timeout;
 const KEY: &str = "stock";
 const PRODUCT_EXISTS: &str = "SELECT id FROM db_stock WHERE id = ?";
 
-/// A strategy that sells from Redis needs MySQL only here.
+/// Time limit of the query to MySQL: a strategy that sells from Redis needs MySQL only here.
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The key of this product, with the configured prefix.
+/// The key of the stock of this product, with the configured prefix.
 pub(crate) fn of(ctx: &Ctx, stock_id: i64) -> String {
     ctx.redis_key(&names::in_redis(KEY, stock_id))
 }
@@ -48,7 +48,7 @@ pub(crate) async fn watch_connection(
 
 /// Classifies the result of a write: done, refused by the server or not even `sent` (nothing changed), or without a readable
 /// answer ([`Error::Unknown`]).
-pub(crate) fn answered<T>(result: Result<T, RedisError>, sent: bool) -> Result<T, Error> {
+pub(crate) fn classify_write<T>(result: Result<T, RedisError>, sent: bool) -> Result<T, Error> {
     result.map_err(|e| match e.kind() {
         ErrorKind::Io | ErrorKind::Parse | ErrorKind::UnexpectedReturnType if sent => {
             Error::unknown(Server::Redis, e)
@@ -59,7 +59,7 @@ pub(crate) fn answered<T>(result: Result<T, RedisError>, sent: bool) -> Result<T
 
 /// The error for a missing key. If the product has a row in MySQL (product 1 always has), Redis has lost its stock and
 /// the count is unknown; otherwise there is no such product.
-pub(crate) async fn missing(ctx: &Ctx, stock_id: i64) -> Error {
+pub(crate) async fn missing_key_error(ctx: &Ctx, stock_id: i64) -> Error {
     if stock_id == 1 {
         return Error::NoStock(stock_id);
     }
@@ -90,7 +90,7 @@ mod tests {
             ErrorKind::Parse,
             ErrorKind::UnexpectedReturnType,
         ] {
-            let came = |sent| answered::<()>(Err(RedisError::from((kind, "?"))), sent);
+            let came = |sent| classify_write::<()>(Err(RedisError::from((kind, "?"))), sent);
             assert!(matches!(came(true), Err(Error::Unknown { .. })), "{kind:?}");
             assert!(
                 matches!(came(false), Err(Error::Unavailable { .. })),
@@ -98,7 +98,7 @@ mod tests {
             );
         }
         let refused = RedisError::from((ErrorKind::Extension, "no", "READONLY".into()));
-        let refused = answered::<()>(Err(refused), true);
+        let refused = classify_write::<()>(Err(refused), true);
         assert!(matches!(refused, Err(Error::Unavailable { .. })));
     }
 

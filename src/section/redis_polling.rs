@@ -20,10 +20,10 @@ use oversell_lock::redis::{Connection, RedisClient};
 use redis::RedisResult;
 use std::{future::Future, sync::Arc, time::Duration};
 
-/// The mean time between a waiter's attempts: the course's 50 ms.
+/// The course's 50 ms: the mean time between a waiter's attempts.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// §2.2: the lease of the stages that do not say otherwise.
+/// §2.2: the default lease of the stages.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
 
 /// A lock of the course for one job: what it writes, and how.
@@ -38,8 +38,8 @@ pub(crate) struct Lock<S> {
 
 /// The commands that lock and unlock a lock of the course.
 pub(crate) trait LockCommands: Sized + Send + Sync + 'static {
-    /// Whether the key names its owner: then an attempt without an answer is undone, too.
-    const OWNED: bool;
+    /// Whether the value names the owner. Only then is an attempt without an answer undone.
+    const HAS_OWNER: bool;
 
     /// The Redis of the lock.
     fn client(ctx: &Ctx) -> &RedisClient {
@@ -69,7 +69,7 @@ impl<S: LockCommands> Lock<S> {
         Self::named(ctx, job, &job.redis_name(name), lease, commands)
     }
 
-    /// The lock of exactly this name, with the requested lease, else with this one.
+    /// The lock of exactly this name. Its lease is the requested one, else `lease`.
     pub(crate) fn named(ctx: &Ctx, job: &Job, name: &str, lease: Duration, commands: S) -> Self {
         let lease = job.request.lease.unwrap_or(lease).as_millis();
         Self {
@@ -123,7 +123,7 @@ async fn attempt<S: LockCommands>(
     );
     let tried = S::try_lock(&lock, &mut redis).await;
     // An attempt without an answer may have acquired it. Without an owner the key may belong to another.
-    if matches!(tried, Ok(false)) || (tried.is_err() && !S::OWNED) {
+    if matches!(tried, Ok(false)) || (tried.is_err() && !S::HAS_OWNER) {
         held.forget();
         return tried.map(|_| None).map_err(Error::from);
     }
@@ -149,7 +149,7 @@ pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deduction, E
     let mut redis = ctx.redis.connection();
     let count: Option<i64> = redis::cmd("GET").arg(&key).query_async(&mut redis).await?;
     let Some(count) = count else {
-        return Err(redis_key::missing(ctx, job.request.stock_id).await);
+        return Err(redis_key::missing_key_error(ctx, job.request.stock_id).await);
     };
     if count <= 0 {
         return Err(Error::SoldOut);
@@ -161,7 +161,7 @@ pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deduction, E
         .arg(count - 1)
         .exec_async(&mut redis)
         .await;
-    redis_key::answered(set, redis.has_sent())?;
+    redis_key::classify_write(set, redis.has_sent())?;
     job.tell(Point::Written, count - 1).await;
     job.leave();
     Ok(Deduction::remaining(count - 1))

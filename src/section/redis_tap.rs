@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use redis::{Arg, Cmd, Pipeline, RedisError, RedisFuture, Value, aio::ConnectionLike};
 use std::{collections::HashSet, sync::Arc};
 
-/// Longer arguments are cut: a digest of a script is longer.
+/// Longer arguments are cut, the digest of a script among them.
 const MAX_SHOWN_CHARS: usize = 36;
 /// Longer answers are cut.
 const MAX_ANSWER_CHARS: usize = 120;
@@ -23,7 +23,7 @@ pub(crate) struct RedisTap<C> {
     reported: Arc<Mutex<ReportHistory>>,
 }
 
-/// What was reported, and need not be again.
+/// What was reported before, so that it is not repeated.
 #[derive(Debug, Default)]
 struct ReportHistory {
     /// The digests of the scripts whose text was reported.
@@ -32,6 +32,7 @@ struct ReportHistory {
     last: (String, String),
 }
 
+/// Commands that were sent and not answered.
 struct UnansweredCommands {
     line: String,
     /// Whether they were reported before their answer. Who polls sends the same again, which is reported only if the answer is
@@ -90,7 +91,7 @@ impl<C> RedisTap<C> {
         self.points.answers(sent.line, answer);
     }
 
-    /// The text of the script that this command runs, the first time.
+    /// The text of the script that this command runs, if it was not reported before.
     fn new_script(&self, cmd: &Cmd) -> Option<String> {
         let mut words = cmd.args_iter().map(|arg| match arg {
             Arg::Simple(word) => String::from_utf8_lossy(word),
@@ -180,6 +181,7 @@ fn shown(answer: &Value) -> String {
     cut(&text)
 }
 
+/// An error as `redis-cli` prints it.
 fn refusal(error: &RedisError) -> String {
     cut(&match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),
@@ -197,7 +199,7 @@ fn cut(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::section::{Follower, FollowerEvent};
+    use crate::section::points::{Follower, FollowerEvent};
     use std::time::Duration;
     use tokio::sync::{mpsc, watch};
 

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 /// How long to wait for the answer of a statement after KILL QUERY.
 const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A connection as the server knows it.
+/// A connection by its id in the server, so that another connection can end its statement.
 #[derive(Debug)]
 pub(crate) struct Session {
     server: Arc<MySqlConnectOptions>,
@@ -64,7 +64,7 @@ impl Session {
         answer.unwrap_or_else(|| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
     }
 
-    /// The statement is unanswered, so the id is still that of this connection.
+    /// Ends the statement in progress by KILL QUERY. While it is unanswered, the id still belongs to this connection.
     async fn end_statement(&self) -> sqlx::Result<()> {
         let mut connection = MySqlConnection::connect_with(&self.server).await?;
         let order = format!("KILL QUERY {}", self.id);

@@ -87,7 +87,7 @@ async fn make(
             }
             Err(lost) => {
                 ctx.tasks.spawn(async move {
-                    if let Err(error) = forget(&client, &path, &owner).await {
+                    if let Err(error) = delete_unanswered(&client, &path, &owner).await {
                         tracing::debug!(%error, path, "the node of an unanswered creation was not looked for");
                     }
                 });
@@ -109,14 +109,14 @@ pub(crate) fn created_by(path: &str, owner: &str, mode: CreateMode) -> String {
 
 /// Deletes the node that a creation without an answer may have made: the one of this name with this owner. A session's
 /// requests are executed in order, so the node exists by now or never will.
-async fn forget(client: &Client, path: &str, owner: &str) -> Result<(), Zk> {
+async fn delete_unanswered(client: &Client, path: &str, owner: &str) -> Result<(), Zk> {
     let parent = parent_of(path);
-    for child in insist(|| client.list_children(parent)).await? {
+    for child in repeat_until_answered(|| client.list_children(parent)).await? {
         let child = format!("{parent}/{child}");
         if child.starts_with(path)
-            && insist(|| client.get_data(&child)).await?.0 == owner.as_bytes()
+            && repeat_until_answered(|| client.get_data(&child)).await?.0 == owner.as_bytes()
         {
-            insist(|| client.delete(&child, None)).await?;
+            repeat_until_answered(|| client.delete(&child, None)).await?;
         }
     }
     Ok(())
@@ -144,6 +144,7 @@ where
 }
 
 impl Node {
+    /// The name of the node, without the path of its parent.
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(_, name)| name)
     }
@@ -152,7 +153,8 @@ impl Node {
     pub(crate) async fn siblings(&self) -> Result<Vec<String>, Error> {
         let line = format!("ls {}", parent_of(&self.path));
         self.points.sends(|| &line);
-        let found = insist(|| self.client.list_children(parent_of(&self.path))).await;
+        let found =
+            repeat_until_answered(|| self.client.list_children(parent_of(&self.path))).await;
         let names = found.as_ref();
         (self.points).answers(
             &line,
@@ -166,7 +168,7 @@ impl Node {
         let path = format!("{}/{sibling}", parent_of(&self.path));
         let line = format!("stat -w {path}");
         self.points.sends(|| &line);
-        let (found, event) = insist(|| self.client.check_and_watch_stat(&path))
+        let (found, event) = repeat_until_answered(|| self.client.check_and_watch_stat(&path))
             .await
             .map_err(down)?;
         let answer = found.map_or("Node does not exist", |_| "there");
@@ -175,12 +177,12 @@ impl Node {
     }
 }
 
-/// Deletes a node; what was found of the lock.
+/// Deletes a node. Returns whether the lock was still held; `None` if ZooKeeper did not answer.
 async fn delete_node(client: Client, points: Points, path: String) -> Option<LockState> {
     let line = format!("delete {path}");
     points.sends(|| &line);
     let tries = AtomicU32::new(0);
-    let deleted = insist(|| {
+    let deleted = repeat_until_answered(|| {
         tries.fetch_add(1, Ordering::Relaxed);
         client.delete(&path, None)
     });
@@ -207,7 +209,7 @@ async fn delete_node(client: Client, points: Points, path: String) -> Option<Loc
 
 /// Repeats an idempotent request whose answer was lost with the connection. The client holds the next one until it has
 /// reconnected.
-pub(crate) async fn insist<T, F>(request: impl Fn() -> F) -> Result<T, Zk>
+pub(crate) async fn repeat_until_answered<T, F>(request: impl Fn() -> F) -> Result<T, Zk>
 where
     F: Future<Output = Result<T, Zk>>,
 {

@@ -1,7 +1,7 @@
 //! The pages as they are served: scripts and styles of each in few files with a hash in their names, which a browser keeps for good.
 //! With `?modules` a page comes as it stands in `static/`, and loads its modules one by one.
 
-use super::{StaticFiles, link, linker::place, text};
+use super::{StaticFiles, link, linker::exports_of, text};
 use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +12,7 @@ use std::{
     time::SystemTime,
 };
 
-/// Where they are served.
+/// The folder under which bundled files are served.
 pub(crate) const FOLDER: &str = "bundle/";
 const SCRIPT: &str = r#"<script type="module" src=""#;
 const STYLE: &str = r#"<link rel="stylesheet" href=""#;
@@ -20,14 +20,14 @@ const ICON: &str = r#"<link rel="icon" href=""#;
 const READ_ALONE: &str =
     "// The modules of this page one by one, with their comments: add ?modules to its address.\n";
 
-/// By path.
+/// The pages, scripts and style sheets that are served, by their paths.
 #[derive(Default)]
-pub(crate) struct Bundles(BTreeMap<String, String>);
+pub(crate) struct BundledFiles(BTreeMap<String, String>);
 
-impl Bundles {
-    /// Made once. A debug build makes them again when a file of `static/` has changed.
+impl BundledFiles {
+    /// The bundled files, made once. A debug build makes them again if a file of `static/` has changed.
     pub(crate) fn current() -> Arc<Self> {
-        static CURRENT: Mutex<Option<(SystemTime, Arc<Bundles>)>> = Mutex::new(None);
+        static CURRENT: Mutex<Option<(SystemTime, Arc<BundledFiles>)>> = Mutex::new(None);
         let changed = last_change();
         let mut current = CURRENT.lock();
         match &*current {
@@ -40,7 +40,7 @@ impl Bundles {
         }
     }
 
-    /// A page or a file of one.
+    /// The bundled page, script or style sheet at this path.
     pub(crate) fn get(&self, path: &str) -> Option<&str> {
         self.0.get(path).map(String::as_str)
     }
@@ -54,7 +54,7 @@ impl Bundles {
         bundles
     }
 
-    /// The page with one script and one style sheet, in the place of the first of each.
+    /// Returns the page with one script and one style sheet, each in the place of the first one.
     fn page(&mut self, name: &str, page: &str) -> String {
         let scripts: Vec<_> = page
             .lines()
@@ -91,7 +91,8 @@ impl Bundles {
         served
     }
 
-    /// The name of a script with these modules. A module that it imports when it runs is a script of its own, with the module's name.
+    /// Adds a script with these modules and returns its name. A module that is imported when the script runs is a script of
+    /// its own, with the name of the module.
     fn script(
         &mut self,
         name: &str,
@@ -100,7 +101,7 @@ impl Bundles {
         end: &str,
     ) -> String {
         let script = link(entries, earlier, |path, known| {
-            let end = format!("\nexport default {};", place(path));
+            let end = format!("\nexport default {};", exports_of(path));
             let name = path
                 .rsplit('/')
                 .next()
@@ -112,7 +113,7 @@ impl Bundles {
         self.add(name, "js", format!("{READ_ALONE}{script}{end}"))
     }
 
-    /// Keeps a file under a name that has its hash.
+    /// Adds a file under a name with its hash.
     fn add(&mut self, name: &str, ending: &str, content: String) -> String {
         let name = format!("{name}-{:016x}.{ending}", hash(&content));
         self.0.insert(format!("{FOLDER}{name}"), content);
@@ -120,14 +121,14 @@ impl Bundles {
     }
 }
 
-/// The same in every instance of one program.
+/// A hash that is the same in every instance of one program.
 pub(crate) fn hash(content: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     content.hash(&mut hasher);
     hasher.finish()
 }
 
-/// The address in this line, if it begins so.
+/// The address in a line that begins with `start`.
 fn address(line: &str, start: &str) -> Option<String> {
     let (path, _) = line.trim_start().strip_prefix(start)?.split_once('"')?;
     Some(path.to_owned())
@@ -149,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_page_has_one_script_and_one_style_of_its_own() {
-        let bundles = Bundles::make();
+        let bundles = BundledFiles::make();
         for page in [
             "index", "class", "mine", "limits", "cache", "glossary", "errata",
         ] {

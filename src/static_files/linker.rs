@@ -7,11 +7,11 @@
 use super::text;
 use std::collections::BTreeSet;
 
-/// What precedes the address of a module that comes when it is asked for.
-const LATER: &str = "await import('";
+/// The text before the path of a module that is imported when the script runs.
+const DYNAMIC_IMPORT: &str = "await import('";
 
-/// These modules and all that they import, but for those that an earlier script has. `later` names the script for a module that is
-/// imported when the script runs; it is given the modules that are there by then.
+/// Links these modules and all that they import, except the modules that an earlier script has. `later` returns the name of
+/// the script for a module that is imported when the script runs; it gets the modules that are loaded by then.
 pub fn link(
     entries: &[String],
     earlier: &BTreeSet<String>,
@@ -24,7 +24,7 @@ pub fn link(
     }
     let mut script = "globalThis.modules??={};".to_owned();
     for Module { path, text } in order {
-        let mut parts = text.split(LATER);
+        let mut parts = text.split(DYNAMIC_IMPORT);
         let mut block = parts.next().unwrap_or_default().to_owned();
         for part in parts {
             let (import, rest) = part.split_once('\'').unwrap_or((part, ""));
@@ -41,18 +41,19 @@ pub fn link(
     script
 }
 
+/// A module of the page, with its imports and exports replaced.
 struct Module {
     path: String,
     /// With its imports and exports replaced.
     text: String,
 }
 
-/// Puts a module after all that it imports.
+/// Adds a module behind all that it imports.
 fn visit(path: &str, known: &mut BTreeSet<String>, order: &mut Vec<Module>) {
     if !known.insert(path.to_owned()) {
         return;
     }
-    let (text, imports) = replaced(path, &text(path));
+    let (text, imports) = replace_imports(path, &text(path));
     for import in &imports {
         visit(import, known, order);
     }
@@ -61,7 +62,7 @@ fn visit(path: &str, known: &mut BTreeSet<String>, order: &mut Vec<Module>) {
 }
 
 /// The text of a module with its imports and exports replaced, and the paths of the modules that it imports.
-fn replaced(path: &str, text: &str) -> (String, Vec<String>) {
+fn replace_imports(path: &str, text: &str) -> (String, Vec<String>) {
     let (mut body, mut imports, mut exports) = (String::new(), Vec::new(), Vec::new());
     for line in text.lines() {
         let from = line
@@ -74,7 +75,7 @@ fn replaced(path: &str, text: &str) -> (String, Vec<String>) {
             body += &format!(
                 "const {} = {};",
                 names.replace(" as ", ": "),
-                place(&import)
+                exports_of(&import)
             );
             imports.push(import);
         } else if let Some((head, import)) = from.filter(|_| line.starts_with("export {")) {
@@ -82,7 +83,7 @@ fn replaced(path: &str, text: &str) -> (String, Vec<String>) {
             let names = head["export {".len()..].trim_end_matches('}').split(',');
             exports.extend(names.map(|name| {
                 let name = name.trim();
-                format!("{name}: {}.{name}", place(&import))
+                format!("{name}: {}.{name}", exports_of(&import))
             }));
             imports.push(import);
         } else if let Some(declared) = line.strip_prefix("export ") {
@@ -96,16 +97,16 @@ fn replaced(path: &str, text: &str) -> (String, Vec<String>) {
         }
         body.push('\n');
     }
-    body += &format!("{} = {{ {} }};", place(path), exports.join(", "));
+    body += &format!("{} = {{ {} }};", exports_of(path), exports.join(", "));
     (body, imports)
 }
 
-/// Where a module's exports are.
-pub(super) fn place(path: &str) -> String {
+/// The variable with the exports of a module.
+pub(super) fn exports_of(path: &str) -> String {
     format!("globalThis.modules['{path}']")
 }
 
-/// `../shared/dom.js` beside `js/timeline/drawing.js` is `js/shared/dom.js`.
+/// The path of an import: `../shared/dom.js` beside `js/timeline/drawing.js` is `js/shared/dom.js`.
 fn beside(path: &str, import: &str) -> String {
     let mut folders: Vec<_> = path.split('/').collect();
     folders.pop();
@@ -135,7 +136,7 @@ mod tests {
 
     #[test]
     fn imports_and_exports_become_properties() {
-        let (text, imports) = replaced("js/timeline/drawing.js", &LINES.join("\n"));
+        let (text, imports) = replace_imports("js/timeline/drawing.js", &LINES.join("\n"));
         let at = |name| format!("globalThis.modules['js/{name}.js']");
         assert_eq!(
             imports,
@@ -199,7 +200,7 @@ mod tests {
     fn a_script_has_each_module_once_after_its_imports() {
         let entries = ["js/page/page.js".to_owned()];
         let script = link(&entries, &BTreeSet::new(), |path, _| path.to_owned());
-        let exports = |path: &str| format!("{}={{", place(path));
+        let exports = |path: &str| format!("{}={{", exports_of(path));
         let end_of = |path: &str| {
             let ends: Vec<_> = script.match_indices(&exports(path)).collect();
             assert_eq!(ends.len(), 1, "{path}");
@@ -208,7 +209,7 @@ mod tests {
         let mut modules = BTreeSet::new();
         visit(&entries[0], &mut modules, &mut Vec::new());
         for path in &modules {
-            for import in replaced(path, &text(path)).1 {
+            for import in replace_imports(path, &text(path)).1 {
                 assert!(end_of(&import) < end_of(path), "{path} imports {import}");
             }
         }

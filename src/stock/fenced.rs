@@ -21,10 +21,10 @@ use crate::{
 use oversell_lock::{Fence, LockError};
 
 /// A plain read, which locks nothing.
-const READ: &str =
+const READ_STOCK: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
-const SHOW: &str = "UPDATE db_stock SET fence = ? WHERE id = ? AND fence < ?";
-const WRITE: &str =
+const SHOW_TOKEN: &str = "UPDATE db_stock SET fence = ? WHERE id = ? AND fence < ?";
+const WRITE_STOCK: &str =
     "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND fence = ?";
 
 /// Takes a piece under the lock `name`. `outrun` receives the newer token of the row, if there is one.
@@ -42,27 +42,27 @@ pub(super) async fn fenced_read_then_write(
         fence: fence.0,
         seen: seen.0,
     };
-    let show = sqlx::query(SHOW)
+    let show = sqlx::query(SHOW_TOKEN)
         .bind(fence.0)
         .bind(job.request.stock_id)
         .bind(fence.0);
     if mysql::execute(ctx, job, show).await? == 0 {
-        let seen = mysql::read(ctx, job, READ).await?.fence();
+        let seen = mysql::read(ctx, job, READ_STOCK).await?.fence();
         outrun(seen).await?;
         return Err(fenced(seen));
     }
-    let count = mysql::read(ctx, job, READ).await?.count;
+    let count = mysql::read(ctx, job, READ_STOCK).await?.count;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
     job.enter_and_stay().await;
     job.tell(Point::Read, count).await;
-    let write = sqlx::query(WRITE)
+    let write = sqlx::query(WRITE_STOCK)
         .bind(count - 1)
         .bind(job.request.stock_id)
         .bind(fence.0);
     if mysql::execute(ctx, job, write).await? == 0 {
-        return Err(fenced(mysql::read(ctx, job, READ).await?.fence()));
+        return Err(fenced(mysql::read(ctx, job, READ_STOCK).await?.fence()));
     }
     job.tell(Point::Written, count - 1).await;
     job.leave();

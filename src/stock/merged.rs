@@ -36,7 +36,7 @@ use tokio::{
 /// How several pieces are taken at once.
 pub(super) trait TakeMany: Send + Sync + 'static {
     /// The name of the awaited thing, for errors.
-    const WHAT: &'static str;
+    const AWAITED: &'static str;
 
     /// Takes `wanted` pieces, or as many as there are. [`Error::Timeout`] if it would have to wait longer than `wait`.
     fn take(
@@ -47,6 +47,7 @@ pub(super) trait TakeMany: Send + Sync + 'static {
     ) -> impl Future<Output = Result<TakeOutcome, Error>> + Send;
 }
 
+/// The result of one attempt to take several pieces.
 pub(super) enum TakeOutcome {
     /// This many, at least one; and how many are left, if that was seen.
     Pieces(i64, Option<i64>),
@@ -58,18 +59,21 @@ pub(super) enum TakeOutcome {
 /// The queues of one strategy in this process, by product.
 struct Queues<M>(Mutex<HashMap<i64, Weak<Queue>>>, PhantomData<fn() -> M>);
 
+/// The waiting requests for one product, and the turn to serve them.
 #[derive(Default)]
 struct Queue {
     waiting: Mutex<Waiting>,
     turn: Arc<AsyncMutex<()>>,
 }
 
+/// The waiting requests, and the number of the next one.
 #[derive(Default)]
 struct Waiting {
     next: u64,
     requests: Vec<Request>,
 }
 
+/// One buyer that waits for its piece.
 struct Request {
     number: u64,
     wait: Duration,
@@ -97,13 +101,13 @@ pub(super) async fn deduct<M: TakeMany>(ctx: &Ctx, job: &Job) -> Result<Deductio
         }
         () = sleep_until(until) => {
             if queue.leave(number) {
-                return Err(Error::Timeout { what: M::WHAT.into(), waited: job.request.wait });
+                return Err(Error::Timeout { what: M::AWAITED.into(), waited: job.request.wait });
             }
             // Its group is under way, and waits no longer than this request may.
             answered.await
         }
     };
-    let deducted = outcome.unwrap_or_else(|_| Err(cut_short()))?;
+    let deducted = outcome.unwrap_or_else(|_| Err(unknown_outcome()))?;
     Ok(job.record_attempt(since.into(), deducted))
 }
 
@@ -146,27 +150,27 @@ async fn serve<M: TakeMany>(
             Ok(TakeOutcome::SoldOut) => return refuse(requests, &Error::SoldOut),
             Ok(TakeOutcome::Conflict) => {
                 retries += 1;
-                expire::<M>(&mut requests);
+                answer_expired::<M>(&mut requests);
             }
-            Err(Error::Timeout { .. }) => expire::<M>(&mut requests),
+            Err(Error::Timeout { .. }) => answer_expired::<M>(&mut requests),
             Err(error) => return refuse(requests, &error),
         }
     }
 }
 
-/// Answers the requests whose time is over.
-fn expire<M: TakeMany>(requests: &mut Vec<Request>) {
+fn answer_expired<M: TakeMany>(requests: &mut Vec<Request>) {
     let now = Instant::now();
     for late in requests.extract_if(.., |request| request.until <= now) {
         late.answer
             .send(Err(Error::Timeout {
-                what: M::WHAT.into(),
+                what: M::AWAITED.into(),
                 waited: late.wait,
             }))
             .ok();
     }
 }
 
+/// Answers all requests with this error.
 fn refuse(requests: Vec<Request>, error: &Error) {
     for request in requests {
         request.answer.send(Err(error.clone())).ok();
@@ -193,6 +197,7 @@ impl<M> Queues<M> {
 }
 
 impl Queue {
+    /// Adds a request to the queue. Returns its number.
     fn enter(
         &self,
         wait: Duration,
@@ -211,7 +216,7 @@ impl Queue {
         number
     }
 
-    /// Whether it was still in the queue.
+    /// Removes a request. Returns whether it was still in the queue.
     fn leave(&self, number: u64) -> bool {
         let requests = &mut self.waiting.lock().requests;
         let at = requests.iter().position(|request| request.number == number);
@@ -219,8 +224,8 @@ impl Queue {
     }
 }
 
-/// The group's task has panicked, or its runtime is shutting down: its outcome is unknown.
-fn cut_short() -> Error {
+/// The error if the task of a group has panicked or its runtime is shutting down: the outcome is unknown.
+fn unknown_outcome() -> Error {
     Error::Panicked("a merged group was cut short".into())
 }
 

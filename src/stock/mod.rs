@@ -2,7 +2,8 @@
 //!
 //! A strategy is a value with its promise and the function that takes a piece ([`StrategySpec`]). It is one file in
 //! `strategies/` with its text beside it, and registers itself; it is written in what this file imports. The list of them,
-//! [`ALL`], drives routes, page, comparison, plans, documents and tests: there is no second list.
+//! [`ALL`], drives routes, page, comparison, plans, documents and tests: there is no second list. The slug `redis-lock` is
+//! the file `redis_lock.rs`; `build.rs` makes the list `FILES`.
 //!
 //! Read in the course's order: `none`, `mutex`, `single_update`, …
 
@@ -47,6 +48,7 @@ pub(crate) use strategies::{
 /// Takes one piece, or says why not.
 pub type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deduction, Error>>;
 
+/// A registered strategy: its name, its text and its specification.
 pub type Strategy = RegistryEntry<StrategySpec>;
 
 /// The specification of a strategy.
@@ -96,7 +98,7 @@ impl fmt::Display for Promise {
 }
 
 impl Promise {
-    /// Its words in the language of the terminal.
+    /// The words of the promise in the language of the terminal.
     pub(crate) fn here(self) -> String {
         let english = self.to_string();
         let chinese = match self {
@@ -180,7 +182,8 @@ impl Spec for StrategySpec {
 /// Runs a section under a lock and releases the lock.
 ///
 /// After the section a piece is sold or not: a failed release cannot change that. It is logged, and the answer says if the
-/// lock was lost; otherwise the lock ends with its lease, its session or its row.
+/// lock was lost; otherwise the lock ends with its lease, its session or its row. `found` is the field `lock` of the answer;
+/// of several locks, a lost one decides.
 async fn run_then_release<F, S>(guard: Guard, section: F) -> Result<Deduction, Error>
 where
     F: FnOnce(Option<Fence>) -> S,

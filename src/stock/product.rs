@@ -4,7 +4,7 @@ use crate::{ctx::Ctx, error::Error, server::Server};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// A server that takes longer counts as down.
+/// Time limit of the query to MySQL; a slower server counts as down.
 const PRODUCT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Checks that a product exists before something is made for it in a server. The course's own always does.

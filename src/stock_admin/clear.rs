@@ -39,6 +39,7 @@ pub(super) struct Names {
 }
 
 impl Names {
+    /// The names of this scope; without one, those of all strategies and lessons.
     pub(super) fn of(scope: Option<ResetScope<'_>>, stock_id: i64) -> Self {
         let names = match scope {
             Some(scope) => scope.names.to_vec(),
@@ -57,6 +58,7 @@ impl Names {
         self.names.contains(&Name::Fence)
     }
 
+    /// The names of the locks in `tb_lock`.
     pub(super) fn rows(&self) -> Vec<String> {
         self.each(|name| match name {
             Name::TableLock(name) => Some(names::in_redis(name, self.stock_id)),
@@ -145,7 +147,7 @@ pub(super) async fn unlock_commands(
     keys: &[String],
 ) -> RedisResult<Vec<Pipeline>> {
     let mut parts = Vec::new();
-    for (name, holds) in keys.iter().zip(holds(node, keys).await?) {
+    for (name, holds) in keys.iter().zip(hold_keys_of(node, keys).await?) {
         let braced = names::in_braces(name);
         let mut commands = redis::pipe();
         commands
@@ -182,7 +184,7 @@ pub(super) async fn unlock_commands(
 }
 
 /// For each key, the hold keys of a read-write lock.
-async fn holds(node: &mut Connection, keys: &[String]) -> RedisResult<Vec<Vec<String>>> {
+async fn hold_keys_of(node: &mut Connection, keys: &[String]) -> RedisResult<Vec<Vec<String>>> {
     if keys.is_empty() {
         return Ok(Vec::new());
     }
@@ -215,7 +217,7 @@ fn hold_keys(braced: &str, hash: &[(String, String)]) -> Vec<String> {
         .collect()
 }
 
-/// An error of ZooKeeper: the server is not available.
+/// Converts an error of ZooKeeper: the server is not available.
 pub(crate) fn no_zookeeper(error: Zk) -> Error {
     Error::Unavailable {
         server: Server::ZooKeeper.name(),
@@ -223,6 +225,7 @@ pub(crate) fn no_zookeeper(error: Zk) -> Error {
     }
 }
 
+/// Deletes these nodes with their children.
 pub(super) async fn delete_nodes(client: &Client, paths: Vec<String>) -> Result<(), Error> {
     try_join_all(paths.into_iter().map(|path| delete(client, path)))
         .await
@@ -230,7 +233,7 @@ pub(super) async fn delete_nodes(client: &Client, paths: Vec<String>) -> Result<
     Ok(())
 }
 
-/// A node that its owner deletes meanwhile, or that has children again, is no error.
+/// Deletes a node with its children. A node that is gone meanwhile, or has children again, is no error.
 fn delete(client: &Client, path: String) -> BoxFuture<'_, Result<(), Zk>> {
     Box::pin(async move {
         let children = match client.list_children(&path).await {

@@ -23,27 +23,27 @@ use std::{future::Future, time::Duration};
 use utoipa::ToSchema;
 use zookeeper_client::Client;
 
-/// A person waits for the answer.
+/// Time limit of each step of a reset: a person waits for the answer.
 const STEP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// §1.2: what the course starts with.
+/// §1.2: the stock that the course starts with.
 const SEED_COUNT: i64 = 5000;
 
 /// The row and its buckets in one statement, so at one time. A Galera node first applies every earlier commit of any node;
 /// other servers read that as a comment.
-const READ: &str = "/*M!100100 SET STATEMENT wsrep_sync_wait = 1 FOR */ SELECT id, product_code, stock_code, CAST(count + (SELECT COALESCE(SUM(count), 0) FROM db_stock_bucket \
+const READ_STOCK: &str = "/*M!100100 SET STATEMENT wsrep_sync_wait = 1 FOR */ SELECT id, product_code, stock_code, CAST(count + (SELECT COALESCE(SUM(count), 0) FROM db_stock_bucket \
                     WHERE stock_id = db_stock.id) AS SIGNED) AS count, version FROM db_stock WHERE id = ?";
-const PUT: &str = "INSERT INTO db_stock (id, product_code, stock_code, count) VALUES (?, ?, '001', ?) \
+const PUT_STOCK: &str = "INSERT INTO db_stock (id, product_code, stock_code, count) VALUES (?, ?, '001', ?) \
                    ON DUPLICATE KEY UPDATE count = VALUES(count), version = version + 1";
-const DELETE: &str = "DELETE FROM db_stock WHERE id = ?";
+const DELETE_STOCK: &str = "DELETE FROM db_stock WHERE id = ?";
 const CLEAR_FENCE: &str = "UPDATE db_stock SET fence = 0 WHERE id = ?";
-/// The pieces in buckets are back in the row: what it is set to is all there is.
+/// A reset puts all pieces into the row, so the buckets must be empty.
 const EMPTY_BUCKETS: &str = "DELETE FROM db_stock_bucket WHERE stock_id = ?";
 const DELETE_LOCK: &str = "DELETE FROM tb_lock WHERE lock_name = ?";
 const MARK_SEEDED: &str = "INSERT IGNORE INTO seeded (store) VALUES ('redis')";
 
 /// The Redis of students' scripts, as the lab and the containers call it.
-const MINE: &str = "redis-mine";
+const MINE_REDIS: &str = "redis-mine";
 /// The nodes of Redlock in the order of `redis.nodes`, as the lab and the containers call them.
 pub(crate) const NODES: [&str; 9] = [
     "redis", "redis-2", "redis-3", "redis-4", "redis-5", "redis-6", "redis-7", "redis-8", "redis-9",
@@ -132,6 +132,7 @@ pub async fn read(ctx: &Ctx, stock_id: i64) -> Result<StockLevels, Error> {
     })
 }
 
+/// The pieces of a product in one store.
 /// Errors: [`Error::NoProduct`], or [`Error::Unavailable`] if the store does not answer.
 pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error> {
     let count = match store {
@@ -141,7 +142,7 @@ pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error>
     match (count, store) {
         (Some(count), _) => Ok(count),
         (None, Store::MySql) => Err(Error::NoProduct(stock_id)),
-        (None, Store::Redis) => Err(redis_key::missing(ctx, stock_id).await),
+        (None, Store::Redis) => Err(redis_key::missing_key_error(ctx, stock_id).await),
     }
 }
 
@@ -202,7 +203,7 @@ async fn set(
     if !mine_keys.is_empty() {
         match probe_writes(&ctx.mine, &mine_keys).await {
             Ok(()) => mine = Some(ctx.mine.connection()),
-            Err(_) if scope.is_none() => missing.push(MINE),
+            Err(_) if scope.is_none() => missing.push(MINE_REDIS),
             Err(error) => return Err(error),
         }
     }
@@ -266,7 +267,7 @@ async fn set(
         Ok(())
     };
     let cleared = in_time(Server::Redis, cleared).await.map_err(unknown)?;
-    redis_key::answered(cleared, true).map_err(|error| match error {
+    redis_key::classify_write(cleared, true).map_err(|error| match error {
         Error::Refuses { server, reason, .. } if changed => Error::Unknown { server, reason },
         error if changed => unknown(error),
         error => error,
@@ -292,9 +293,9 @@ async fn set_rows(
         writes.push(match count {
             Some(count) => {
                 let code = 1000_i64.saturating_add(stock_id).to_string();
-                sqlx::query(PUT).bind(stock_id).bind(code).bind(count)
+                sqlx::query(PUT_STOCK).bind(stock_id).bind(code).bind(count)
             }
-            None => sqlx::query(DELETE).bind(stock_id),
+            None => sqlx::query(DELETE_STOCK).bind(stock_id),
         });
         writes.push(sqlx::query(EMPTY_BUCKETS).bind(stock_id));
     }
@@ -313,6 +314,7 @@ async fn set_rows(
     Ok(())
 }
 
+/// Asks this Redis whether it would change these keys.
 async fn probe_writes(redis: &RedisClient, keys: &[String]) -> Result<(), Error> {
     let asked = async { clear::probe_writes(&mut redis.connection(), keys).await };
     Ok(in_time(Server::Redis, asked).await??)
@@ -326,7 +328,7 @@ async fn zookeeper(ctx: &Ctx) -> Result<Client, Error> {
     Ok(zk)
 }
 
-/// Executes a write to a row that a strategy may hold.
+/// Executes a write to a row that a strategy may hold; a timeout says that the row is held.
 async fn unless_held<T>(write: impl Future<Output = Result<T, sqlx::Error>>) -> Result<(), Error> {
     match tokio::time::timeout(STEP_TIMEOUT, write).await {
         Ok(Err(error)) if !is_contended(&error) => Err(error.into()),
@@ -338,7 +340,7 @@ async fn unless_held<T>(write: impl Future<Output = Result<T, sqlx::Error>>) -> 
     }
 }
 
-/// After the first change, a missing server leaves the reset half done.
+/// Converts an error after the first change: the reset is then half done.
 fn unknown(error: Error) -> Error {
     match error {
         Error::Unavailable { server, reason } => Error::Unknown { server, reason },
@@ -369,7 +371,7 @@ pub async fn seed(ctx: &Ctx) -> Result<(), Error> {
 
 async fn read_mysql_stock(ctx: &Ctx, stock_id: i64) -> Result<Option<MySqlStock>, Error> {
     let mut conn = ctx.admin_conn(STEP_TIMEOUT).await?;
-    let read = sqlx::query_as(READ)
+    let read = sqlx::query_as(READ_STOCK)
         .bind(stock_id)
         .fetch_optional(&mut *conn);
     let row = in_time(Server::MySql, read).await??;

@@ -8,7 +8,7 @@ use tracing::dispatcher::{Dispatch, with_default};
 
 pub const TARGET: &str = "oversell::console";
 
-/// Prints the lines. It is apart from the log, which so has one layer without a filter of its own: the span of a request
+/// Prints the lines. It is apart from the log, which then has one layer without a filter of its own: the span of a request
 /// costs half as much.
 pub(crate) static PRINTER: OnceLock<Dispatch> = OnceLock::new();
 

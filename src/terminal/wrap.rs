@@ -2,7 +2,7 @@
 
 use textwrap::{Options, WordSeparator, WordSplitter, core::Word};
 
-/// Breaks each line that is too long at its words; what follows is indented as the line is.
+/// The text with long lines broken at words; the next lines are indented like the first.
 pub fn wrapped(text: &str, width: usize) -> String {
     let lines = text.lines().map(|line| {
         let indent = line.len() - line.trim_start_matches(' ').len();

@@ -66,7 +66,7 @@ async fn played(
     let options = PlayOptions {
         hosts: hosts.collect(),
         pace,
-        steps: StepRequests::default(),
+        moves: StepRequests::default(),
         timing,
     };
     let never = CancellationToken::new();

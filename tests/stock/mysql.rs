@@ -7,7 +7,7 @@ use oversell::{
     ctx::Ctx,
     error::Error,
     lab::{Lab, Options, Part, Proxy},
-    migrations::{in_the_way, migrator},
+    migrations::{migrator, tables_in_the_way},
     section::{Deduction, Job, Pause, Point},
     stock::{self, Store, Strategy},
     stock_admin,
@@ -474,7 +474,7 @@ async fn tables_of_another_program_are_named_before_anything_is_made(
     servers: &Servers,
 ) -> Result<()> {
     let (mut outsider, _) = servers.database("of_others").await?;
-    let ours = in_the_way(&mut outsider).await?;
+    let ours = tables_in_the_way(&mut outsider).await?;
     ensure!(ours.is_empty(), "in an empty database: {ours:?}");
     for statement in COURSE_TABLES {
         outsider.execute(statement).await?;
@@ -483,7 +483,7 @@ async fn tables_of_another_program_are_named_before_anything_is_made(
         let create = format!("CREATE TABLE {table} (id BIGINT NOT NULL PRIMARY KEY)");
         outsider.execute(create.as_str()).await?;
     }
-    let found = in_the_way(&mut outsider).await?;
+    let found = tables_in_the_way(&mut outsider).await?;
     ensure!(
         found == ["tb_seckill_voucher", "tb_voucher_order"],
         "{found:?}"
@@ -492,7 +492,7 @@ async fn tables_of_another_program_are_named_before_anything_is_made(
         .execute("RENAME TABLE tb_seckill_voucher TO theirs, tb_voucher_order TO theirs_too")
         .await?;
     migrator().run(&mut outsider).await?;
-    let ours = in_the_way(&mut outsider).await?;
+    let ours = tables_in_the_way(&mut outsider).await?;
     ensure!(ours.is_empty(), "after they were made: {ours:?}");
     Ok(())
 }

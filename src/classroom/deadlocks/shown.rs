@@ -9,8 +9,8 @@ use serde::Serialize;
 use sqlx::{Executor, MySqlConnection, Row};
 use utoipa::ToSchema;
 
-const STATUS: &str = "SHOW ENGINE INNODB STATUS";
-const WAITS: &str = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
+const SHOW_STATUS: &str = "SHOW ENGINE INNODB STATUS";
+const SHOW_WAITS: &str = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
 
 /// The error for a missing privilege.
 const ACCESS_DENIED: u16 = 1227;
@@ -37,14 +37,14 @@ pub struct DeadlockPlan {
     pub extra: Option<String>,
 }
 
-/// The server's status, where it shows it to us.
+/// The text of SHOW ENGINE INNODB STATUS; `None` without the privilege to see it.
 #[derive(Debug)]
 pub(super) struct Status(Option<String>);
 
 impl Status {
     pub(super) async fn ask(conn: &mut MySqlConnection) -> Result<Self, Error> {
         match conn
-            .fetch_one(STATUS)
+            .fetch_one(SHOW_STATUS)
             .await
             .and_then(|row| row.try_get_unchecked("Status"))
         {
@@ -54,6 +54,7 @@ impl Status {
         }
     }
 
+    /// The block of the status about the transaction of this connection.
     fn transaction(&self, connection: u64) -> Option<&str> {
         let thread = format!(" thread id {connection}, ");
         self.0
@@ -64,7 +65,7 @@ impl Status {
     }
 
     /// Whether this connection waits for a row lock.
-    pub(super) async fn waits(
+    pub(super) async fn is_waiting(
         &self,
         conn: &mut MySqlConnection,
         connection: u64,
@@ -74,17 +75,17 @@ impl Status {
                 .transaction(connection)
                 .is_some_and(|block| block.contains("LOCK WAIT")));
         }
-        let waits: String = conn.fetch_one(WAITS).await?.try_get_unchecked(1)?;
+        let waits: String = conn.fetch_one(SHOW_WAITS).await?.try_get_unchecked(1)?;
         Ok(waits != "0")
     }
 
-    /// How many rows the transaction of this connection has locked.
+    /// The number of rows that the transaction of this connection has locked; `None` if the server does not show it.
     pub(super) fn row_locks(&self, connection: u64) -> Option<u64> {
         let (before, _) = self.transaction(connection)?.split_once(" row lock(s)")?;
         before.rsplit(' ').next()?.parse().ok()
     }
 
-    /// The server's own account of its latest deadlock, where it is one in this table; else why there is none.
+    /// The block of the status about the latest deadlock, if it was in this table; else the reason why it is not shown.
     pub(super) fn latest_deadlock(&self, table: &str) -> Result<String, &'static str> {
         let status = self.0.as_deref().ok_or(
             "SHOW ENGINE INNODB STATUS needs the privilege PROCESS: GRANT PROCESS ON *.* TO …",
@@ -119,7 +120,7 @@ pub(super) async fn plan(
     })
 }
 
-/// Reads a plan by its columns; `None` is a column that is not there, and an answer without the column `type` is no plan.
+/// Reads a plan by its columns: `None` is a missing column. An answer without the column `type` is no plan.
 fn read_plan(
     when: &'static str,
     sql: String,

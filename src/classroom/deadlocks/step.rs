@@ -28,7 +28,7 @@ pub struct DeadlockStep {
 }
 
 impl DeadlockStep {
-    /// One that is not answered yet.
+    /// A step whose statement is not answered yet.
     pub(super) fn sent(side: Side, attempt: usize, sql: String) -> Self {
         Self {
             side,

@@ -8,14 +8,14 @@ use crate::{ctx::Ctx, error::Error, section::backstop::Backstop};
 use sqlx::{Executor, MySqlConnection};
 use std::{fmt::Write, time::Duration};
 
-/// Only tables of this service have this comment.
+/// The comment of every table of a play, by which abandoned ones are found.
 const TABLE_COMMENT: &str = "oversell: the table of one play of a deadlock, dropped at its end";
 
-const LEFT_OVER: &str = "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
+const FIND_ABANDONED: &str = "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
                          AND TABLE_NAME LIKE 'deadlock\\_%' AND TABLE_COMMENT = ? \
                          AND CREATE_TIME <= NOW() - INTERVAL ? SECOND";
 
-/// Longer than any play: an older table was left over by a dead instance.
+/// No play lasts this long: an older table was left by a killed instance.
 const MAX_PLAY_TIME: Duration = Duration::from_secs(600);
 
 /// An existing table. Dropping it without [`remove`](Self::remove) drops the table in the background.
@@ -28,7 +28,7 @@ pub(super) struct Table {
 impl Table {
     pub(super) async fn make(ctx: &Ctx, conn: &mut MySqlConnection) -> Result<Self, Error> {
         let name = format!("deadlock_{:08x}", fastrand::u32(..));
-        let backstop = Backstop::new(ctx, dropped(ctx.clone(), name.clone()));
+        let backstop = Backstop::new(ctx, drop_later(ctx.clone(), name.clone()));
         make(conn, &name).await?;
         Ok(Self { name, backstop })
     }
@@ -41,7 +41,7 @@ impl Table {
 }
 
 /// Drops the table of a play on a connection of its own.
-async fn dropped(ctx: Ctx, name: String) {
+async fn drop_later(ctx: Ctx, name: String) {
     let dropped = async {
         let mut conn = ctx.mysql(ctx.config.wait()).await?;
         drop(&mut conn, &name).await?;
@@ -76,7 +76,7 @@ async fn make(conn: &mut MySqlConnection, name: &str) -> Result<(), Error> {
 /// Drops tables older than `age` that killed instances have left.
 /// Cancel safety: the next one drops the rest.
 pub async fn sweep(conn: &mut MySqlConnection, age: Duration) -> Result<(), Error> {
-    let left_over = sqlx::query_scalar(LEFT_OVER)
+    let left_over = sqlx::query_scalar(FIND_ABANDONED)
         .bind(TABLE_COMMENT)
         .bind(age.as_secs());
     let left_over: Vec<String> = left_over.fetch_all(&mut *conn).await?;

@@ -30,13 +30,14 @@ const MAX_ATTEMPTS: usize = 4;
 /// The first pause before a transaction is begun again; each is drawn at random, and the next is twice as long.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
+/// What the server answered to one statement.
 pub(super) type Answer = Result<(), sqlx::Error>;
 
 /// A connection with its transaction.
 pub(super) struct Transaction {
     pub(super) id: u64,
     pub(super) state: State,
-    /// The server has ended it.
+    /// The server has ended it with an error.
     pub(super) failed: bool,
 }
 
@@ -50,6 +51,7 @@ pub(super) enum State {
 }
 
 impl Transaction {
+    /// Takes a connection whose lock waits end after `wait_s` seconds.
     pub(super) async fn open(ctx: &Ctx, wait_s: u32) -> Result<Self, Error> {
         let mut conn = ctx.mysql(ctx.config.wait()).await?;
         conn.execute(format!("SET SESSION innodb_lock_wait_timeout = {wait_s}").as_str())
@@ -81,7 +83,7 @@ impl Transaction {
         }))
     }
 
-    /// Begins the whole transaction again until it goes through; every statement of every attempt.
+    /// Begins the whole transaction again until it goes through. Returns every statement of every attempt.
     pub(super) async fn begin_again(
         &mut self,
         side: Side,
@@ -108,7 +110,7 @@ impl Transaction {
         }
     }
 
-    /// Puts the connection back as it was.
+    /// Restores the timeout of the connection, and gives it back.
     pub(super) async fn close(mut self) -> Result<(), Error> {
         let mut conn = self.conn()?;
         conn.execute("SET SESSION innodb_lock_wait_timeout = DEFAULT")
@@ -118,7 +120,7 @@ impl Transaction {
     }
 }
 
-/// A whole transaction from its first statement; `None` if the server ended it because of another one.
+/// Runs the whole transaction from its first statement. Fails with `None` if the server ended it because of another one.
 async fn attempt(
     conn: &mut Conn,
     side: Side,
@@ -128,14 +130,14 @@ async fn attempt(
     let attempt = steps.last().map_or(1, |step| step.attempt) + 1;
     for sql in sql {
         let answer = conn.execute(sql.as_str()).await;
-        let refused = answer.map_or_else(refused, |_| Ok(None)).map_err(Some)?;
-        let (error, message) = refused.clone().unzip();
+        let failure = answer.err().map(deadlock_or_timeout).transpose();
+        let (error, message) = failure.map_err(Some)?.unzip();
         steps.push(DeadlockStep {
             error,
             message,
             ..DeadlockStep::sent(side, attempt, sql.clone())
         });
-        if refused.is_some() {
+        if error.is_some() {
             if error == Some(LOCK_WAIT_TIMEOUT) {
                 steps.push(roll_back(conn, side, attempt).await.map_err(Some)?);
             }
@@ -156,11 +158,11 @@ pub(super) async fn roll_back(
     Ok(DeadlockStep::sent(side, attempt, sql))
 }
 
-/// Number and words, where the server ended a statement because of another transaction.
-pub(super) fn refused(error: sqlx::Error) -> Result<Option<(u16, String)>, Error> {
+/// Number and message of errors 1213 and 1205; every other error is returned.
+pub(super) fn deadlock_or_timeout(error: sqlx::Error) -> Result<(u16, String), Error> {
     let number = number(&error).filter(|number| [DEADLOCK, LOCK_WAIT_TIMEOUT].contains(number));
     match (number, error.as_database_error()) {
-        (Some(number), Some(answer)) => Ok(Some((number, answer.message().to_owned()))),
+        (Some(number), Some(answer)) => Ok((number, answer.message().to_owned())),
         _ => Err(error.into()),
     }
 }

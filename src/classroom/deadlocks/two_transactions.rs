@@ -1,7 +1,7 @@
 //! Two transactions on a table of their own, whose statements are sent in a forced order.
 //!
 //! 1. A statement is sent on its transaction's own connection. Either it is answered, or the server shows that it waits
-//!    for a row lock: then others go on without its answer, which is heard before the same transaction's next statement
+//!    for a row lock: then others go on without its answer, which is taken before the same transaction's next statement
 //!    is sent.
 //! 2. A transaction that gets error 1213 was rolled back by the server; one that gets 1205 is still open, and is rolled
 //!    back here. Either sends nothing more.
@@ -17,7 +17,7 @@ use super::{
     shown::{self, DeadlockPlan, Status},
     step::{DeadlockReplay, DeadlockStep},
     table::Table,
-    transaction::{self, Answer, State, Transaction, refused},
+    transaction::{self, Answer, State, Transaction, deadlock_or_timeout},
 };
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::mysql::Conn;
@@ -35,7 +35,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// The row-lock timeout of plays that people follow, in seconds: longer than people and busy machines need.
 const FOLLOWED_LOCK_WAIT_S: u32 = 600;
 
-/// One play at a time in one instance: each needs three connections.
+/// The turn to play: each play needs three connections, so an instance plays one at a time.
 #[derive(Default)]
 struct Turn(Arc<Mutex<()>>);
 
@@ -54,7 +54,7 @@ pub(crate) struct TwoTransactions {
 
 impl TwoTransactions {
     /// Opens them, with the cure in force or without it, once no other play goes on in this instance. Where people follow,
-    /// only the end of a wait that the lesson is about comes.
+    /// a wait times out only if the lesson is about that.
     /// Errors: [`Error::Timeout`] if other plays or users of the pool take too long, [`Error::Unavailable`] if MySQL is
     /// down.
     pub(crate) async fn open(
@@ -111,23 +111,24 @@ impl TwoTransactions {
         })
     }
 
-    /// Whether the server has ended this one.
+    /// Whether the server has ended this transaction with an error.
     pub(crate) fn has_failed(&self, side: Side) -> bool {
         self.sides[side as usize].failed
     }
 
-    /// Whether this one's last statement waits for a row lock, or has an answer that [`hear`](Self::hear) has not taken yet.
-    pub(crate) fn waits(&self, side: Side) -> bool {
+    /// Whether the last statement waits for a row lock, or has an answer that [`take_answer`](Self::take_answer) has not
+    /// taken yet.
+    pub(crate) fn has_pending_statement(&self, side: Side) -> bool {
         matches!(self.sides[side as usize].state, State::Waiting(..))
     }
 
-    /// Whether what this one waits for has come.
+    /// Whether the pending statement has its answer.
     pub(crate) fn is_answered(&self, side: Side) -> bool {
         matches!(&self.sides[side as usize].state, State::Waiting(_, answer) if answer.is_finished())
     }
 
-    /// Sends a statement of one that has not failed and waits for no answer. It is answered, or none: the server shows that
-    /// it waits.
+    /// Sends a statement of a transaction that has not failed and has no pending statement. Returns `None` if the server shows
+    /// that the statement waits.
     pub(crate) async fn send(
         &mut self,
         side: Side,
@@ -139,13 +140,13 @@ impl TwoTransactions {
         self.steps.push(DeadlockStep::sent(side, 1, sql));
         loop {
             if let Ok(answered) = timeout(POLL_INTERVAL, &mut answer).await {
-                return self.note(step, answered).await.map(Some);
+                return self.record_answer(step, answered).await.map(Some);
             }
             let (status, id) = (
                 Status::ask(&mut self.observer).await?,
                 self.sides[side as usize].id,
             );
-            if status.waits(&mut self.observer, id).await? {
+            if status.is_waiting(&mut self.observer, id).await? {
                 self.steps[step].row_locks = status.row_locks(id);
                 self.sides[side as usize].state = State::Waiting(step, answer);
                 return Ok(None);
@@ -153,14 +154,14 @@ impl TwoTransactions {
         }
     }
 
-    /// The answer that a transaction still waits for, if there is one.
-    pub(crate) async fn hear(&mut self, side: Side) -> Result<Option<DeadlockStep>, Error> {
+    /// Waits for the answer of a pending statement, and records it; `None` if none is pending.
+    pub(crate) async fn take_answer(&mut self, side: Side) -> Result<Option<DeadlockStep>, Error> {
         let transaction = &mut self.sides[side as usize];
         match std::mem::replace(&mut transaction.state, State::Sent) {
             State::Waiting(step, answer) => {
                 let answered = answer.await;
                 self.steps[step].waited_until = Some(self.steps.len());
-                self.note(step, answered).await.map(Some)
+                self.record_answer(step, answered).await.map(Some)
             }
             state => {
                 transaction.state = state;
@@ -169,20 +170,20 @@ impl TwoTransactions {
         }
     }
 
-    /// Notes what a statement came to; a transaction that failed is rolled back.
-    async fn note(
+    /// Records the answer of a statement; a transaction that failed is rolled back.
+    async fn record_answer(
         &mut self,
         step: usize,
         answered: Result<(Conn, Answer), JoinError>,
     ) -> Result<DeadlockStep, Error> {
         let (mut conn, answer) = answered.map_err(|e| Error::Internal(e.to_string()))?;
-        let refused = answer.map_or_else(refused, |()| Ok(None))?;
+        let failure = answer.err().map(deadlock_or_timeout).transpose()?;
         let (status, side) = (
             Status::ask(&mut self.observer).await?,
             self.steps[step].side,
         );
         let transaction = &mut self.sides[side as usize];
-        if let Some((number, message)) = refused {
+        if let Some((number, message)) = failure {
             if number == DEADLOCK {
                 let shown = status.latest_deadlock(&self.table.name);
                 self.latest_deadlock = Some(shown.unwrap_or_else(str::to_owned));
@@ -201,11 +202,11 @@ impl TwoTransactions {
         Ok(self.steps[step].clone())
     }
 
-    /// Ends the play: every answer is heard, and with `retry` the transactions that failed are begun again.
+    /// Ends the play: takes every answer, and with `retry` begins the transactions again that failed.
     pub(crate) async fn end(mut self, retry: bool) -> Result<DeadlockReplay, Error> {
         // Without the privilege, the waits of others make a slow COMMIT look like one that waits.
         for side in Side::BOTH {
-            self.hear(side).await?;
+            self.take_answer(side).await?;
         }
         let victim = (self.steps.iter().find(|step| step.error.is_some())).cloned();
         let (mut committed, mut retries) = (Vec::new(), 0);
@@ -257,7 +258,7 @@ pub async fn replay(
     let played = ctx.tasks.spawn(async move {
         let mut two = TwoTransactions::open(&own, lesson, cured, false).await?;
         for (side, sql) in lesson.script(cured) {
-            two.hear(side).await?;
+            two.take_answer(side).await?;
             if !two.has_failed(side) {
                 two.send(side, sql).await?;
             }

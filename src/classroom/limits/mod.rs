@@ -21,10 +21,10 @@ pub use token_bucket::pass;
 
 use std::num::NonZeroU32;
 
-/// How many are let through in a second.
+/// Requests per second that each limit lets through.
 pub const PER_SECOND: NonZeroU32 = NonZeroU32::new(10).expect("more than none");
 
-/// The limits of nginx, which no instance alone has.
+/// The addresses of the limits that only nginx has.
 pub const AT_NGINX: &[&str] = &[
     "/nginx/leaky/queued",
     "/nginx/leaky/nodelay",

@@ -10,7 +10,7 @@
 //!
 //! Next: `oversell_lock::redis::RedisFairLock`, then `multi.rs`.
 
-use crate::classroom::window::{StepKind, next};
+use crate::classroom::window::{VisitAction, next_number};
 use crate::classroom::*;
 
 const LOCK: &str = "fairLock";
@@ -35,11 +35,11 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
 /// Cancel safety: Dropping it leaves nothing in the queue.
 async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let (mut visit, name) = (Visit::with_new_owner(ctx), job.redis_name(LOCK));
-    visit.step(
+    visit.record_step(
         job,
-        StepKind::Arrived,
+        VisitAction::Arrived,
         &name,
-        next(ctx, &name, "came").await?,
+        next_number(ctx, &name, "came").await?,
     );
     let guard = ctx
         .redis
@@ -48,11 +48,11 @@ async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
         .lease(job.watchdog(ctx))
         .acquire(job.wait_left())
         .await?;
-    let entered = next(ctx, &name, "entered").await?;
-    visit.step(job, StepKind::Acquired, &name, entered);
+    let entered = next_number(ctx, &name, "entered").await?;
+    visit.record_step(job, VisitAction::Acquired, &name, entered);
     job.enter_and_stay().await;
     job.leave();
     guard.release().await?;
-    visit.step(job, StepKind::Released, &name, entered);
+    visit.record_step(job, VisitAction::Released, &name, entered);
     Ok(visit.answer(ctx))
 }

@@ -12,7 +12,7 @@
 //! Next: `oversell_lock::redis::RedisLatch`.
 
 use crate::classroom::*;
-use crate::{classroom::zk_atomic::written, visits::VisitEventKind};
+use crate::{classroom::zk_atomic::classify_write, visits::VisitEventKind};
 use oversell_lock::redis::RedisLatch;
 use std::num::NonZeroU32;
 
@@ -58,12 +58,12 @@ const MAX_ATTEMPTS: usize = 100;
 async fn lock_the_door(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let latch = latch(ctx, job);
     latch.try_set_count(CLASS_SIZE).await?;
-    keep(ctx, &job.redis_name(LATCH), "opened").await?;
+    renew_expiry(ctx, &job.redis_name(LATCH), "opened").await?;
     job.say("班长等同学们出来");
     latch.wait(job.wait_left()).await?;
     job.say("班长锁门。。。");
     job.enter_and_stay().await;
-    Ok(Answer::counted("班长锁门。。。", 0))
+    Ok(Answer::with_count("班长锁门。。。", 0))
 }
 
 /// Goes out, and says how many are still in.
@@ -73,13 +73,13 @@ async fn go_out(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let latch = latch(ctx, job);
     for _ in 0..MAX_ATTEMPTS {
         latch.try_set_count(CLASS_SIZE).await?;
-        keep(ctx, &job.redis_name(LATCH), "opened").await?;
+        renew_expiry(ctx, &job.redis_name(LATCH), "opened").await?;
         // None: others opened it between the two commands.
-        if let Some(left) = written(latch.count_down().await)? {
+        if let Some(left) = classify_write(latch.count_down().await)? {
             job.say(format_args!("出来了一位同学，还有 {left} 位"));
             job.note(VisitEventKind::Count, left);
             job.enter_and_stay().await;
-            return Ok(Answer::counted("出来了一位同学", left));
+            return Ok(Answer::with_count("出来了一位同学", left));
         }
     }
     Err(Error::Internal(format!(

@@ -7,19 +7,19 @@
 //! Next: `oversell_lock::MultiLock` and `oversell_lock::redis::Redlock`, then `reentrant.rs`.
 
 use crate::classroom::*;
-use crate::{classroom::window::StepKind, stock::PARTS};
+use crate::{classroom::window::VisitAction, stock::PARTS};
 use futures::future::join_all;
 use oversell_lock::{MultiLock, redis::RedlockClient};
 use redis::AsyncCommands;
 
-const RED: &str = "redLock";
+const RED_LOCK: &str = "redLock";
 
 pub(super) const LESSON: WindowLesson = WindowLesson {
     names: &[
         Name::Redis(PARTS[0]),
         Name::Redis(PARTS[1]),
         Name::Redis(PARTS[2]),
-        Name::RedisNodes(RED),
+        Name::RedisNodes(RED_LOCK),
     ],
     windows: &[
         Window {
@@ -35,7 +35,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
         },
         Window {
             path: "/test/red",
-            object: RED,
+            object: RED_LOCK,
             summary: "Takes a lock on most of five nodes, and says on which.",
             done: "It was inside, and has left",
             example: "拿到 redLock #1\n拿到 redLock #2\n拿到 redLock #4\n…",
@@ -61,13 +61,13 @@ async fn all(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
         })
         .collect();
     let guard = MultiLock::new(parts).acquire(job.wait_left()).await?;
-    visit.inside(ctx, job, &names, guard).await
+    visit.stay_inside(ctx, job, &names, guard).await
 }
 
 /// Takes `redLock` on most nodes, stays as long as the job says, and gives it back. The steps name the nodes, counted
 /// from 1 as the configuration has them, that say that this process has it.
 async fn most(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let (mut visit, name) = (Visit::with_new_owner(ctx), job.redis_name(RED));
+    let (mut visit, name) = (Visit::with_new_owner(ctx), job.redis_name(RED_LOCK));
     let lock = RedlockClient::new(&ctx.nodes)?
         .lock(&name)
         .owner(visit.holder)
@@ -85,12 +85,12 @@ async fn most(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     });
     for (has_it, order) in join_all(nodes).await.into_iter().zip(1..) {
         if has_it {
-            visit.step(job, StepKind::Acquired, &name, order);
+            visit.record_step(job, VisitAction::Acquired, &name, order);
         }
     }
     job.enter_and_stay().await;
     job.leave();
     guard.release().await?;
-    visit.step(job, StepKind::Released, &name, 0);
+    visit.record_step(job, VisitAction::Released, &name, 0);
     Ok(visit.answer(ctx))
 }

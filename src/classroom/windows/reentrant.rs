@@ -36,5 +36,5 @@ async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
         .lock(&name)
         .owner(visit.holder)
         .lease(job.watchdog(ctx));
-    visit.twice(ctx, job, &name, lock).await
+    visit.take_twice(ctx, job, &name, lock).await
 }

@@ -58,17 +58,17 @@ const DEFAULT_WAIT: Duration = Duration::from_secs(600);
 async fn set(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     job.enter();
     let set = ctx.zk.barrier(&job.zk_path(BARRIER)).set().await?;
-    Ok(said(job, set, ["栅栏已关上", "栅栏本来就关着"]))
+    Ok(answer_for(job, set, ["栅栏已关上", "栅栏本来就关着"]))
 }
 
 /// Cancel safety: dropped, it may be open or not.
 async fn remove(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     job.enter();
     let removed = ctx.zk.barrier(&job.zk_path(BARRIER)).remove().await?;
-    Ok(said(job, removed, ["栅栏已移除", "栅栏本来就开着"]))
+    Ok(answer_for(job, removed, ["栅栏已移除", "栅栏本来就开着"]))
 }
 
-fn said(job: &Job, done: bool, [now, before]: [&str; 2]) -> Answer {
+fn answer_for(job: &Job, done: bool, [now, before]: [&str; 2]) -> Answer {
     let text = if done { now } else { before };
     job.say(text);
     Answer::text(text)

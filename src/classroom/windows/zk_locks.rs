@@ -16,13 +16,13 @@ use crate::classroom::*;
 use crate::stock::ZK_PARTS;
 use oversell_lock::{MultiLock, zk::ZkRwLock};
 
-const READ_WRITE: &str = "/curator/rwlock";
-const REENTRANT: &str = "/curator/reentrant";
+const RW_LOCK_PATH: &str = "/curator/rwlock";
+const REENTRANT_PATH: &str = "/curator/reentrant";
 
 pub(super) const LESSON: WindowLesson = WindowLesson {
     names: &[
-        Name::ZooKeeper(READ_WRITE),
-        Name::ZooKeeper(REENTRANT),
+        Name::ZooKeeper(RW_LOCK_PATH),
+        Name::ZooKeeper(REENTRANT_PATH),
         Name::ZooKeeper(ZK_PARTS[0]),
         Name::ZooKeeper(ZK_PARTS[1]),
         Name::ZooKeeper(ZK_PARTS[2]),
@@ -30,7 +30,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
     windows: &[
         Window {
             path: "/test/zk/read",
-            object: READ_WRITE,
+            object: RW_LOCK_PATH,
             summary: "Takes the read half of Curator's read-write lock and keeps it for ten seconds after the answer.",
             done: "It has the read half, together with other readers",
             example: "测试读",
@@ -38,12 +38,14 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             wait: None,
             stay: Some(|| DEFAULT_STAY),
             visit: |ctx, job| {
-                Box::pin(async { keep(ctx, job, lock(ctx, job).read(), "测试读").await })
+                Box::pin(async {
+                    keep_after_answer(ctx, job, lock(ctx, job).read(), "测试读").await
+                })
             },
         },
         Window {
             path: "/test/zk/write",
-            object: READ_WRITE,
+            object: RW_LOCK_PATH,
             summary: "Takes the write half of Curator's read-write lock and keeps it for ten seconds after the answer.",
             done: "It has the write half, alone",
             example: "测试写",
@@ -51,7 +53,9 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             wait: None,
             stay: Some(|| DEFAULT_STAY),
             visit: |ctx, job| {
-                Box::pin(async { keep(ctx, job, lock(ctx, job).write(), "测试写").await })
+                Box::pin(async {
+                    keep_after_answer(ctx, job, lock(ctx, job).write(), "测试写").await
+                })
             },
         },
         Window {
@@ -67,7 +71,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
         },
         Window {
             path: "/test/zk/reentrant",
-            object: REENTRANT,
+            object: REENTRANT_PATH,
             summary: "Takes one of Curator's locks twice as one owner.",
             done: "It was inside, and has left",
             example: "拿到 /curator/reentrant #1\n拿到 /curator/reentrant #2\n释放 /curator/reentrant #1\n…",
@@ -79,17 +83,22 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
     ],
 };
 
-/// Long enough for people to see in another window who waits.
+/// How long a visitor holds the lock: people must see in another window who waits.
 const DEFAULT_STAY: Duration = Duration::from_secs(10);
 
 fn lock(ctx: &Ctx, job: &Job) -> ZkRwLock {
-    ctx.zk.rw_lock(&job.zk_path(READ_WRITE))
+    ctx.zk.rw_lock(&job.zk_path(RW_LOCK_PATH))
 }
 
 /// Takes a half and keeps it for the job's stay after the answer.
 ///
 /// Cancel safety: Dropping it while it waits leaves nothing behind.
-async fn keep(ctx: &Ctx, job: &Job, half: impl Lock, text: &str) -> Result<Answer, Error> {
+async fn keep_after_answer(
+    ctx: &Ctx,
+    job: &Job,
+    half: impl Lock,
+    text: &str,
+) -> Result<Answer, Error> {
     let guard = half.acquire(job.wait_left()).await?;
     job.say(format_args!("{text}锁。。。。"));
     hold_after_answer(ctx, job, guard, job.request.hold, None);
@@ -105,12 +114,12 @@ async fn multi(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
         .map(|path| ctx.zk.lock(path).owner(visit.holder))
         .collect();
     let guard = MultiLock::new(parts).acquire(job.wait_left()).await?;
-    visit.inside(ctx, job, &paths, guard).await
+    visit.stay_inside(ctx, job, &paths, guard).await
 }
 
 /// Takes the lock twice, stays as long as the job says, and gives it back twice.
 async fn reentrant(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let (visit, path) = (Visit::with_new_owner(ctx), job.zk_path(REENTRANT));
+    let (visit, path) = (Visit::with_new_owner(ctx), job.zk_path(REENTRANT_PATH));
     let lock = ctx.zk.lock(&path).owner(visit.holder);
-    visit.twice(ctx, job, &path, lock).await
+    visit.take_twice(ctx, job, &path, lock).await
 }

@@ -35,7 +35,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
 
 /// The log grows with each visit and is shown as a whole.
 const MAX_LOG_LINES: isize = 1000;
-/// From the last line on.
+/// How long the log stays in Redis after its last line.
 const LOG_TTL_SECONDS: i64 = 24 * 60 * 60;
 /// The course's `sleep(10 + new Random().nextInt(10))`, in seconds.
 const MIN_STAY: Duration = Duration::from_secs(10);

@@ -8,7 +8,7 @@
 //! Next: `oversell_lock::zk::ZkSharedCount`, then `zk_atomic.rs`.
 
 use crate::classroom::*;
-use crate::classroom::{window::LessonDetails, zk_atomic::written};
+use crate::classroom::{window::LessonDetails, zk_atomic::classify_write};
 
 const COUNT: &str = "/curator/count";
 
@@ -27,8 +27,8 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
     }],
 };
 
-/// The numbers are drawn from those below this.
-const BELOW: i32 = 1000;
+/// Visitors share random numbers below this.
+const NUMBER_LIMIT: i32 = 1000;
 
 /// Cancel safety: dropped, it may have been set or not.
 async fn share(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
@@ -36,7 +36,7 @@ async fn share(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     job.enter();
     let before = count.get().await?.value;
     ctx.zk.session()?;
-    let after = written(count.set(fastrand::i32(0..BELOW)).await)?.value;
+    let after = classify_write(count.set(fastrand::i32(0..NUMBER_LIMIT)).await)?.value;
     job.say(format_args!(
         "我获取了共享计数的初始值：{before}，并把计数器的值改为：{after}"
     ));

@@ -92,7 +92,7 @@ pub(in crate::http) async fn last(State(app): State<AppState>) -> Result<Respons
     })
 }
 
-/// The last full run that comes with the program.
+/// The last full run, which comes with the program.
 const STORED_RUN: &str = include_str!("../../trials/last_run.json");
 
 /// What the last full run has found, with its date, version and machine.
@@ -122,7 +122,7 @@ pub(in crate::http) async fn keep(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Where this cluster's servers are, as its configuration has them.
+/// The addresses of this cluster's servers, for the typed lines.
 pub(super) fn placeholders(ctx: &Ctx) -> Placeholders {
     let config = &ctx.config;
     let redis: Vec<_> = match &config.redis.nodes[..] {
@@ -143,7 +143,7 @@ pub(super) fn placeholders(ctx: &Ctx) -> Placeholders {
     }
 }
 
-/// `oversell lab fault`, with the lab's file unless it is the one that the command takes by itself.
+/// `oversell lab fault`, with the lab's file unless the command takes that file by itself.
 fn fault_command(lab_json: &str) -> String {
     let command = "oversell lab fault";
     if std::path::absolute(LAB_JSON).is_ok_and(|usual| usual.as_os_str() == lab_json) {

@@ -72,7 +72,7 @@ pub(in crate::http) async fn play(
     Ok(format.answer(text, played))
 }
 
-/// A play in words: `templates/deadlock.txt`.
+/// A play as text: `templates/deadlock.txt`.
 #[derive(Template)]
 #[template(path = "deadlock.txt")]
 struct DeadlockText<'a> {

@@ -16,12 +16,12 @@ use futures::future::OptionFuture;
 use http::header;
 use std::time::Instant;
 
-/// How long an answer of all instances serves everybody who asks.
+/// How long one answer of all instances serves everybody who asks.
 const CLUSTER_AGE: Duration = Duration::from_millis(300);
-/// A scrape must not wait for a server that is down.
+/// Time limit of each read for a scrape, which must not wait for a server that is down.
 const METRICS_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What all instances answered last.
+/// The last answer of all instances.
 type Cluster = LatestAnswer<Arc<Vec<Neighbour>>>;
 
 /// This instance runs.
@@ -95,12 +95,13 @@ pub(in crate::http) async fn ready(
 ) -> Result<Response, Error> {
     let now = Instant::now();
     let asked = scope.instances.then(|| {
-        let ask = async { Arc::new(neighbours::ask(&app.ctx.config.cluster.instances).await) };
+        let ask =
+            async { Arc::new(neighbours::ask_instances(&app.ctx.config.cluster.instances).await) };
         cluster.since(now.checked_sub(CLUSTER_AGE).unwrap_or(now), ask)
     });
     let (own, instances) = tokio::join!(app.instance.states(), OptionFuture::from(asked));
     let servers = match &instances {
-        Some(all) => Arc::new(neighbours::together(&own, all)),
+        Some(all) => Arc::new(neighbours::merge_states(&own, all)),
         None => own,
     };
     let notes = instances
@@ -134,7 +135,7 @@ pub(in crate::http) async fn under_way(
     State(app): State<AppState>,
     Query(product): Query<ProductQuery>,
 ) -> Json<Answer> {
-    let under_way = app.under_way.of(product.id());
+    let under_way = app.under_way.get(product.id());
     Json(Answer {
         instance: app.ctx.instance.clone(),
         under_way,

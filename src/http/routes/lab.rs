@@ -97,7 +97,7 @@ pub(in crate::http) async fn inject(
     check_member(&all, &member)?;
     let running = running_instances(&app.ctx.config.cluster.instances, &all);
     let playing = [
-        neighbours::playing(&running, &app.ctx.config).await,
+        neighbours::fetch_replays(&running, &app.ctx.config).await,
         replays.playing(),
     ]
     .concat();

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use std::collections::HashSet;
 use tokio::sync::Semaphore;
 
-/// Few at once, because a grading is a load and measures times.
+/// Limit of the gradings at once: each is a load and measures times.
 const MAX_GRADINGS: usize = 2;
 
 /// The scripts, and those of the course to begin with.
@@ -43,7 +43,7 @@ pub(in crate::http) struct GradeBody {
     grades: Vec<Grade>,
 }
 
-/// A few gradings at a time, one of each visitor; the others wait for their turns.
+/// The permits of the gradings at once, one for each visitor; others wait for their turns.
 pub(in crate::http) struct Grading {
     places: Arc<Semaphore>,
     visitors: Mutex<HashSet<Visitor>>,
@@ -58,7 +58,7 @@ impl Default for Grading {
     }
 }
 
-/// A visitor whose lock is being graded, or waits for that.
+/// A visitor whose lock is graded or waits for it; dropping this ends that.
 struct GradedVisitor(Arc<Grading>, Visitor);
 
 impl GradedVisitor {

@@ -12,7 +12,7 @@ use chrono::{DateTime, Datelike, Utc};
 use http::header;
 use serde::{Deserializer, de::Error as _};
 
-/// What a time must be, for the answer that refuses one.
+/// The rule for a time, as the answer that refuses one says it.
 const TIME_RULE: &str = "must be a time with its offset from UTC, of the years 1970 to 9998, such as 2026-11-11T00:00:00+08:00 or \
                     2026-11-10T16:00:00Z";
 
@@ -125,7 +125,7 @@ pub(in crate::http) async fn check(
     )))
 }
 
-/// To the microsecond, as the database has it.
+/// Reads a time, cut to microseconds as the database has it.
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
     let time = String::deserialize(deserializer)
         .ok()

@@ -3,12 +3,12 @@
 use super::{ask, read, service, table};
 
 /// A request to play, with an invalid field.
-const WRONG_PARTS: &str = r#"
-{"act":"none","stock_id":2.5,"wait_ms":0,"linger_ms":0,"stops":[]} | part.stock_id
-{"act":"none","stock_id":1,"wait_ms":0,"linger_ms":0,"stops":[]} | part.stock_id
-{"act":"none","stock_id":2,"wait_ms":600001,"linger_ms":0,"stops":[]} | part.wait_ms
-{"act":"none","stock_id":2,"wait_ms":0,"lease_ms":99,"linger_ms":0,"stops":[]} | part.lease_ms
-{"act":"none","stock_id":2,"wait_ms":0,"linger_ms":5001,"stops":[]} | part.linger_ms
+const WRONG_SPECS: &str = r#"
+{"act":"none","stock_id":2.5,"wait_ms":0,"linger_ms":0,"stops":[]} | spec.stock_id
+{"act":"none","stock_id":1,"wait_ms":0,"linger_ms":0,"stops":[]} | spec.stock_id
+{"act":"none","stock_id":2,"wait_ms":600001,"linger_ms":0,"stops":[]} | spec.wait_ms
+{"act":"none","stock_id":2,"wait_ms":0,"lease_ms":99,"linger_ms":0,"stops":[]} | spec.lease_ms
+{"act":"none","stock_id":2,"wait_ms":0,"linger_ms":5001,"stops":[]} | spec.linger_ms
 "#;
 
 const ID: &str = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b";
@@ -25,7 +25,7 @@ async fn replays_are_refused_where_they_are_not_enabled() {
     // `2.0` is a whole number of JSON.
     let actors = ["2", "2.0"].map(|n| {
         format!(
-            r#"POST /replays/actors {{"id":"{ID}","part":{{"act":"none","stock_id":{n},"wait_ms":{n},"linger_ms":{n},"stops":[]}}}}"#
+            r#"POST /replays/actors {{"id":"{ID}","spec":{{"act":"none","stock_id":{n},"wait_ms":{n},"linger_ms":{n},"stops":[]}}}}"#
         )
     });
     let scripts = r#"PUT /mine {"acquire":"return 1","release":"return 1"}"#;
@@ -98,8 +98,8 @@ async fn unknown_replays_and_wrong_options_are_refused_by_name() {
     }
     let list = read(&service, "/replays", &[]).await.json();
     assert_eq!(list["playing"], serde_json::json!([]), "{list}");
-    for (part, field) in table(WRONG_PARTS) {
-        let request = format!(r#"POST /replays/actors {{"id":"{ID}","part":{part}}}"#);
+    for (spec, field) in table(WRONG_SPECS) {
+        let request = format!(r#"POST /replays/actors {{"id":"{ID}","spec":{spec}}}"#);
         ask(&service, &request).await.assert_refuses(field, "");
     }
     let nobody = ask(

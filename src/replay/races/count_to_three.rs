@@ -18,7 +18,7 @@ use crate::{
 use redis::Script;
 use std::sync::LazyLock;
 
-/// A and B share it.
+/// The counter that A and B share.
 const COUNTER: &str = "counter";
 const NAMES: &[Name] = &[Name::RedisCount(COUNTER)];
 
@@ -67,7 +67,7 @@ pub(super) const RACE: Race = Race {
             say("两个人看到的都是 6", "both see 6"),
             A.finishes(),
             B.finishes(),
-            NoteFrom(seen),
+            NoteFrom(seen_counts),
         ],
         expected: ExpectedResult::NOTHING.noting(
             "0 3, 6 6",
@@ -93,7 +93,7 @@ pub(super) const RACE: Race = Race {
             B.continues(),
             A.finishes(),
             B.finishes(),
-            NoteFrom(seen),
+            NoteFrom(seen_counts),
         ],
         expected: ExpectedResult::NOTHING.noting(
             "3 3, 3 3",
@@ -119,7 +119,7 @@ async fn by_commands(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         job.tell(Point::Incr, count).await;
     }
     job.at(Point::Counted).await;
-    done(
+    report_end(
         job,
         redis::cmd("GET").arg(&key).query_async(&mut redis).await?,
     )
@@ -128,7 +128,7 @@ async fn by_commands(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 
 async fn by_script(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let key = ctx.redis_key(&job.redis_name(COUNTER));
-    done(
+    report_end(
         job,
         SCRIPT
             .key(key)
@@ -138,13 +138,13 @@ async fn by_script(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     .await
 }
 
-async fn done(job: &Job, seen: i64) -> Result<Deduction, Error> {
+async fn report_end(job: &Job, seen: i64) -> Result<Deduction, Error> {
     job.tell(Point::Read, seen).await;
     Ok(Deduction::remaining(seen))
 }
 
 /// The counts that A and B saw, round by round.
-fn seen(play: &Play) -> String {
+fn seen_counts(play: &Play) -> String {
     let seen: Vec<_> = play
         .reported_numbers()
         .map(|count| count.to_string())

@@ -44,7 +44,9 @@ pub(super) const RACE: Race = Race {
         A.stops_at(Point::Worked),
     ],
     flaw: Variant {
-        act: Act::custom("demo2", demo2::NAMES, |ctx, job| Box::pin(forced(ctx, job))),
+        act: Act::custom("demo2", demo2::NAMES, |ctx, job| {
+            Box::pin(take_by_force(ctx, job))
+        }),
         steps: &[
             // Shorter than the text's lease of 10 s and safety time of 50 s, for the class's sake.
             say(
@@ -70,7 +72,7 @@ pub(super) const RACE: Race = Race {
         act: Act::custom(
             "library-lock",
             &[Name::Redis(CURED_LOCK_KEY)],
-            |ctx, job| Box::pin(library(ctx, job)),
+            |ctx, job| Box::pin(lock_of_library(ctx, job)),
         ),
         steps: &[
             say("B 等", "B waits"),
@@ -87,12 +89,13 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-async fn forced(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+/// Takes the lock of the second demo, by force after its time.
+async fn take_by_force(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let found = demo2::visit(ctx, job, Id::Uuid).await?;
     Ok(Deduction::default().with_lock_state(found))
 }
 
-async fn library(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+async fn lock_of_library(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     job.at(Point::Waits).await;
     let guard = demo_layer::lock(ctx, job, CURED_LOCK_KEY)
         .acquire(job.wait_left())

@@ -18,6 +18,7 @@ use crate::{
     section::{Deduction, Job},
 };
 
+/// Waiters behind the holder: enough to see a herd.
 const WAITERS: u16 = 50;
 
 pub(super) const RACE: Race = Race {
@@ -50,7 +51,7 @@ pub(super) const RACE: Race = Race {
                 "one release after the other: how many each of them wakes",
             ),
             A.finishes(),
-            NoteFrom(woken),
+            NoteFrom(woken_counts),
         ],
         expected: ExpectedResult::NOTHING.noting(
             "50 49 48 … 2 1 0",
@@ -73,7 +74,7 @@ pub(super) const RACE: Race = Race {
                 "one release after the other: how many each of them wakes",
             ),
             A.finishes(),
-            NoteFrom(woken),
+            NoteFrom(woken_counts),
         ],
         expected: ExpectedResult::NOTHING.noting(
             "1 1 1 … 1 1 0",
@@ -83,6 +84,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
+/// Drains a queue whose waiters watch like this.
 async fn drain(ctx: &Ctx, job: &Job, watch: Watch) -> Result<Deduction, Error> {
     let drained = zk_herd::drain_once(ctx, WAITERS, job.wait_left(), watch).await?;
     for woken in drained.0 {
@@ -91,8 +93,8 @@ async fn drain(ctx: &Ctx, job: &Job, watch: Watch) -> Result<Deduction, Error> {
     Ok(Deduction::default())
 }
 
-/// The numbers of the first and the last releases.
-fn woken(play: &Play) -> String {
+/// How many waiters the first and the last releases woke.
+fn woken_counts(play: &Play) -> String {
     let woken = play.values_of("woken");
     let [first, last] = [woken.first_chunk::<3>(), woken.last_chunk()]
         .map(|some| some.map_or_else(String::new, |some| some.join(" ")));

@@ -34,7 +34,7 @@ pub(super) const RACE: Race = Race {
     begin: &[],
     flaw: Variant {
         act: Act::custom("lock-the-door-at-once", NAMES, |_, job| {
-            Box::pin(at_once(job))
+            Box::pin(lock_at_once(job))
         }),
         steps: &[
             A.stops_at(Point::Door),
@@ -59,7 +59,7 @@ pub(super) const RACE: Race = Race {
     },
     cured: Variant {
         act: Act::custom("lock-the-door-after-all", NAMES, |ctx, job| {
-            Box::pin(after_all(ctx, job))
+            Box::pin(lock_after_all(ctx, job))
         }),
         steps: &[
             A.stops_at(Point::Waits),
@@ -87,12 +87,13 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-async fn at_once(job: &Job) -> Result<Deduction, Error> {
+async fn lock_at_once(job: &Job) -> Result<Deduction, Error> {
     job.at(Point::Door).await;
     Ok(Deduction::default())
 }
 
-async fn after_all(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+/// The monitor waits for the latch, then locks the door.
+async fn lock_after_all(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let latch = ctx.redis.latch(&job.redis_name(LATCH));
     latch.try_set_count(CLASS).await?;
     job.at(Point::Waits).await;
@@ -101,6 +102,7 @@ async fn after_all(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     Ok(Deduction::default())
 }
 
+/// A student goes out and counts the latch down.
 async fn go_out(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let left = ctx.redis.latch(&job.redis_name(LATCH)).count_down().await?;
     job.tell(

@@ -72,7 +72,7 @@ pub(super) const RACE: Race = Race {
             Store::MySql,
             "redis-redlock-untimed",
             &[Name::RedisNodes("redLock")],
-            |ctx, job| Box::pin(untimed(ctx, job)),
+            |ctx, job| Box::pin(lock_without_time_check(ctx, job)),
         ),
         steps: &[
             say(
@@ -107,15 +107,15 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// Waits until A's keys are seen, which their short lease tells from those of the first purchase, and then until they have
-/// ended. They must be seen first: a client that gives up releases its keys.
+/// Waits until A's keys have been seen, by their short lease, and then until they have ended. They must be seen first,
+/// because a client that gives up releases its keys.
 async fn wait_until_keys_came_and_ended(play: &Play) -> Result<(), Error> {
-    play.wait_until_locked_for(ANSWER_DELAY_MS).await?;
+    play.wait_until_lock_seen(ANSWER_DELAY_MS).await?;
     play.wait_until_lease_ends(false).await
 }
 
-/// Redlock without the look at the time.
-async fn untimed(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+/// Redlock without the check of the elapsed time.
+async fn lock_without_time_check(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (name, owner) = (job.redis_name("redLock"), job.owner(ctx).to_string());
     let (key, lease) = (ctx.redis_key(&name), job.lease(ctx).as_millis());
     let lease = u64::try_from(lease).unwrap_or(u64::MAX);

@@ -21,7 +21,7 @@ use std::time::Duration;
 use tokio_util::task::AbortOnDropHandle;
 
 const LOCK: &str = "lock:redis-watchdog";
-/// By the clock and forced: short, so that A's timer comes soon.
+/// A's lease, by the clock and forced: short, so that its timer comes soon.
 const SHORT_LEASE_MS: [u64; 2] = [3000, 600];
 
 pub(super) const RACE: Race = Race {
@@ -62,7 +62,7 @@ pub(super) const RACE: Race = Race {
             Store::Redis,
             "redis-watchdog-blind",
             &[Name::Redis(LOCK)],
-            |ctx, job| Box::pin(blind(ctx, job)),
+            |ctx, job| Box::pin(hold_with_blind_timer(ctx, job)),
         ),
         steps: &[
             say(
@@ -102,12 +102,12 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// The lock of §2.7 with the text's timer.
-async fn blind(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+/// The lock of §2.7 with the text's timer, which does not check the owner.
+async fn hold_with_blind_timer(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = Reentrant::lock(ctx, job, LOCK);
     let (key, lease) = (lock.key.clone(), lock.lease);
     let held = redis_polling::lock(ctx, job, lock).await?;
-    let timer = AbortOnDropHandle::new(tokio::spawn(renew(
+    let timer = AbortOnDropHandle::new(tokio::spawn(renew_blindly(
         ctx.clone(),
         key,
         lease,
@@ -122,7 +122,7 @@ async fn blind(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 }
 
 /// The text's timer: at every third of the lease it sends PEXPIRE, whoever holds the key.
-async fn renew(ctx: Ctx, key: String, lease: u64, points: Points) {
+async fn renew_blindly(ctx: Ctx, key: String, lease: u64, points: Points) {
     loop {
         tokio::time::sleep(Duration::from_millis(lease / 3)).await;
         points.at(Point::Renew).await;
@@ -138,6 +138,7 @@ async fn renew(ctx: Ctx, key: String, lease: u64, points: Points) {
     }
 }
 
+/// Notes whether B's lease was cut or kept.
 async fn note_lease(play: &mut Play) -> Result<(), Error> {
     let is_cut =
         play.lease_left().await? <= Some(play.options.pace.pick(SHORT_LEASE_MS).cast_signed());

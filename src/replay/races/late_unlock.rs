@@ -24,12 +24,12 @@ use crate::{
 const LATE_FIXED_ID: Act = Act::custom(
     "redis-lock-fixed-id of another voucher",
     USER_LOCK,
-    |ctx, job| Box::pin(late(ctx, job, "redis-lock-fixed-id")),
+    |ctx, job| Box::pin(order_another_voucher(ctx, job, "redis-lock-fixed-id")),
 );
 const LATE_OWNER: Act = Act::custom(
     "redis-lock-owner of another voucher",
     USER_LOCK,
-    |ctx, job| Box::pin(late(ctx, job, "redis-lock-owner")),
+    |ctx, job| Box::pin(order_another_voucher(ctx, job, "redis-lock-owner")),
 );
 
 const B_GETS_IN: &[Step] = &[
@@ -97,7 +97,7 @@ pub(super) const RACE: Race = Race {
 };
 
 /// Orders a voucher of its own, under the lock of the same user.
-async fn late(ctx: &Ctx, job: &Job, step: &str) -> Result<Deduction, Error> {
+async fn order_another_voucher(ctx: &Ctx, job: &Job, step: &str) -> Result<Deduction, Error> {
     let another = put_voucher_on_sale(ctx, INITIAL_PIECES).await?;
     let removed = ctx.clone();
     // Removes it even if the replay is cancelled.

@@ -23,7 +23,7 @@ use crate::{
 };
 use std::time::Duration;
 
-/// As many as one bucket holds tokens.
+/// The number of requests of each actor: the tokens of one bucket.
 const REQUESTS: i64 = 10;
 /// The window of the shared limiter.
 const WINDOW: Duration = Duration::from_secs(60);
@@ -60,52 +60,56 @@ pub(super) const RACE: Race = Race {
         C.finishes(),
     ],
     flaw: Variant {
-        act: Act::custom("token-bucket", &[], |_, job| Box::pin(in_one(job))),
+        act: Act::custom("token-bucket", &[], |_, job| Box::pin(pass_bucket(job))),
         steps: &[
             say("一共放过 30 个", "30 were let through in all"),
-            NoteFrom(let_through),
+            NoteFrom(let_through_note),
         ],
         expected: ExpectedResult::NOTHING.noting("30 let through", "放行 30 个", "30 let through"),
     },
     cured: Variant {
-        act: Act::custom("shared-limiter", &[], |ctx, job| Box::pin(in_all(ctx, job))),
+        act: Act::custom("shared-limiter", &[], |ctx, job| {
+            Box::pin(pass_shared_limiter(ctx, job))
+        }),
         steps: &[
             say("一共放过 10 个", "10 were let through in all"),
-            NoteFrom(let_through),
-            Custom(|play| Box::pin(forget(play))),
+            NoteFrom(let_through_note),
+            Custom(|play| Box::pin(delete_limiter(play))),
         ],
         expected: ExpectedResult::NOTHING.noting("10 let through", "放行 10 个", "10 let through"),
     },
 };
 
-async fn in_one(job: &Job) -> Result<Deduction, Error> {
+/// Sends all requests to the bucket of this actor's instance.
+async fn pass_bucket(job: &Job) -> Result<Deduction, Error> {
     let bucket = Bucket::default();
     let mut let_through = 0;
     for _ in 0..REQUESTS {
-        let_through += answered(job, bucket.pass()).await?;
+        let_through += tell_admission(job, bucket.pass()).await?;
     }
-    Ok(reporting(let_through))
+    Ok(report_count(let_through))
 }
 
-async fn in_all(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let limiter = limiter(job.request.stock_id);
+async fn pass_shared_limiter(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+    let limiter = limiter_name(job.request.stock_id);
     let mut let_through = 0;
     for _ in 0..REQUESTS {
-        let_through += answered(job, pass_limiter(ctx, &limiter, WINDOW).await).await?;
+        let_through += tell_admission(job, pass_limiter(ctx, &limiter, WINDOW).await).await?;
     }
-    Ok(reporting(let_through))
+    Ok(report_count(let_through))
 }
 
-/// The count stands where a strategy says what is left: it is the number that an actor reports at its end.
-fn reporting(count: i64) -> Deduction {
+/// Reports a count as the number that an actor reports at its end: what a strategy says is left.
+fn report_count(count: i64) -> Deduction {
     Deduction::remaining(count)
 }
 
-fn limiter(stock_id: i64) -> String {
+fn limiter_name(stock_id: i64) -> String {
     format!("replay:{stock_id}")
 }
 
-async fn answered(job: &Job, passed: Result<(), Error>) -> Result<i64, Error> {
+/// Passes the point of the answer. Returns 1 if the limit let the request through, else 0.
+async fn tell_admission(job: &Job, passed: Result<(), Error>) -> Result<i64, Error> {
     let is_through = match passed {
         Ok(()) => true,
         Err(Error::Limited) => false,
@@ -120,13 +124,13 @@ async fn answered(job: &Job, passed: Result<(), Error>) -> Result<i64, Error> {
     Ok(i64::from(is_through))
 }
 
-fn let_through(play: &Play) -> String {
+fn let_through_note(play: &Play) -> String {
     format!("{} let through", play.reported_numbers().sum::<i64>())
 }
 
-/// The window ends by itself; the key of the limiter stays until it is deleted.
-async fn forget(play: &Play) -> Result<(), Error> {
-    let key = play.ctx.redis_key(&limiter(play.stock_id));
+/// Deletes the key of the limiter, which stays after its window has ended.
+async fn delete_limiter(play: &Play) -> Result<(), Error> {
+    let key = play.ctx.redis_key(&limiter_name(play.stock_id));
     redis::cmd("DEL")
         .arg(format!("oversell_rate:{}", names::in_braces(&key)))
         .exec_async(&mut play.ctx.redis.connection())

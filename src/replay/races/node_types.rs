@@ -21,7 +21,8 @@ use std::time::Duration;
 use zookeeper_client::{Acls, CreateMode, Error as Zk};
 
 const NODE: &str = "/distributed/zk-ephemeral";
-const POLL: Duration = Duration::from_millis(50);
+/// The mean time between two attempts.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(super) const RACE: Race = Race {
     lessons: &["3.2", "003.session"],
@@ -51,7 +52,7 @@ pub(super) const RACE: Race = Race {
             Store::MySql,
             "zk-permanent",
             &[Name::ZooKeeper(NODE)],
-            |ctx, job| Box::pin(permanent(ctx, job)),
+            |ctx, job| Box::pin(lock_with_permanent_node(ctx, job)),
         ),
         steps: &[
             say(
@@ -83,8 +84,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// The lock of §3.3 with another type of node.
-async fn permanent(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+async fn lock_with_permanent_node(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (client, path) = (ctx.zk.session()?, job.zk_path(NODE));
     let [parent, node] = [CreateMode::Container, CreateMode::Persistent]
         .map(|mode| mode.with_acls(Acls::anyone_all()));
@@ -99,7 +99,7 @@ async fn permanent(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         if job.wait_left().is_zero() {
             return Err(job.timed_out(&path));
         }
-        tokio::time::sleep(POLL).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     let section = stock::find("none").ok_or_else(|| Error::NoStrategy("none".to_owned()))?;
     let outcome = (section.spec.deduct)(ctx, job).await;

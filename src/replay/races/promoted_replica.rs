@@ -52,7 +52,7 @@ pub(super) const RACE: Race = Race {
             "Sentinel 把从节点升为主节点",
             "the Sentinel promotes the replica",
         ),
-        Custom(|play| Box::pin(main_forgets(play))),
+        Custom(|play| Box::pin(wait_until_main_forgot(play))),
     ],
     flaw: Variant {
         act: Act::Strategy("redis-lock"),
@@ -94,7 +94,7 @@ pub(super) const RACE: Race = Race {
 };
 
 /// Waits until the main Redis has lost the lock, and every instance reaches it.
-async fn main_forgets(play: &Play) -> Result<(), Error> {
+async fn wait_until_main_forgot(play: &Play) -> Result<(), Error> {
     poll_until(
         UNPLANNED_FAILOVER_TIMEOUT,
         "the main Redis was not replaced",

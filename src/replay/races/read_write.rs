@@ -19,16 +19,16 @@ use oversell_lock::{Lock, LockError};
 const PLAIN_NAMES: &[Name] = &[Name::Redis("lock")];
 const NAMES: &[Name] = &[Name::Redis("rwLock")];
 const PLAIN_READ: Act = Act::custom("plain-read", PLAIN_NAMES, |ctx, job| {
-    Box::pin(visit(job, plain(ctx, job)))
+    Box::pin(visit(job, plain_lock(ctx, job)))
 });
 const PLAIN_WRITE: Act = Act::custom("plain-write", PLAIN_NAMES, |ctx, job| {
-    Box::pin(visit(job, plain(ctx, job)))
+    Box::pin(visit(job, plain_lock(ctx, job)))
 });
 const READ: Act = Act::custom("rw-read", NAMES, |ctx, job| {
-    Box::pin(visit(job, read(ctx, job)))
+    Box::pin(visit(job, read_lock(ctx, job)))
 });
 const WRITE: Act = Act::custom("rw-write", NAMES, |ctx, job| {
-    Box::pin(visit(job, write(ctx, job)))
+    Box::pin(visit(job, write_lock(ctx, job)))
 });
 
 const READ_READ: Step = say("A 在里面读；B 也来读", "A reads; B comes, and reads");
@@ -54,10 +54,30 @@ pub(super) const RACE: Race = Race {
     flaw: Variant {
         act: PLAIN_READ,
         steps: &[
-            All(&waits(PLAIN_READ, PLAIN_READ, READ_READ, "RR waits,")),
-            All(&waits(PLAIN_READ, PLAIN_WRITE, READ_WRITE, "RW waits,")),
-            All(&waits(PLAIN_WRITE, PLAIN_READ, WRITE_READ, "WR waits,")),
-            All(&waits(PLAIN_WRITE, PLAIN_WRITE, WRITE_WRITE, "WW waits")),
+            All(&b_waits_for_a(
+                PLAIN_READ,
+                PLAIN_READ,
+                READ_READ,
+                "RR waits,",
+            )),
+            All(&b_waits_for_a(
+                PLAIN_READ,
+                PLAIN_WRITE,
+                READ_WRITE,
+                "RW waits,",
+            )),
+            All(&b_waits_for_a(
+                PLAIN_WRITE,
+                PLAIN_READ,
+                WRITE_READ,
+                "WR waits,",
+            )),
+            All(&b_waits_for_a(
+                PLAIN_WRITE,
+                PLAIN_WRITE,
+                WRITE_WRITE,
+                "WW waits",
+            )),
         ],
         expected: ExpectedResult::NOTHING.inside(1).noting(
             "RR waits, RW waits, WR waits, WW waits",
@@ -75,9 +95,9 @@ pub(super) const RACE: Race = Race {
             A.finishes(),
             B.finishes(),
             Note("RR together,"),
-            All(&waits(READ, WRITE, READ_WRITE, "RW waits,")),
-            All(&waits(WRITE, READ, WRITE_READ, "WR waits,")),
-            All(&waits(WRITE, WRITE, WRITE_WRITE, "WW waits")),
+            All(&b_waits_for_a(READ, WRITE, READ_WRITE, "RW waits,")),
+            All(&b_waits_for_a(WRITE, READ, WRITE_READ, "WR waits,")),
+            All(&b_waits_for_a(WRITE, WRITE, WRITE_WRITE, "WW waits")),
         ],
         expected: ExpectedResult::NOTHING.inside(2).noting(
             "RR together, RW waits, WR waits, WW waits",
@@ -88,7 +108,7 @@ pub(super) const RACE: Race = Race {
 };
 
 /// B waits for A.
-const fn waits(first: Act, second: Act, what: Step, note: &'static str) -> [Step; 9] {
+const fn b_waits_for_a(first: Act, second: Act, what: Step, note: &'static str) -> [Step; 9] {
     [
         what,
         A.acting(first).stops_at(Point::Locked),
@@ -102,17 +122,17 @@ const fn waits(first: Act, second: Act, what: Step, note: &'static str) -> [Step
     ]
 }
 
-fn plain(ctx: &Ctx, job: &Job) -> impl Lock {
+fn plain_lock(ctx: &Ctx, job: &Job) -> impl Lock {
     let lock = ctx.redis.lock(&job.redis_name("lock"));
     lock.lease(job.watchdog(ctx))
 }
 
-fn read(ctx: &Ctx, job: &Job) -> impl Lock {
+fn read_lock(ctx: &Ctx, job: &Job) -> impl Lock {
     let lock = ctx.redis.rw_lock(&job.redis_name("rwLock")).read();
     lock.lease(job.watchdog(ctx))
 }
 
-fn write(ctx: &Ctx, job: &Job) -> impl Lock {
+fn write_lock(ctx: &Ctx, job: &Job) -> impl Lock {
     let lock = ctx.redis.rw_lock(&job.redis_name("rwLock")).write();
     lock.lease(job.watchdog(ctx))
 }

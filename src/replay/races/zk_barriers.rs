@@ -46,7 +46,7 @@ pub(super) const RACE: Race = Race {
     },
     cured: Variant {
         act: Act::custom("zk-double-barrier", &[Name::ZooKeeper(ROOM)], |ctx, job| {
-            Box::pin(together(ctx, job))
+            Box::pin(work_between_barriers(ctx, job))
         }),
         steps: &[
             say("A 来了，在栅栏前等", "A comes, and waits at the barrier"),
@@ -70,13 +70,14 @@ pub(super) const RACE: Race = Race {
     },
 };
 
+/// Enters and leaves, without a barrier of its own.
 async fn work(job: &Job) -> Result<Deduction, Error> {
     job.at(Point::Locked).await;
     job.at(Point::Written).await;
     Ok(Deduction::default())
 }
 
-async fn together(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+async fn work_between_barriers(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let room = ctx.zk.double_barrier(&job.zk_path(ROOM), MEMBERS);
     let member = room.enter(job.wait_left()).await?;
     let done = work(job).await;

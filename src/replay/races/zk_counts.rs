@@ -46,7 +46,7 @@ pub(super) const RACE: Race = Race {
                 "A sets 1 too: two have added, and it is 1",
             ),
             A.finishes(),
-            NoteFrom(last),
+            NoteFrom(last_value),
         ],
         expected: ExpectedResult::NOTHING.noting(
             "1",
@@ -64,7 +64,7 @@ pub(super) const RACE: Race = Race {
                 "A's 1 is refused: the version has changed; it reads, and sets 2",
             ),
             A.finishes(),
-            NoteFrom(last),
+            NoteFrom(last_value),
         ],
         expected: ExpectedResult::NOTHING.noting(
             "2",
@@ -101,6 +101,6 @@ async fn try_set(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     }
 }
 
-fn last(play: &Play) -> String {
+fn last_value(play: &Play) -> String {
     play.values_of("written").pop().unwrap_or_default()
 }

@@ -73,21 +73,23 @@ const BOTH_AS_PRINTED: Act = Act::custom_selling(
     Store::MySql,
     "zk-two-locks-as-printed",
     &[Name::ZooKeeper(USER)],
-    |ctx, job| Box::pin(THREAD_LOCAL.scope(Cell::new(0), both_as_printed(ctx, job))),
+    |ctx, job| Box::pin(THREAD_LOCAL.scope(Cell::new(0), take_both_as_printed(ctx, job))),
 );
 const BOTH: Act = Act::custom_selling(
     Store::MySql,
     "zk-two-locks",
     &[Name::ZooKeeper(USER)],
-    |ctx, job| Box::pin(both(ctx, job)),
+    |ctx, job| Box::pin(take_both(ctx, job)),
 );
 
-async fn both_as_printed(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+/// Takes the lock of the user and then that of the product, as printed.
+async fn take_both_as_printed(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let user = job.zk_path(USER) + "/lock-";
     locked_as_printed(ctx, job, &user, || Box::pin(reentrant_as_printed(ctx, job))).await
 }
 
-async fn both(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+/// Takes the lock of the user and then that of the product.
+async fn take_both(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let stock =
         stock::find("zk-reentrant").ok_or_else(|| Error::NoStrategy("zk-reentrant".to_owned()))?;
     let user = ctx.zk.lock(&job.zk_path(USER));

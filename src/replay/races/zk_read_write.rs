@@ -33,7 +33,7 @@ const ONE_AFTER_THE_OTHER: &[Step] = &[
     C.stops_at(Point::Locked),
     say("C 独自写", "C writes, alone"),
     C.finishes(),
-    NoteFrom(seen),
+    NoteFrom(seen_order),
 ];
 
 pub(super) const RACE: Race = Race { lessons: &["3.7.3"], title: Bilingual::of("两个读，一个写", "Two read, one writes"), breaks: Bilingual::of("只有一把独占锁：读的也要等读的", "one exclusive lock: readers wait for readers"), cure: Bilingual::of("读写锁：读的一起读，写的独占", "a read-write lock: readers together, a writer alone"), begin: &[say("A 在读", "A reads"), A.stops_at(Point::Locked),], flaw: Variant { act: Act::custom("zk-exclusive", NAMES, |ctx, job| Box::pin(alone(ctx, job))), steps: &[say("B 也来读：等 A", "B comes to read too: it waits for A"), B.will_stop_at(Point::Locked), QueueHas(1),
@@ -47,7 +47,7 @@ async fn alone(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         .acquire(job.wait_left())
         .await?;
     job.at(Point::Locked).await;
-    given_back(job, guard).await
+    release(job, guard).await
 }
 
 async fn read(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
@@ -63,7 +63,7 @@ async fn read(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     {
         job.at(Point::UpgradeRefused).await;
     }
-    given_back(job, guard).await
+    release(job, guard).await
 }
 
 async fn write(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
@@ -73,17 +73,17 @@ async fn write(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let reading = lock.read().owner(owner).acquire(job.wait_left()).await?;
     job.at(Point::Downgraded).await;
     guard.release().await?;
-    given_back(job, reading).await
+    release(job, reading).await
 }
 
-async fn given_back(job: &Job, guard: Guard) -> Result<Deduction, Error> {
+async fn release(job: &Job, guard: Guard) -> Result<Deduction, Error> {
     job.at(Point::Left).await;
     guard.release().await?;
     Ok(Deduction::default().with_lock_state(Some(LockState::Kept)))
 }
 
-/// The order of acquisition, and what an upgrade and a downgrade came to.
-fn seen(play: &Play) -> String {
+/// The order of acquisition, and the results of an upgrade and a downgrade.
+fn seen_order(play: &Play) -> String {
     let mut seen = play.acquisition_order();
     for (what, words) in [
         ("upgrade-refused", ", upgrade refused"),

@@ -10,6 +10,7 @@ pub(super) const STEP: StepSpec = StepSpec {
     place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
+/// The key of the mutex of all users.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct All;
 

@@ -26,7 +26,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
 struct FixedId;
 
 impl LockCommands for FixedId {
-    const OWNED: bool = false;
+    const HAS_OWNER: bool = false;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET")

@@ -33,7 +33,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
 struct DeleteByScript;
 
 impl LockCommands for DeleteByScript {
-    const OWNED: bool = true;
+    const HAS_OWNER: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET")

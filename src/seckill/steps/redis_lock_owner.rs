@@ -26,7 +26,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
 struct CheckOwner;
 
 impl LockCommands for CheckOwner {
-    const OWNED: bool = true;
+    const HAS_OWNER: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET")

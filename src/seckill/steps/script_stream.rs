@@ -51,13 +51,13 @@ async fn claim(ctx: &Ctx, order: &Order, order_id: i64) -> Result<u8, Error> {
     let mut script = CLAIM.key(voucher::stock_key(ctx, order.voucher_id));
     script
         .key(voucher::users_key(ctx, order.voucher_id))
-        .key(ctx.redis_key(stream::ORDERS))
-        .key(ctx.redis_key(stream::QUEUED));
+        .key(ctx.redis_key(stream::ORDERS_STREAM))
+        .key(ctx.redis_key(stream::QUEUED_KEY));
     script
         .arg(order.user_id)
         .arg(order.voucher_id)
         .arg(order_id);
     let mut redis = ctx.redis.connection();
     let claimed = script.invoke_async(&mut redis).await;
-    redis_key::answered(claimed, redis.has_sent())
+    redis_key::classify_write(claimed, redis.has_sent())
 }

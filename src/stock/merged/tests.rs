@@ -18,7 +18,7 @@ struct Till {
 struct Full;
 
 impl TakeMany for Full {
-    const WHAT: &'static str = "till";
+    const AWAITED: &'static str = "till";
 
     async fn take(ctx: &Ctx, _: i64, wanted: i64, _: Duration) -> Result<TakeOutcome, Error> {
         let till = ctx.local.of::<Till>();
@@ -40,7 +40,7 @@ impl TakeMany for Full {
 struct Stuck;
 
 impl TakeMany for Stuck {
-    const WHAT: &'static str = "till";
+    const AWAITED: &'static str = "till";
 
     async fn take(ctx: &Ctx, id: i64, wanted: i64, wait: Duration) -> Result<TakeOutcome, Error> {
         if ctx.local.of::<Till>().groups.lock().is_empty() {
@@ -48,7 +48,7 @@ impl TakeMany for Stuck {
         }
         sleep(wait).await;
         Err(Error::Timeout {
-            what: Self::WHAT.into(),
+            what: Self::AWAITED.into(),
             waited: wait,
         })
     }

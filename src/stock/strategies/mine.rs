@@ -109,7 +109,7 @@ pub(crate) async fn current_scripts(ctx: &Ctx, visitor: &str) -> Result<Scripts,
         .ok_or_else(|| Error::Internal("there is no stage".to_owned()))
 }
 
-/// The visitor's own three scripts.
+/// The visitor's own three scripts as a lock.
 struct Mine {
     acquire: String,
     release: String,
@@ -123,7 +123,7 @@ impl Mine {
 }
 
 impl LockCommands for Mine {
-    const OWNED: bool = true;
+    const HAS_OWNER: bool = true;
 
     fn client(ctx: &Ctx) -> &RedisClient {
         &ctx.mine

@@ -5,7 +5,7 @@ use crate::stock::*;
 use oversell_lock::mysql::Conn;
 
 /// A plain read, which locks nothing.
-const READ: &str =
+const READ_STOCK: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
@@ -29,7 +29,7 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, job: &Job) -> Result<Deducti
     mysql::begin(conn, job).await?;
     let held = mutex::lock(ctx, job).await?;
     job.at(Point::Locked).await;
-    let count = mysql::read_on(conn, job, READ).await?.count;
+    let count = mysql::read_on(conn, job, READ_STOCK).await?.count;
     if count <= 0 {
         return Err(Error::SoldOut);
     }

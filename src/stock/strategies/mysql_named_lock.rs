@@ -5,7 +5,7 @@ use crate::stock::*;
 use oversell_lock::mysql::Conn;
 
 /// A plain read, which locks nothing.
-const READ: &str =
+const READ_STOCK: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
@@ -56,7 +56,7 @@ async fn under_lock(conn: &mut Conn, job: &Job, name: &str) -> Result<Deduction,
     if had != Some(Some(1)) {
         return Err(job.timed_out(&format!("named lock {name}")));
     }
-    let count = mysql::read_on(conn, job, READ).await?.count;
+    let count = mysql::read_on(conn, job, READ_STOCK).await?.count;
     if count <= 0 {
         return Err(Error::SoldOut);
     }

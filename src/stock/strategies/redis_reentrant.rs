@@ -48,7 +48,7 @@ impl Reentrant {
 }
 
 impl LockCommands for Reentrant {
-    const OWNED: bool = true;
+    const HAS_OWNER: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         ENTER

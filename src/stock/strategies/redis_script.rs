@@ -25,9 +25,9 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let key = redis_key::of(ctx, job.request.stock_id);
     let mut redis = ctx.redis.connection();
     let left = TAKE.key(key).invoke_async(&mut redis).await;
-    let left: Option<i64> = redis_key::answered(left, redis.has_sent())?;
+    let left: Option<i64> = redis_key::classify_write(left, redis.has_sent())?;
     match job.record_attempt(since, left) {
-        None => Err(redis_key::missing(ctx, job.request.stock_id).await),
+        None => Err(redis_key::missing_key_error(ctx, job.request.stock_id).await),
         Some(SOLD_OUT) => Err(Error::SoldOut),
         Some(left) => Ok(Deduction::remaining(left)),
     }

@@ -29,7 +29,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 struct Setnx;
 
 impl LockCommands for Setnx {
-    const OWNED: bool = false;
+    const HAS_OWNER: bool = false;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SETNX")

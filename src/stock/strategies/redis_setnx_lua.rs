@@ -38,7 +38,7 @@ impl DeleteByScript {
 }
 
 impl LockCommands for DeleteByScript {
-    const OWNED: bool = true;
+    const HAS_OWNER: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET")

@@ -35,7 +35,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 struct CheckOwner;
 
 impl LockCommands for CheckOwner {
-    const OWNED: bool = true;
+    const HAS_OWNER: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET")

@@ -25,14 +25,14 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = RedisTap::new(exclusive.clone(), job.observation.points(), None);
     let mut retries = 0;
     loop {
-        let count = watched(ctx, &mut conn, &key, job.request.stock_id).await?;
+        let count = watch_count(ctx, &mut conn, &key, job.request.stock_id).await?;
         if count <= 0 {
             return Err(Error::SoldOut);
         }
         job.tell(Point::Watched, &key).await;
         let since = job.enter_and_stay().await;
         job.tell(Point::Read, count).await;
-        if job.record_attempt(since, exec(&mut conn, &key, count - 1).await?) {
+        if job.record_attempt(since, write_count(&mut conn, &key, count - 1).await?) {
             job.tell(Point::Written, count - 1).await;
             return Ok(Deduction {
                 retries,
@@ -45,8 +45,8 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     }
 }
 
-/// The count, which is watched from now on.
-pub(super) async fn watched(
+/// Watches the key and reads its count.
+pub(super) async fn watch_count(
     ctx: &Ctx,
     conn: &mut (impl ConnectionLike + Send + Sync),
     key: &str,
@@ -56,12 +56,12 @@ pub(super) async fn watched(
     let count: Option<i64> = conn.get(key).await?;
     match count {
         Some(count) => Ok(count),
-        None => Err(redis_key::missing(ctx, stock_id).await),
+        None => Err(redis_key::missing_key_error(ctx, stock_id).await),
     }
 }
 
-/// Writes the count, unless another did since it was watched.
-pub(super) async fn exec(
+/// Writes the count in a transaction. Returns `false` if another has changed the key since it was watched.
+pub(super) async fn write_count(
     conn: &mut (impl ConnectionLike + Send + Sync),
     key: &str,
     count: i64,
@@ -71,5 +71,5 @@ pub(super) async fn exec(
         .set(key, count)
         .query_async(conn)
         .await;
-    Ok(redis_key::answered::<Option<()>>(exec, true)?.is_some())
+    Ok(redis_key::classify_write::<Option<()>>(exec, true)?.is_some())
 }

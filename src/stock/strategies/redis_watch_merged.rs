@@ -1,6 +1,6 @@
 #![doc = include_str!("redis_watch_merged.md")]
 
-use super::redis_watch::{exec, watched};
+use super::redis_watch::{watch_count, write_count};
 use crate::stock::*;
 use crate::{
     section::redis_key,
@@ -23,10 +23,11 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     merged::deduct::<WatchAndSet>(ctx, job).await
 }
 
+/// Takes all pieces of a group by one WATCH, MULTI, EXEC.
 struct WatchAndSet;
 
 impl TakeMany for WatchAndSet {
-    const WHAT: &'static str = "key stock (WATCH)";
+    const AWAITED: &'static str = "key stock (WATCH)";
 
     async fn take(
         ctx: &Ctx,
@@ -37,7 +38,7 @@ impl TakeMany for WatchAndSet {
         let key = redis_key::of(ctx, stock_id);
         let watched = async {
             let mut conn = redis_key::watch_connection(ctx, wait).await?;
-            let before = watched(ctx, &mut *conn, &key, stock_id).await?;
+            let before = watch_count(ctx, &mut *conn, &key, stock_id).await?;
             Ok((conn, before))
         };
         // Together within the time of one answer: a server that stops answers neither.
@@ -50,7 +51,7 @@ impl TakeMany for WatchAndSet {
             return Ok(TakeOutcome::SoldOut);
         }
         let left = before - pieces;
-        Ok(if exec(&mut *conn, &key, left).await? {
+        Ok(if write_count(&mut *conn, &key, left).await? {
             TakeOutcome::Pieces(pieces, Some(left))
         } else {
             TakeOutcome::Conflict

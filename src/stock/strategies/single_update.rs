@@ -6,7 +6,7 @@ const TAKE_ONE: &str =
     "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";
 
 /// A plain read, which locks nothing.
-const READ: &str =
+const READ_STOCK: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
@@ -24,7 +24,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let since = job.enter_and_stay().await;
     let update = sqlx::query(TAKE_ONE).bind(job.request.stock_id);
     if job.record_attempt(since, mysql::execute(ctx, job, update).await)? == 0 {
-        mysql::read(ctx, job, READ).await?;
+        mysql::read(ctx, job, READ_STOCK).await?;
         return Err(Error::SoldOut);
     }
     Ok(Deduction::default())

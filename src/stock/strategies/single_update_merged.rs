@@ -4,7 +4,7 @@ use crate::stock::merged::{self, TakeMany, TakeOutcome};
 use crate::stock::*;
 
 /// A plain read, which locks nothing.
-const READ: &str =
+const READ_STOCK: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
@@ -25,10 +25,11 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     merged::deduct::<OneUpdate>(ctx, job).await
 }
 
+/// Takes all pieces of a group by one UPDATE.
 struct OneUpdate;
 
 impl TakeMany for OneUpdate {
-    const WHAT: &'static str = "row in db_stock";
+    const AWAITED: &'static str = "row in db_stock";
 
     async fn take(
         ctx: &Ctx,
@@ -42,7 +43,7 @@ impl TakeMany for OneUpdate {
             if mysql::execute(ctx, &job, take).await? == 1 {
                 return Ok(TakeOutcome::Pieces(wanted, None));
             }
-            wanted = wanted.min(mysql::read(ctx, &job, READ).await?.count);
+            wanted = wanted.min(mysql::read(ctx, &job, READ_STOCK).await?.count);
             if wanted <= 0 {
                 return Ok(TakeOutcome::SoldOut);
             }

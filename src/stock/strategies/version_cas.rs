@@ -3,7 +3,7 @@
 use crate::stock::*;
 
 /// A plain read, which locks nothing.
-const READ: &str =
+const READ_STOCK: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
@@ -23,7 +23,7 @@ const TAKE_ONE: &str =
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut retries = 0;
     loop {
-        let row = mysql::read(ctx, job, READ).await?;
+        let row = mysql::read(ctx, job, READ_STOCK).await?;
         if row.count <= 0 {
             return Err(Error::SoldOut);
         }

@@ -7,7 +7,7 @@ use tokio::{
 };
 
 /// A plain read, which locks nothing.
-const READ: &str =
+const READ_STOCK: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
@@ -21,7 +21,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-/// How many of an instance try at once.
+/// How many buyers of one instance try at once: more would only refuse each other.
 const MAX_CONCURRENT_TRIES: usize = 2;
 /// The bounds of the random pauses; the bound doubles each time: short for two that collide, long for a crowd.
 const FIRST_CONFLICT_PAUSE: Duration = Duration::from_millis(1);
@@ -30,7 +30,7 @@ const MAX_CONFLICT_PAUSE: Duration = Duration::from_millis(32);
 const TAKE_ONE: &str =
     "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND version = ?";
 
-/// The permits of this process.
+/// The permits of this process to try: at most [`MAX_CONCURRENT_TRIES`].
 struct TryPermits(Semaphore);
 
 impl Default for TryPermits {
@@ -46,7 +46,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         .map_err(|_| job.timed_out("turn to try"))?;
     let (mut bound, mut retries) = (FIRST_CONFLICT_PAUSE, 0);
     loop {
-        let row = mysql::read(ctx, job, READ).await?;
+        let row = mysql::read(ctx, job, READ_STOCK).await?;
         if row.count <= 0 {
             return Err(Error::SoldOut);
         }

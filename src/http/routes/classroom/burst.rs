@@ -7,11 +7,11 @@ use futures::future::join_all;
 use std::time::Instant;
 use tokio::sync::Mutex;
 
-/// Long enough for all requests to overlap.
+/// How long each request stays: long enough for all requests to overlap.
 const STAY_MS: u64 = 2500;
 const REPLY_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// One burst at a time in an instance.
+/// The turn to send a burst: an instance sends one at a time.
 #[derive(Default)]
 pub(in crate::http) struct BurstTurn(Mutex<()>);
 

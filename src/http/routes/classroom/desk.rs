@@ -24,13 +24,14 @@ use parking_lot::Mutex;
 use std::{collections::HashMap, time::Instant};
 use uuid::Uuid;
 
-/// A page that has been silent for longer is closed or hidden.
+/// A page that has been silent for this long is closed or hidden.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Limit of the visitors who are counted as present.
 const MAX_PRESENT: usize = 400;
-/// The flaw and its cure.
+/// The replays of one call: the flaw and its cure.
 const MAX_WATCHED: usize = 2;
 
-/// Who is there, and where the teacher has called everybody.
+/// The visitors who are present, and the last call of the teacher.
 #[derive(Default)]
 pub(in crate::http) struct Class {
     here: Mutex<Here>,
@@ -146,7 +147,6 @@ pub(in crate::http) struct QueueCleared {
 }
 
 impl Class {
-    /// Notes that this visitor is there.
     fn note(
         &self,
         visitor: Visitor,
@@ -179,7 +179,7 @@ impl Class {
         Ok(())
     }
 
-    /// Who is there, in the order in which they came.
+    /// The visitors who are present, in the order in which they came.
     fn students(&self) -> Vec<(Visitor, Student)> {
         let here = self.here.lock();
         let here = here.by_visitor.iter();

@@ -15,16 +15,16 @@ use axum::response::sse::Event;
 use futures::{Stream, StreamExt, stream::select_all};
 use tokio::sync::Semaphore;
 
-/// A slow instance must not be left out.
+/// Time limit of the connection to another instance; a slow one must not be left out.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Each watcher has a stream of every instance.
+/// Limit of the watchers here: each has a stream of every instance.
 const MAX_WATCHERS: usize = 300;
-/// The streams of this instance's own events: those of the watchers of all instances.
+/// Limit of the streams of this instance's own events, which the watchers of all instances have.
 const MAX_OWN_STREAMS: usize = 3 * MAX_WATCHERS;
-/// A restarted instance is seen within a second.
+/// How often a lost instance is tried again: a restarted one is seen within a second.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The watchers of this instance.
+/// The permits of the watchers of this instance.
 pub(in crate::http) struct Watchers {
     all: Arc<Semaphore>,
     /// Streams that a watcher of another instance, or of this one, has to this instance.
@@ -92,7 +92,7 @@ fn own(app: &AppState) -> impl Stream<Item = VisitEvent> + Send + use<> {
     }
 }
 
-/// Another instance, followed for as long as somebody watches.
+/// The events of another instance, as long as somebody watches.
 fn events_of_instance(url: &str) -> impl Stream<Item = VisitEvent> + Send + use<> {
     let url = url.trim_end_matches('/');
     // Until it says its name: an instance without one is called as its port.

@@ -21,16 +21,16 @@ use crate::{
 use tokio::{sync::Semaphore, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-/// Each is a shell that may start a JVM (`zkCli.sh`): more would burden the machine.
+/// Limit of the lines that run at once: each is a shell that may start a JVM (`zkCli.sh`).
 const MAX_RUNNING_LINES: usize = 16;
 
-/// Longer than any lesson's line takes, so that only one that hangs is ended.
+/// Time limit of a typed line: longer than any lesson's line takes, so that only one that hangs is ended.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Longer output does not fit the page.
+/// Limit of the output: more does not fit the page.
 const MAX_OUTPUT_BYTES: usize = 16 * 1024;
 
-/// The slots of the lines that may run at once.
+/// The permits of the lines that run at once.
 #[derive(Debug)]
 pub(in crate::http) struct LineSlots(Arc<Semaphore>);
 

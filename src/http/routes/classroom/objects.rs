@@ -5,7 +5,7 @@ use crate::{classroom, error::Error};
 use axum::Json;
 use tokio::time::timeout;
 
-/// A server that is down is shown as missing, without a wait.
+/// Time limit of each server: one that is down is shown as missing at once.
 const SERVER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The objects; null if a server does not answer.

@@ -4,7 +4,7 @@ use crate::http::routes::prelude::*;
 use http::header;
 use qrcode::{QrCode, render::svg};
 
-/// The longest address, in bytes: more would be too fine for a phone in the last row.
+/// Limit of the address, in bytes: a longer one gives a code that a phone in the last row cannot read.
 const MAX_URL_BYTES: usize = 200;
 
 #[derive(Debug, Deserialize, Validate, IntoParams)]

@@ -21,13 +21,13 @@ use tokio::sync::Semaphore;
 use utoipa::openapi::{ObjectBuilder, Schema, Type};
 use uuid::Uuid;
 
-/// Four requests with all the names that one may have: each visit holds a connection of this instance.
+/// Enough for four requests with the most names: each visit holds a connection of this instance.
 const MAX_VISITS_UNDER_WAY: usize = 120;
 
-/// A killed instance is known at once; a slow one must not be left out.
+/// Time limit of the liveness check: a killed one is known at once, and a slow one must not be left out.
 const LIVE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The visits that this instance sends.
+/// The permits of the visits that this instance sends.
 #[derive(Debug)]
 pub(in crate::http) struct SentVisits {
     /// How many more may be under way.
@@ -156,7 +156,7 @@ pub(in crate::http) async fn send_visits(
     Ok(StatusCode::ACCEPTED)
 }
 
-/// The addresses of the instances that answer, else that of this one.
+/// The addresses of the live instances, or that of this one.
 async fn live_instances(app: &AppState) -> Vec<String> {
     let asked = app.ctx.config.cluster.instances.iter().map(async |url| {
         let live = client().get(format!("{}/health/live", url.trim_end_matches('/')));

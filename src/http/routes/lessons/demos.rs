@@ -75,7 +75,7 @@ fn goods(sku: &str, (): &()) -> garde::Result {
     }
 }
 
-/// A demo's terms as a job: `now` is not to wait at all.
+/// Converts a demo's terms to a job; `now` means not to wait.
 trait IntoJob {
     fn into_job(self, wait: Duration) -> Job;
 }
@@ -107,7 +107,7 @@ async fn demo1(
     format: Format,
 ) -> Result<Response, Error> {
     let job = terms.into_job(app.ctx.config.wait());
-    let found = demo1::visit(&app.ctx, &job).await.map_err(at_once)?;
+    let found = demo1::visit(&app.ctx, &job).await.map_err(no_wait_error)?;
     Ok(answer(&app, &job, format, "demo1", found))
 }
 
@@ -123,7 +123,9 @@ async fn demo2(
 ) -> Result<Response, Error> {
     let id = terms.id.unwrap_or_default();
     let job = terms.into_job(demo2::DEFAULT_WAIT);
-    let found = demo2::visit(&app.ctx, &job, id).await.map_err(at_once)?;
+    let found = demo2::visit(&app.ctx, &job, id)
+        .await
+        .map_err(no_wait_error)?;
     Ok(answer(&app, &job, format, "demo2", found))
 }
 
@@ -155,7 +157,7 @@ async fn demo4(
     answer(&app, &job, format, "demo4", None)
 }
 
-/// All four, the last two with their locks around them.
+/// The routes of the four demos, the last two with their locks around them.
 pub(in crate::http) fn all(app: &AppState) -> [UtoipaMethodRouter<AppState>; 4] {
     let (by_route, by_key) = (
         LockLayer::by_route("/demo3"),
@@ -189,7 +191,7 @@ where
         .wait_by(|head| job(head).wait_left())
         .locks_by(move |name, head| demo_layer::lock(&ctx, job(head), name))
         .expect("the key names fields of the query");
-    let layer = layer.answer(|refusal| refused(refusal).into_response());
+    let layer = layer.answer(|refusal| refusal_error(refusal).into_response());
     (
         schemas,
         paths,
@@ -199,7 +201,7 @@ where
     )
 }
 
-/// Reads the query, for the layer and the handler inside.
+/// Reads the query into a job, for the layer and the handler behind it.
 async fn ask<T: IntoJob>(
     State(app): State<AppState>,
     Query(terms): Query<T>,
@@ -219,17 +221,18 @@ fn job(head: &Parts) -> &Job {
         .expect("ask() stands outside of the lock")
 }
 
-fn refused(refusal: Refusal) -> Error {
+/// The error of a refusal by the layer.
+fn refusal_error(refusal: Refusal) -> Error {
     match refusal {
         Refusal::Field { field, rule } => Error::bad_input(&field, rule),
         Refusal::BodyTooLong { .. } => Error::bad_input("body", "is too long"),
-        Refusal::Lock(error) => at_once(error.into()),
+        Refusal::Lock(error) => no_wait_error(error.into()),
         other => Domain::Internal(other.to_string()).into(),
     }
 }
 
-/// A request that does not wait has an error of its own.
-fn at_once(error: Domain) -> Error {
+/// Gives a request that does not wait an error of its own.
+fn no_wait_error(error: Domain) -> Error {
     match error {
         Domain::Timeout { what, waited } if waited.is_zero() => Domain::Taken(what),
         other => other,
@@ -244,5 +247,5 @@ fn answer(
     demo: &'static str,
     lock: Option<LockState>,
 ) -> Response {
-    respond(app, job, format, demo, Answer::unlocked(demo, lock))
+    respond(app, job, format, demo, Answer::with_lock_state(demo, lock))
 }

@@ -3,8 +3,8 @@
 use crate::classroom::zk_herd::{self, Drain, Herd, WAITERS};
 use crate::http::routes::prelude::*;
 
-/// How many wait where nothing else is asked for.
-const SOME: u16 = 50;
+/// The waiters of a request that names no number.
+const DEFAULT_WAITERS: u16 = 50;
 
 type Waiters = Whole<{ *WAITERS.start() as i64 }, { *WAITERS.end() as i64 }>;
 
@@ -53,9 +53,9 @@ pub(in crate::http) async fn herd(
     Query(size): Query<Size>,
     format: Format,
 ) -> Result<Response, Error> {
-    let waiters = size
-        .waiters
-        .map_or(SOME, |waiters| u16::try_from(waiters.get()).unwrap_or(SOME));
+    let waiters = size.waiters.map_or(DEFAULT_WAITERS, |waiters| {
+        u16::try_from(waiters.get()).unwrap_or(DEFAULT_WAITERS)
+    });
     let herd = zk_herd::compare(&app.ctx, waiters, app.ctx.config.wait()).await?;
     let (parent, predecessor) = (&herd.parent, &herd.predecessor);
     let releases = parent.0.len();

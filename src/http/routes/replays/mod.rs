@@ -19,41 +19,38 @@ use crate::{
     config::Config,
     http::{
         extract::Admin,
-        neighbours::{LatestAnswer, RemoteReplay, playing_elsewhere},
+        neighbours::{LatestAnswer, RemoteReplay, fetch_replays_of_others},
         visitor::Visitor,
     },
-    replay::{
-        ActorHost, Log, NextMove, Pace, PlayOptions, Race, ReplayEnd, ReplayEvent, StepRequests,
-        Timing,
-    },
+    replay::{Log, NextMove, Pace, ReplayEvent, StepRequests},
     section::Point,
 };
-use futures::FutureExt;
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
-    panic::AssertUnwindSafe,
     sync::atomic::{AtomicBool, Ordering},
     time::Instant,
 };
 use tokio::{
-    sync::{Notify, oneshot, watch},
+    sync::{Notify, watch},
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// A race, its cure, and a schedule of either.
+/// Enough for a race, its cure, and a schedule of either.
 const MAX_UNFINISHED_OF_A_VISITOR: usize = 4;
+/// Limit of the unfinished replays of all visitors.
 const MAX_UNFINISHED: usize = 400;
-/// The ended replays of a visitor whose events can still be read.
+/// The ended replays of one visitor whose events can still be read.
 const MAX_REMEMBERED_OF_A_VISITOR: usize = 4;
+/// The ended replays of all visitors whose events can still be read.
 const MAX_REMEMBERED: usize = 400;
-/// A replay that waits for a person delays others no longer than this.
+/// How long a replay that waits for a person may delay others.
 const PERSON_GRACE: Duration = Duration::from_secs(60);
 /// A visitor who shows no sign of life for this long has left.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(15);
-/// How often it is checked whether a visitor has left: often beside [`LEAVE_TIMEOUT`].
+/// How often it is checked whether a visitor has left; short beside [`LEAVE_TIMEOUT`].
 const LEAVE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Waiting and running replays, the ended ones that are remembered, and the actors that play here for other instances.
@@ -67,19 +64,7 @@ pub(in crate::http) struct Replays {
     actors: Mutex<HashMap<Uuid, watch::Sender<Vec<Point>>>>,
 }
 
-/// Whether the replay has started.
-type StartResult = oneshot::Receiver<Result<(), Error>>;
-
-struct ReplayRequest {
-    visitor: Visitor,
-    lesson: &'static str,
-    race: &'static Race,
-    cured: bool,
-    pace: Pace,
-    timing: Timing,
-    is_shared: bool,
-}
-
+/// A replay that waits, runs, or has ended and is remembered.
 struct ActiveReplay {
     id: Uuid,
     visitor: Visitor,
@@ -93,7 +78,7 @@ struct ActiveReplay {
     lasts: Duration,
     asked: Instant,
     has_begun: AtomicBool,
-    steps: StepRequests,
+    moves: StepRequests,
     /// When somebody last watched it or let it make a step.
     last_sign: Mutex<tokio::time::Instant>,
     log: Arc<Log>,
@@ -130,7 +115,7 @@ impl WatchedReplay {
     }
 }
 
-/// A place in the queue.
+/// The place of a waiting replay in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     /// How many end before it begins.
@@ -139,72 +124,7 @@ struct Place {
 }
 
 impl Replays {
-    /// Starts a replay, or gives it a place in the queue. Other instances are asked after that: the receiver says whether
-    /// one of them runs a replay that excludes it.
-    fn start(
-        self: &Arc<Self>,
-        app: &AppState,
-        request: ReplayRequest,
-    ) -> Result<(Arc<ActiveReplay>, StartResult), Error> {
-        let race = request.race;
-        let script = race.script(request.cured);
-        let replay = Arc::new(ActiveReplay {
-            id: Uuid::new_v4(),
-            lesson: request.lesson,
-            cured: request.cured,
-            pace: request.pace,
-            is_exclusive: race.is_exclusive(request.pace, &app.ctx.config),
-            is_shared: request.is_shared.into(),
-            visitor: request.visitor,
-            lasts: Duration::from_millis(script.lasts_ms()),
-            asked: Instant::now(),
-            has_begun: AtomicBool::new(false),
-            steps: StepRequests::default(),
-            last_sign: Mutex::new(tokio::time::Instant::now()),
-            log: Arc::default(),
-            cancel: app.stopping.child_token(),
-        });
-        self.enqueue(&replay)?;
-        let options = PlayOptions {
-            hosts: actor_hosts(app),
-            pace: request.pace,
-            steps: replay.steps.clone(),
-            timing: request.timing,
-        };
-        let (sender, started) = oneshot::channel();
-        let (ctx, replays, playing) = (app.ctx.clone(), Arc::clone(self), Arc::clone(&replay));
-        app.ctx.tasks.spawn(async move {
-            let end = |why: String| playing.log.close(ReplayEnd::Failed(why));
-            let played = async {
-                if let Err(why) = replays.wait_for_turn(&playing).await {
-                    return end(why);
-                }
-                // Both of two replays that start at the same time see each other here, so at most one goes on.
-                if let Some(other) = replays.blocking_lesson(&playing, &ctx.config).await {
-                    end(format!("the replay of {other} goes on in another instance"));
-                    return drop(sender.send(Err(Error::ReplayInProgress(other))));
-                }
-                drop(sender.send(Ok(())));
-                let log = Arc::clone(&playing.log);
-                let play = script.play(&ctx, options, log, &playing.cancel);
-                tokio::pin!(play);
-                tokio::select! {
-                    () = &mut play => {}
-                    () = playing.until_abandoned() => {
-                        playing.cancel.cancel();
-                        play.await;
-                    }
-                }
-            };
-            if AssertUnwindSafe(played).catch_unwind().await.is_err() {
-                end("a bug: the replay panicked".to_owned());
-            }
-            replays.changed.notify_waiters();
-        });
-        Ok((replay, started))
-    }
-
-    /// Takes a place behind all that were asked for before, if the visitor may have another one.
+    /// Takes the last place in the queue, if the visitor may have one more.
     fn enqueue(&self, replay: &Arc<ActiveReplay>) -> Result<(), Error> {
         let mut in_order_asked = self.in_order_asked.lock();
         let running = || in_order_asked.iter().filter(|other| other.is_running());
@@ -249,7 +169,7 @@ impl Replays {
         Ok(())
     }
 
-    /// Waits until it may begin; says meanwhile what it waits for.
+    /// Waits until the replay may begin, and logs what it waits for.
     async fn wait_for_turn(&self, replay: &ActiveReplay) -> Result<(), String> {
         let mut announced = None;
         loop {
@@ -287,6 +207,7 @@ impl Replays {
         }
     }
 
+    /// Ends the replays before this one that wait for a person.
     fn end_those_that_wait_for_people(&self, replay: &ActiveReplay) {
         for other in self.running() {
             if replay.excludes(&other)
@@ -312,7 +233,7 @@ impl Replays {
         replay: &ActiveReplay,
         config: &Config,
     ) -> Option<&'static str> {
-        let ask = playing_elsewhere(config);
+        let ask = fetch_replays_of_others(config);
         let playing = self.others.since(Instant::now(), ask).await;
         playing
             .iter()
@@ -327,6 +248,7 @@ impl Replays {
         self.running().iter().map(played).collect()
     }
 
+    /// The unfinished replays.
     fn running(&self) -> Vec<Arc<ActiveReplay>> {
         let in_order_asked = self.in_order_asked.lock();
         in_order_asked
@@ -363,7 +285,7 @@ impl Replays {
         races
     }
 
-    /// Lets all watch these replays of a lesson.
+    /// Lets all visitors watch these replays of a lesson.
     pub(in crate::http) fn share(
         &self,
         lesson: &'static str,
@@ -381,7 +303,7 @@ impl Replays {
         Ok(watched.collect())
     }
 
-    /// What waits for its turn: whose, the lesson, and about how long.
+    /// The replays that wait for their turn: visitor, lesson, and about how long.
     pub(in crate::http) fn waiting(&self) -> Vec<(Visitor, String, Duration)> {
         let waits = self.running().into_iter().filter_map(|replay| {
             let place = self.place_of(&replay)?;
@@ -391,14 +313,14 @@ impl Replays {
         waits.collect()
     }
 
-    /// Ends all that wait for their turn, and says how many.
+    /// Ends all replays that wait for their turn. Returns how many.
     pub(in crate::http) fn end_waiting(&self) -> usize {
         let running = self.running().into_iter();
         let waiting = running.filter(|replay| self.place_of(replay).is_some());
         waiting.inspect(|replay| replay.cancel.cancel()).count()
     }
 
-    /// Where it stands in the queue; `None` once it has begun.
+    /// The place of a replay in the queue; `None` once it has begun.
     fn place_of(&self, replay: &ActiveReplay) -> Option<Place> {
         let has_begun = replay.has_begun.load(Ordering::Relaxed);
         let waits = replay.is_running() && !has_begun;
@@ -413,7 +335,7 @@ impl Replays {
         found.cloned().ok_or_else(|| Error::NoReplay(id.to_owned()))
     }
 
-    /// A replay of this visitor: to any other there is none.
+    /// A replay of this visitor; for other visitors it does not exist.
     fn find_own(&self, id: &str, visitor: &Visitor) -> Result<Arc<ActiveReplay>, Error> {
         match self.find(id)? {
             own if own.visitor == *visitor => Ok(own),
@@ -422,7 +344,7 @@ impl Replays {
     }
 }
 
-/// Whom a replay waits for: those that came before it and exclude it. `None` if it may begin.
+/// The place of a replay behind those before it that exclude it; `None` if it may begin.
 fn place_in(in_order_asked: &[Arc<ActiveReplay>], replay: &ActiveReplay) -> Option<Place> {
     let before = in_order_asked
         .iter()
@@ -441,16 +363,18 @@ fn place_in(in_order_asked: &[Arc<ActiveReplay>], replay: &ActiveReplay) -> Opti
 }
 
 impl ActiveReplay {
-    /// Whether only one of the two may run.
+    /// Whether only one of the two may run at a time.
     fn excludes(&self, other: &Self) -> bool {
         self.is_exclusive || other.is_exclusive
     }
 
+    /// Lets the replay go on, and notes that somebody steps it.
     fn step(&self, to: NextMove) {
         *self.last_sign.lock() = tokio::time::Instant::now();
-        self.steps.request(to);
+        self.moves.push(to);
     }
 
+    /// Whether nobody has watched or stepped it for [`LEAVE_TIMEOUT`].
     fn is_abandoned(&self) -> bool {
         let mut last_sign = self.last_sign.lock();
         if self.log.watchers() > 0 {
@@ -459,7 +383,7 @@ impl ActiveReplay {
         last_sign.elapsed() > LEAVE_TIMEOUT
     }
 
-    /// Waits until its visitor has left; for ever if it does not wait for people.
+    /// Waits until its visitor has left; never completes if the replay does not wait for people.
     async fn until_abandoned(&self) {
         if !self.pace.waits_for_people() {
             return std::future::pending().await;
@@ -469,11 +393,12 @@ impl ActiveReplay {
         }
     }
 
+    /// Whether it has not ended.
     fn is_running(&self) -> bool {
         self.log.end().is_none()
     }
 
-    /// A second click on the same button. A schedule may stand beside the race.
+    /// Whether both are the same half of the same lesson, such as by a second click. A schedule may stand beside the race.
     fn is_same_as(&self, other: &Self) -> bool {
         let half = |it: &Self| (it.lesson, it.cured, it.pace.waits_for_people());
         half(self) == half(other)
@@ -487,25 +412,12 @@ impl ActiveReplay {
     }
 }
 
-/// An exclusive replay needs the admin token.
+/// Refuses an exclusive replay without the admin token.
 fn check_permission(is_exclusive: bool, admin: Result<Admin, Error>) -> Result<(), Error> {
     if is_exclusive {
         admin.map(drop)
     } else {
         Ok(())
-    }
-}
-
-/// The instances of the cluster, or this one if there is no cluster.
-fn actor_hosts(app: &AppState) -> Vec<ActorHost> {
-    let config = &app.ctx.config;
-    let there = |url: &String| ActorHost::Remote {
-        url: url.clone(),
-        token: config.admin_token(),
-    };
-    match config.cluster.instances.is_empty() {
-        true => vec![ActorHost::Local(app.ctx.clone())],
-        false => config.cluster.instances.iter().map(there).collect(),
     }
 }
 
@@ -521,6 +433,7 @@ pub(super) fn check_enabled(app: &AppState) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::replay::ReplayEnd;
 
     fn replay(visitor: &str, lesson: &'static str, pace: Pace, alone: bool) -> Arc<ActiveReplay> {
         Arc::new(ActiveReplay {
@@ -534,7 +447,7 @@ mod tests {
             lasts: Duration::from_secs(4),
             asked: Instant::now(),
             has_begun: AtomicBool::new(false),
-            steps: StepRequests::default(),
+            moves: StepRequests::default(),
             last_sign: Mutex::new(tokio::time::Instant::now()),
             log: Arc::default(),
             cancel: CancellationToken::new(),

@@ -1,26 +1,32 @@
 //! `/replays`: list, start, step, watch and cancel replays; `/replays/actors`: the directing instance starts and directs actors on
 //! the other instances.
 
-use super::{ActiveReplay, ReplayRequest, Replays, check_enabled, check_permission};
+use super::{ActiveReplay, Replays, check_enabled, check_permission};
 use crate::http::routes::prelude::*;
 use crate::{
     claims,
     error::Error as Domain,
     http::{extract::Admin, sse, visitor::Visitor},
     replay::{
-        self, ActorEvent, ExpectedResult, Log, NextMove, Pace, ReplayEnd, ReplayEvent, Schedule,
-        SetStops, StallPoint, StartActor, Timing,
+        self, ActorEvent, ActorHost, ExpectedResult, Log, NextMove, Pace, PlayOptions, Race,
+        ReplayEnd, ReplayEvent, Schedule, SetStops, StallPoint, StartActor, StepRequests, Timing,
     },
     terminal::bilingual::Bilingual,
 };
 use async_stream::stream;
 use axum::response::sse::Event;
-use futures::Stream;
+use futures::{FutureExt, Stream};
 use http::header;
-use std::sync::atomic::Ordering;
+use parking_lot::Mutex;
+use std::{
+    panic::AssertUnwindSafe,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Instant,
+};
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
-/// More than all visitors' replays have on one instance of three.
+/// Limit of the actors in one instance: more than all visitors' replays have on one of three.
 const MAX_ACTORS: usize = 500;
 
 /// The replays of this instance.
@@ -143,7 +149,7 @@ pub(in crate::http) struct StartOptions {
     after_ms: Option<u64>,
 }
 
-/// Times mean nothing at the other paces.
+/// Refuses a time at any other pace than `timed`.
 fn timed<T>(pace: Pace) -> impl FnOnce(&Option<T>, &()) -> garde::Result {
     move |time, ()| match time.is_some() && pace != Pace::Timed {
         true => Err(garde::Error::new("only at the pace timed")),
@@ -310,16 +316,7 @@ pub(in crate::http) async fn start(
         ));
     }
     app.instance.wait_until_up(&race.servers(how.cured)).await?;
-    let request = ReplayRequest {
-        visitor: visitor.clone(),
-        lesson,
-        race,
-        cured: how.cured,
-        pace: how.pace,
-        timing: how.timing(),
-        is_shared: how.shared,
-    };
-    let (replay, started) = replays.start(&app, request)?;
+    let (replay, started) = begin(&app, &replays, visitor.clone(), lesson, race, &how)?;
     if replays.place_of(&replay).is_none() {
         let stopping = |_| Err(Domain::replay("the instance ends").into());
         started.await.unwrap_or_else(stopping)?;
@@ -327,6 +324,86 @@ pub(in crate::http) async fn start(
     let view = ReplayView::of(&app, &replays, &replay, &visitor);
     let location = [(header::LOCATION, view.events.clone())];
     Ok((StatusCode::ACCEPTED, location, axum::Json(view)).into_response())
+}
+
+/// Gives a replay its place in the queue, and plays it when its turn comes. Other instances are asked after that: the
+/// receiver says whether one of them runs a replay that excludes it.
+fn begin(
+    app: &AppState,
+    replays: &Arc<Replays>,
+    visitor: Visitor,
+    lesson: &'static str,
+    race: &'static Race,
+    how: &StartOptions,
+) -> Result<(Arc<ActiveReplay>, oneshot::Receiver<Result<(), Error>>), Error> {
+    let script = race.script(how.cured);
+    let replay = Arc::new(ActiveReplay {
+        id: Uuid::new_v4(),
+        lesson,
+        cured: how.cured,
+        pace: how.pace,
+        is_exclusive: race.is_exclusive(how.pace, &app.ctx.config),
+        is_shared: how.shared.into(),
+        visitor,
+        lasts: Duration::from_millis(script.lasts_ms()),
+        asked: Instant::now(),
+        has_begun: AtomicBool::new(false),
+        moves: StepRequests::default(),
+        last_sign: Mutex::new(tokio::time::Instant::now()),
+        log: Arc::default(),
+        cancel: app.stopping.child_token(),
+    });
+    replays.enqueue(&replay)?;
+    let options = PlayOptions {
+        hosts: actor_hosts(app),
+        pace: how.pace,
+        moves: replay.moves.clone(),
+        timing: how.timing(),
+    };
+    let (sender, started) = oneshot::channel();
+    let (ctx, replays, playing) = (app.ctx.clone(), Arc::clone(replays), Arc::clone(&replay));
+    app.ctx.tasks.spawn(async move {
+        let end = |why: String| playing.log.close(ReplayEnd::Failed(why));
+        let played = async {
+            if let Err(why) = replays.wait_for_turn(&playing).await {
+                return end(why);
+            }
+            // Both of two replays that start at the same time see each other here, so at most one goes on.
+            if let Some(other) = replays.blocking_lesson(&playing, &ctx.config).await {
+                end(format!("the replay of {other} goes on in another instance"));
+                return drop(sender.send(Err(Error::ReplayInProgress(other))));
+            }
+            drop(sender.send(Ok(())));
+            let log = Arc::clone(&playing.log);
+            let play = script.play(&ctx, options, log, &playing.cancel);
+            tokio::pin!(play);
+            tokio::select! {
+                () = &mut play => {}
+                () = playing.until_abandoned() => {
+                    playing.cancel.cancel();
+                    play.await;
+                }
+            }
+        };
+        if AssertUnwindSafe(played).catch_unwind().await.is_err() {
+            end("a bug: the replay panicked".to_owned());
+        }
+        replays.changed.notify_waiters();
+    });
+    Ok((replay, started))
+}
+
+/// The instances of the cluster, or this one if there is no cluster.
+fn actor_hosts(app: &AppState) -> Vec<ActorHost> {
+    let config = &app.ctx.config;
+    let there = |url: &String| ActorHost::Remote {
+        url: url.clone(),
+        token: config.admin_token(),
+    };
+    match config.cluster.instances.is_empty() {
+        true => vec![ActorHost::Local(app.ctx.clone())],
+        false => config.cluster.instances.iter().map(there).collect(),
+    }
 }
 
 /// Lets a replay at the pace `step` go on by one step.
@@ -422,7 +499,7 @@ pub(in crate::http) async fn events(
     Ok(sse::response(&app, from_the_beginning(log)))
 }
 
-/// All events up to the end.
+/// All events of a replay, from the first one to its end.
 fn from_the_beginning(log: Arc<Log>) -> impl Stream<Item = Result<Event, axum::Error>> + Send {
     stream! {
         let (mut changes, mut told) = (log.watch(), 0);
@@ -458,7 +535,7 @@ pub(in crate::http) async fn start_actor(
     _: Admin,
     State(app): State<AppState>,
     InstanceState(replays): InstanceState<Replays>,
-    Json(StartActor { id, part: spec }): Json<StartActor>,
+    Json(StartActor { id, spec }): Json<StartActor>,
 ) -> Result<Response, Error> {
     check_enabled(&app)?;
     if replays.actors.lock().len() >= MAX_ACTORS {
@@ -499,7 +576,7 @@ pub(in crate::http) async fn direct_actor(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Unregisters an actor when its answer ends.
+/// An actor that plays here for another instance; dropping this unregisters it.
 struct RegisteredActor {
     replays: Arc<Replays>,
     id: Uuid,

@@ -24,14 +24,14 @@ use tokio::{
 
 const MAX_UNFINISHED_OF_A_VISITOR: usize = 2;
 const MAX_UNFINISHED: usize = 100;
-/// The ended ones that are remembered.
+/// The ended runs that are remembered.
 const MAX_REMEMBERED: usize = 100;
-/// A visitor who does not ask for its waiting run for this long has left.
+/// A visitor who has not asked for a waiting run for this long has left.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(15);
 /// How often a waiting run tries again to get its turn from another instance, and checks whether its visitor has left.
 const TURN_CHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// What a run takes of which nothing else is known.
-const USUAL_TIME: Duration = Duration::from_secs(5);
+/// The assumed duration of a run that has not measured anything yet.
+const DEFAULT_DURATION: Duration = Duration::from_secs(5);
 
 /// The runs of this instance, in the order in which they were asked for.
 #[derive(Debug, Default)]
@@ -88,7 +88,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Waits until it may begin, alone over all instances. `None` if it ended in the queue.
+    /// Waits until the run may begin, alone over all instances. `None` if it ended in the queue.
     async fn wait_for_turn(
         &self,
         ctx: &Ctx,
@@ -125,7 +125,7 @@ impl Runs {
         }
     }
 
-    /// Those that come first.
+    /// The unfinished runs before this one.
     fn before(&self, run: &Run) -> Vec<Arc<Run>> {
         let all = self.all.lock();
         let before = all
@@ -139,7 +139,7 @@ impl Runs {
         run.view(before.len(), time_of(&before), *visitor == run.visitor)
     }
 
-    /// What waits for its turn: whose, the strategy, and about how long.
+    /// The runs that wait for their turn: visitor, strategy, and about how long.
     pub(in crate::http) fn waiting(&self) -> Vec<(Visitor, String, Duration)> {
         let waiting = self.all_waiting().into_iter().map(|run| {
             let strategy = run.about.plan.strategy.clone();
@@ -148,7 +148,7 @@ impl Runs {
         waiting.collect()
     }
 
-    /// Ends all that wait for their turn, and says how many.
+    /// Ends all runs that wait for their turn. Returns how many.
     pub(in crate::http) fn end_waiting(&self) -> usize {
         let waiting = self.all_waiting();
         waiting.iter().inspect(|run| run.cancel()).count()
@@ -160,7 +160,7 @@ impl Runs {
         waiting.cloned().collect()
     }
 
-    /// The visitor's run that has not ended; else the one that is under way, whosever it is; else the visitor's last one.
+    /// The visitor's unfinished run; else the run that is under way, whosever it is; else the visitor's last one.
     fn current(&self, visitor: &Visitor) -> Option<Arc<Run>> {
         let all = self.all.lock();
         let own = || all.iter().filter(|run| run.visitor == *visitor);
@@ -175,7 +175,7 @@ impl Runs {
         found.cloned().ok_or_else(|| Error::NoRun(id.to_owned()))
     }
 
-    /// A run of this visitor: to any other there is none.
+    /// A run of this visitor; for other visitors it does not exist.
     fn find_own(&self, id: &str, visitor: &Visitor) -> Result<Arc<Run>, Error> {
         match self.find(id)? {
             own if own.visitor == *visitor => Ok(own),
@@ -184,8 +184,10 @@ impl Runs {
     }
 }
 
-/// About how long these take, one after the other.
+/// About how long these runs take, one after the other.
 fn time_of(runs: &[Arc<Run>]) -> Duration {
-    let left = runs.iter().map(|run| run.time_left().unwrap_or(USUAL_TIME));
+    let left = runs
+        .iter()
+        .map(|run| run.time_left().unwrap_or(DEFAULT_DURATION));
     left.sum()
 }

@@ -17,11 +17,12 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// As often as people see a bar move.
+/// How often watchers get the progress: people see a bar move this often.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// Slower than [`PROGRESS_INTERVAL`], because each poll asks every instance.
 const INSTANCE_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
+/// A run of load that waits, goes on, or has ended.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) about: About,
@@ -184,12 +185,12 @@ impl Run {
         *self.elsewhere.lock() = Some(run);
     }
 
-    /// Its visitor has asked for it.
+    /// Notes that its visitor has asked for the run.
     pub(super) fn mark_seen(&self) {
         *self.seen.lock() = Instant::now();
     }
 
-    /// How long nobody has watched it, nor its visitor asked for it.
+    /// How long nobody has watched the run and its visitor has not asked for it.
     pub(super) fn unwatched_for(&self) -> Duration {
         if self.state.receiver_count() > 0 {
             self.mark_seen();
@@ -197,7 +198,7 @@ impl Run {
         self.seen.lock().elapsed()
     }
 
-    /// Asks it to end, if it has not ended.
+    /// Cancels the run, if it has not ended.
     pub(super) fn cancel(&self) {
         self.cancel.cancel();
     }
@@ -215,12 +216,12 @@ impl Run {
             .map(Duration::from_millis)
     }
 
-    /// Its states, from the newest on.
+    /// The states of the run, from the newest on.
     pub(super) fn watch(&self) -> watch::Receiver<State> {
         self.state.subscribe()
     }
 
-    /// `position` runs come before it, which take about `left`.
+    /// The run as answers show it. `position` runs come before it and take about `left`.
     pub(super) fn view(&self, position: usize, left: Duration, own: bool) -> RunView {
         let left_ms = self.time_left().map(millis);
         let State { progress, end } = self.state.borrow().clone();
@@ -251,14 +252,14 @@ impl Run {
         .await
     }
 
-    /// Runs the plan to its end and tells the watchers.
+    /// Runs the plan to its end and publishes how it goes.
     pub(super) async fn drive(self: Arc<Self>, app: AppState, run_lock: Option<Guard>) {
         let (sender, mut snapshots) = watch::channel(Snapshot::default());
         let work = AssertUnwindSafe(load::run::run(&self.about.plan, &sender, &self.cancel))
             .catch_unwind();
         let ended = tokio::select! {
             ended = work => ended,
-            () = self.follow(&app, snapshots.clone()) => return,
+            () = self.publish_progress(&app, snapshots.clone()) => return,
         };
         let end = match ended {
             Ok(Ok(row)) => match serde_json::to_value(row) {
@@ -280,10 +281,9 @@ impl Run {
         self.state.send_replace(State { progress, end });
     }
 
-    /// Tells the watchers its state, again and again.
-    async fn follow(&self, app: &AppState, mut snapshots: watch::Receiver<Snapshot>) {
+    async fn publish_progress(&self, app: &AppState, mut snapshots: watch::Receiver<Snapshot>) {
         let (under_way, latest) = watch::channel(BTreeMap::new());
-        let ask = self.ask(app, snapshots.clone(), under_way);
+        let polling = self.poll_instances(app, snapshots.clone(), under_way);
         let tell = async {
             let mut ticks = tokio::time::interval(PROGRESS_INTERVAL);
             ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -295,11 +295,11 @@ impl Run {
                 self.state.send_replace(State { progress, end });
             }
         };
-        tokio::join!(ask, tell);
+        tokio::join!(polling, tell);
     }
 
-    /// Polls the instances for their requests, beside [`follow`](Self::follow), which never waits.
-    async fn ask(
+    /// Polls the instances for their requests, beside [`publish_progress`](Self::publish_progress), which never waits.
+    async fn poll_instances(
         &self,
         app: &AppState,
         snapshots: watch::Receiver<Snapshot>,
@@ -319,6 +319,7 @@ impl Run {
         }
     }
 
+    /// The progress now, with the pieces left in the store.
     async fn progress(
         &self,
         ctx: &Ctx,

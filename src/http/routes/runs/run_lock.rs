@@ -17,10 +17,10 @@ use oversell_lock::{Guard, Lease, LockError, mysql::RowDescription};
 
 const NAME: &str = "run";
 
-/// Also how long a dead instance blocks the others.
+/// The lease of the lock, which is also how long a dead instance blocks the others.
 const LEASE: Lease = Lease::Watchdog(Duration::from_secs(10));
 
-/// A person waits for the answer.
+/// Time limit of the query for the current run: a person waits for the answer.
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
 const CURRENT_RUN: &str = "SELECT COALESCE(class_name, ''), COALESCE(method_name, ''), COALESCE(server_name, ''), \
