@@ -1,4 +1,4 @@
-//! A figure, its ceiling, and the threshold that it must reach.
+//! A result of the bench: a value, its ceiling, and the goal that it must reach.
 
 use super::words::here;
 use crate::{
@@ -11,18 +11,19 @@ use crate::{
 use comfy_table::{Cell, Color};
 use serde::Serialize;
 
-/// A threshold: what a figure must reach.
+/// The goal of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Goal {
-    /// The ratio to the ceiling, at least.
+    /// The least ratio to the ceiling.
     Ratio(f64),
-    /// The value, at most.
+    /// The greatest value.
     AtMost(f64),
-    /// Nothing: it is there for comparison.
+    /// None: the result is there for comparison.
     Nothing,
 }
 
+/// The unit of a value and of its ceiling.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) enum Unit {
     #[serde(rename = "per s")]
@@ -35,64 +36,70 @@ pub(super) enum Unit {
     Times,
 }
 
+/// A row of the bench: a value with its ceiling and its goal, over all rounds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Figure {
-    pub(super) figure: String,
+pub(super) struct BenchResult {
+    #[serde(rename = "figure")]
+    pub(super) name: String,
     /// The median of the rounds.
-    pub(super) seen: f64,
+    #[serde(rename = "seen")]
+    pub(super) value: f64,
     pub(super) unit: Unit,
-    /// Its ceiling, in the same unit: the median of the rounds.
+    /// The median of the ceiling, in the same unit.
     pub(super) ceiling: Option<f64>,
-    /// The name of the ceiling.
-    pub(super) against: String,
-    /// `seen / ceiling`, round by round.
+    #[serde(rename = "against")]
+    pub(super) ceiling_name: String,
+    /// `value / ceiling`, round by round.
     pub(super) ratio: Option<Spread>,
-    pub(super) wanted: Goal,
-    pub(super) reached: bool,
-    /// The bottleneck that keeps the figure from being better.
+    #[serde(rename = "wanted")]
+    pub(super) goal: Goal,
+    #[serde(rename = "reached")]
+    pub(super) is_reached: bool,
+    /// The bottleneck that keeps the value from being better.
     pub(super) bounded_by: &'static str,
-    /// Why it does not count: requests failed, or pieces were oversold.
-    pub(super) void: Option<String>,
+    /// Why the result does not count: requests failed, or pieces were oversold.
+    #[serde(rename = "void")]
+    pub(super) void_reason: Option<String>,
 }
 
-impl Figure {
-    /// Rates as ratios to a ceiling, round by round.
+impl BenchResult {
+    /// A rate, judged by its ratio to a ceiling, round by round.
     pub(super) fn ratio(
-        figure: &str,
-        seen: &[f64],
-        against: &str,
+        name: &str,
+        rates: &[f64],
+        ceiling_name: &str,
         ceiling: &[f64],
-        wanted: Goal,
+        goal: Goal,
     ) -> Self {
-        let ratio = Spread::of_ratios(seen, ceiling);
+        let ratio = Spread::of_ratios(rates, ceiling);
         Self {
             ceiling: Some(median(ceiling)),
-            against: against.into(),
+            ceiling_name: ceiling_name.into(),
             ratio: Some(ratio),
-            wanted,
-            reached: match wanted {
+            goal,
+            is_reached: match goal {
                 Goal::Ratio(least) => ratio.median >= least,
                 Goal::AtMost(most) => ratio.median <= most,
                 Goal::Nothing => true,
             },
-            ..Self::at_most(figure, seen, Unit::PerSecond, 0.0)
+            ..Self::at_most(name, rates, Unit::PerSecond, 0.0)
         }
     }
 
-    /// A value that must not be exceeded.
-    pub(super) fn at_most(figure: &str, seen: &[f64], unit: Unit, most: f64) -> Self {
-        let seen = median(seen);
+    /// A value that must be at most `most`.
+    pub(super) fn at_most(name: &str, values: &[f64], unit: Unit, most: f64) -> Self {
+        let value = median(values);
         Self {
-            figure: figure.into(),
-            seen,
+            name: name.into(),
+            value,
             unit,
             ceiling: None,
-            against: String::new(),
+            ceiling_name: String::new(),
             ratio: None,
-            wanted: Goal::AtMost(most),
-            reached: seen <= most,
+            goal: Goal::AtMost(most),
+            is_reached: value <= most,
             bounded_by: "",
-            void: None,
+            void_reason: None,
         }
     }
 
@@ -100,16 +107,17 @@ impl Figure {
         Self { bounded_by, ..self }
     }
 
-    /// Not reached where something else was wrong.
-    pub(super) fn unless(self, void: Option<String>) -> Self {
+    /// Makes the result void if there is a reason; a void result does not reach its goal.
+    pub(super) fn void_if(self, void_reason: Option<String>) -> Self {
         Self {
-            reached: self.reached && void.is_none(),
-            void,
+            is_reached: self.is_reached && void_reason.is_none(),
+            void_reason,
             ..self
         }
     }
 
-    fn shown(&self, value: f64) -> String {
+    /// A value with the unit of this result.
+    fn with_unit(&self, value: f64) -> String {
         match self.unit {
             Unit::PerSecond => told!("{}/秒", "{}/s", rate(value)),
             Unit::Megabytes => format!("{value:.0} MB"),
@@ -119,37 +127,38 @@ impl Figure {
     }
 }
 
-const COLUMNS: [Column<Figure>; 8] = [
-    (Bilingual::of("数字", "figure"), |f| {
-        here(&f.figure).into()
+const COLUMNS: [Column<BenchResult>; 8] = [
+    (Bilingual::of("数字", "figure"), |f| here(&f.name).into()),
+    (Bilingual::of("测得", "seen"), |f| {
+        f.with_unit(f.value).into()
     }),
-    (Bilingual::of("测得", "seen"), |f| f.shown(f.seen).into()),
     (Bilingual::of("上限", "ceiling"), |f| {
-        f.ceiling.map(|c| f.shown(c)).unwrap_or_default().into()
+        f.ceiling.map(|c| f.with_unit(c)).unwrap_or_default().into()
     }),
     (Bilingual::of("上限是", "of"), |f| {
-        here(&f.against).into()
+        here(&f.ceiling_name).into()
     }),
     (Bilingual::of("比值", "ratio"), |f| {
         let ratio = |r: Spread| format!("{:.2} ({:.2}–{:.2})", r.median, r.min, r.max);
         f.ratio.map(ratio).unwrap_or_default().into()
     }),
-    (Bilingual::of("要求", "wanted"), |f| match f.wanted {
+    (Bilingual::of("要求", "wanted"), |f| match f.goal {
         Goal::Ratio(least) => format!("≥ {least:.2}").into(),
-        Goal::AtMost(most) => format!("≤ {}", f.shown(most)).into(),
+        Goal::AtMost(most) => format!("≤ {}", f.with_unit(most)).into(),
         Goal::Nothing => "".into(),
     }),
-    (Bilingual::of("达到", "reached"), |f| match f.reached {
+    (Bilingual::of("达到", "reached"), |f| match f.is_reached {
         true => told!("是", "yes").into(),
         false => Cell::new(told!("否", "NO")).fg(Color::Red),
     }),
     (Bilingual::of("受限于", "bounded by"), |f| {
-        here(f.void.as_deref().unwrap_or(f.bounded_by)).into()
+        here(f.void_reason.as_deref().unwrap_or(f.bounded_by)).into()
     }),
 ];
 
-pub(super) fn shown(figures: &[Figure], markdown: bool) -> String {
-    table(&COLUMNS, &[0, 3, 5, 6, 7], figures, markdown)
+/// Draws the table of all results.
+pub(super) fn results_table(results: &[BenchResult], markdown: bool) -> String {
+    table(&COLUMNS, &[0, 3, 5, 6, 7], results, markdown)
 }
 
 fn median(values: &[f64]) -> f64 {
@@ -162,8 +171,9 @@ mod tests {
 
     #[test]
     fn a_ratio_without_a_ceiling_is_never_reached() {
-        let figure =
-            |seen, ceiling: &[f64]| Figure::ratio("x", &[seen], "y", ceiling, Goal::Ratio(0.6));
+        let figure = |seen, ceiling: &[f64]| {
+            BenchResult::ratio("x", &[seen], "y", ceiling, Goal::Ratio(0.6))
+        };
         assert_eq!(figure(60.0, &[100.0]).ratio.unwrap().median, 0.6);
         for (seen, ceiling, reached) in [
             (60.0, &[100.0][..], true),
@@ -171,13 +181,17 @@ mod tests {
             (60.0, &[], false),
             (60.0, &[0.0], false),
         ] {
-            assert_eq!(figure(seen, ceiling).reached, reached, "{seen} {ceiling:?}");
+            assert_eq!(
+                figure(seen, ceiling).is_reached,
+                reached,
+                "{seen} {ceiling:?}"
+            );
         }
     }
 
     #[test]
-    fn a_figure_whose_requests_failed_is_not_reached() {
-        let figure = Figure::ratio("x", &[99.0], "y", &[100.0], Goal::Ratio(0.6));
-        assert!(!figure.unless(Some("3 errors".into())).reached);
+    fn a_result_whose_requests_failed_is_not_reached() {
+        let result = BenchResult::ratio("x", &[99.0], "y", &[100.0], Goal::Ratio(0.6));
+        assert!(!result.void_if(Some("3 errors".into())).is_reached);
     }
 }
