@@ -1,5 +1,5 @@
-//! What a lesson is: a claim of the documents, where it stands, and the experiment that tries it. Lessons are data: one file per
-//! chapter in `lessons/`, read once.
+//! A lesson: a claim of the documents, its place in them, and the experiment that tries it. Lessons are data: one file per chapter in
+//! `lessons/`, which is read once.
 
 use super::{
     Rates, Run, Script, Twin, TypedLine,
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use std::sync::LazyLock;
 use utoipa::ToSchema;
 
-/// In the documents' order, then the claims beyond them.
+/// The files of the chapters by their ids, in the order of the documents; then the claims beyond them.
 const FILES: [(&str, &str); 9] = [
     ("chapter_1.toml", include_str!("lessons/chapter_1.toml")),
     ("chapter_2.toml", include_str!("lessons/chapter_2.toml")),
@@ -27,7 +27,7 @@ const FILES: [(&str, &str); 9] = [
     ("beyond.toml", include_str!("lessons/beyond.toml")),
 ];
 
-/// Every chapter, in the documents' order. A strategy or step that no lesson names is added to a lesson.
+/// Every chapter, in the order of the documents. A strategy or step that no lesson names is added to a lesson.
 ///
 /// # Panics
 ///
@@ -41,16 +41,16 @@ pub static ALL: LazyLock<Vec<Chapter>> = LazyLock::new(|| {
         lesson.loads = lesson.run.parts().iter().any(Run::loads);
     }
     for entry in stock::ALL.iter() {
-        join(&mut chapters, entry, |lesson| &mut lesson.strategies);
+        add_to_a_lesson(&mut chapters, entry, |lesson| &mut lesson.strategies);
     }
     for entry in seckill::ALL.iter() {
-        join(&mut chapters, entry, |lesson| &mut lesson.steps);
+        add_to_a_lesson(&mut chapters, entry, |lesson| &mut lesson.steps);
     }
     chapters
 });
 
-/// Adds an entry that no lesson names to the first lesson of its predecessor, or to the lesson of its chapter.
-fn join<F: Spec>(
+/// Adds a strategy or step that no lesson names to the first lesson of its predecessor, or to the lesson of its chapter.
+fn add_to_a_lesson<F: Spec>(
     chapters: &mut [Chapter],
     entry: &RegistryEntry<F>,
     list: impl Fn(&mut Lesson) -> &mut Vec<&'static str>,
@@ -88,7 +88,7 @@ pub struct Chapter {
     pub lessons: Vec<Lesson>,
 }
 
-/// One claim, and what is done to try it.
+/// One claim, and the experiment that tries it.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = CourseLesson)]
@@ -97,10 +97,10 @@ pub struct Lesson {
     #[serde(deserialize_with = "text")]
     #[schema(example = "2.3")]
     pub id: &'static str,
-    /// What it is about, in a few words.
+    /// The subject, in a few words.
     #[schema(inline)]
     pub title: Bilingual,
-    /// What is claimed, in our own words.
+    /// The claim, in our own words.
     #[schema(inline)]
     pub claim: Bilingual,
     /// The document and its heading, word for word; where there are several, `; ` stands between them. Of a claim that goes beyond
@@ -108,13 +108,13 @@ pub struct Lesson {
     #[serde(rename = "place", deserialize_with = "text")]
     #[schema(example = "000 2.3. 防误删")]
     pub heading: &'static str,
-    /// Of `GET /strategies`.
+    /// The strategies that the lesson is about, by their names in `GET /strategies`.
     #[serde(default, deserialize_with = "texts")]
     pub strategies: Vec<&'static str>,
-    /// Of `GET /voucher-order/strategies`.
+    /// The steps of the seckill that the lesson is about, by their names in `GET /voucher-order/strategies`.
     #[serde(default, deserialize_with = "texts")]
     pub steps: Vec<&'static str>,
-    /// Of `GET /test/deadlock`.
+    /// The deadlocks that the lesson is about, by their names in `GET /test/deadlock`.
     #[serde(default, deserialize_with = "texts")]
     pub deadlocks: Vec<&'static str>,
     /// Paths for a browser; `{who}` is a person's name.
@@ -123,45 +123,46 @@ pub struct Lesson {
     /// Whether the verdict rests on timing, so that two runs may differ in it.
     #[serde(default)]
     pub timing: bool,
-    /// Whether the quick form of `oversell course` has it.
+    /// Whether the quick form of `oversell course` tries the lesson.
     #[serde(default)]
     pub quick: bool,
-    /// Whether many requests at once show what it claims, of its first strategy or of several beside each other.
+    /// Whether a load shows the claim, of the first strategy or of several in comparison.
     #[serde(default, deserialize_with = "refuse_computed_field")]
     pub loads: bool,
     /// The experiment; a client is told why it is not run, where it is not.
     #[serde(rename(serialize = "why_not"), serialize_with = "why_not")]
     #[schema(rename = "why_not", inline, value_type = Option<Bilingual>)]
     pub run: Run,
-    /// What stands in its place in a system in which the claim is false, where the kind of the experiment does not say.
+    /// The change that makes the claim false, if the kind of the experiment does not imply one.
     #[serde(default, skip_serializing)]
     pub twin: Option<Twin>,
-    /// What a student types, in this order.
+    /// The lines that a student types, in this order.
     #[serde(default)]
     pub by_hand: Vec<TypedLine>,
-    /// How it is tried on the library that the text speaks of.
+    /// The lines that try the claim on the library that the text names.
     #[serde(default, skip_serializing)]
     pub theirs: Option<Script>,
 }
 
+/// Serializes the reason why a lesson is not run.
 fn why_not<S: Serializer>(run: &Run, to: S) -> Result<S::Ok, S::Error> {
     run.why_not().serialize(to)
 }
 
 impl Lesson {
-    /// Why it is not run on our service; `None` if it is.
+    /// Why the lesson is not run on our service; `None` if it is run.
     #[must_use]
     pub const fn why_not(&self) -> Option<Bilingual> {
         self.run.why_not()
     }
 
-    /// Whether rates are compared.
+    /// The experiment compares rates.
     #[must_use]
     pub fn compares_rates(&self) -> bool {
         self.run.parts().iter().any(Run::compares_rates)
     }
 
-    /// The rates that its claim compares.
+    /// The rates that the claim compares.
     #[must_use]
     pub fn rates(&self) -> Vec<Rates> {
         let compared = self.run.parts().iter().filter_map(|run| match run {
@@ -176,7 +177,7 @@ impl Lesson {
         compared.collect()
     }
 
-    /// Whether it is tried at all, on our service or on the reference implementation.
+    /// The lesson is tried, on our service or on the library that the text names.
     #[must_use]
     pub const fn is_tried(&self) -> bool {
         self.why_not().is_none() || self.theirs.is_some()

@@ -1,4 +1,4 @@
-//! What a student types in a terminal, line by line, and what each line prints.
+//! The lines that a student types in a terminal, and what each prints.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -16,21 +16,21 @@ use utoipa::ToSchema;
 #[serde(from = "LineForm")]
 #[schema(as = Typed)]
 pub struct TypedLine {
-    /// Which terminal: each student's second window is 2.
+    /// The terminal: 2 is the second window of a student.
     #[schema(example = 1)]
     pub terminal: u8,
-    /// What is typed.
+    /// The line that is typed.
     #[schema(example = "curl -s http://127.0.0.1:8080/check/lock/none")]
     pub run: String,
-    /// What it prints; `…` stands for anything.
+    /// What the line prints; `…` stands for anything.
     #[schema(example = "验库存并锁库存成功！")]
     pub expect: String,
-    /// Whether it is typed again and again until it prints this.
+    /// Whether the line is typed again until it prints this.
     pub again: bool,
 }
 
 impl TypedLine {
-    /// Whether it starts a lab of its own.
+    /// The line starts a lab.
     #[must_use]
     pub fn starts_lab(&self) -> bool {
         let mut labs = self.run.split("oversell lab").skip(1);
@@ -38,7 +38,7 @@ impl TypedLine {
     }
 }
 
-/// A line's form in a file.
+/// A line in the file of a chapter: the name of a shared line, or a line of the lesson's own.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum LineForm {
@@ -46,22 +46,24 @@ enum LineForm {
     Own(OwnLine),
 }
 
+/// A line that many lessons have.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum SharedLine {
-    /// 5000 pieces again, as before each run of the course.
+    /// Sets the stock to 5000 pieces, as before each run of the course.
     Restock,
-    /// A voucher that is on sale.
+    /// Makes a voucher that is on sale.
     NewVoucher,
 }
 
+/// A line of one lesson.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OwnLine {
     terminal: Option<u8>,
     run: String,
     prints: Option<String>,
-    /// Typed again until it prints this.
+    /// The line is typed again until it prints this.
     until: Option<String>,
 }
 
@@ -77,7 +79,7 @@ impl TypedLine {
         }
     }
 
-    /// Whether the text matches; trailing space does not count.
+    /// The text is what the line should print; trailing space does not count.
     #[must_use]
     pub fn is_printed(&self, text: &str) -> bool {
         let trimmed = |text: &str| {

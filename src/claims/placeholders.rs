@@ -1,10 +1,10 @@
-//! Where the servers of one cluster are, for the lines that a student types.
+//! The words in braces of the lines that a student types, with the addresses of one cluster.
 
 use super::{Chapter, Lesson, TypedLine};
 use crate::addresses::Addresses;
 use http::Uri;
 
-/// The words in braces of a line that a student types, such as `{redis}`, each with what it stands for in this cluster.
+/// The words in braces of a line that a student types, such as `{redis}`, each with its text in one cluster.
 #[derive(Debug, Clone)]
 pub struct Placeholders(Vec<(String, String)>);
 
@@ -52,6 +52,7 @@ impl Placeholders {
         Self(placeholders)
     }
 
+    /// The placeholders of a lab.
     #[must_use]
     pub fn of_lab(at: &Addresses) -> Self {
         let instances: Vec<_> = at.instances.iter().map(|instance| &instance.url).collect();
@@ -65,12 +66,13 @@ impl Placeholders {
         )
     }
 
+    /// Sets the command that stands for `{fault}`.
     #[must_use]
     pub fn with_fault(&self, command: &str) -> Self {
         self.with("{fault}", command)
     }
 
-    /// With this product in keys and in queries.
+    /// Sets the product in keys and in queries.
     #[must_use]
     pub fn with_product(&self, id: i64) -> Self {
         self.with("{:id}", &format!(":{id}"))
@@ -78,6 +80,7 @@ impl Placeholders {
             .with("{&id}", &format!("&stock_id={id}"))
     }
 
+    /// Sets or replaces one placeholder.
     fn with(&self, name: &str, place: &str) -> Self {
         let mut placeholders = self.0.clone();
         placeholders.retain(|(known, _)| known != name);
@@ -121,7 +124,7 @@ impl Placeholders {
     }
 }
 
-/// The options of `mysql`. It asks for the password, which is never shown.
+/// The options of `mysql`, which asks for the password, so that it is never shown.
 fn mysql_options(url: &str) -> String {
     let (host, port) = host_and_port(url, 3306);
     let uri = url.parse::<Uri>().ok();
@@ -138,13 +141,13 @@ fn mysql_options(url: &str) -> String {
     format!("-h {host} -P {port} -u {user}{password} {database}")
 }
 
-fn host_and_port(url: &str, otherwise: u16) -> (String, u16) {
+fn host_and_port(url: &str, default_port: u16) -> (String, u16) {
     let uri = url.parse::<Uri>().ok();
     let authority = uri.as_ref().and_then(Uri::authority);
     let host = authority.map_or("127.0.0.1", |authority| authority.host());
     (
         host.to_owned(),
-        authority.and_then(|a| a.port_u16()).unwrap_or(otherwise),
+        authority.and_then(|a| a.port_u16()).unwrap_or(default_port),
     )
 }
 

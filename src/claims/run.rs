@@ -36,7 +36,7 @@ pub enum Run {
     Compared {
         /// The strategy that the claim is about.
         first: Side,
-        /// The one beside it.
+        /// The strategy with which it is compared.
         second: Side,
         /// The claim about their ratio.
         says: Says,
@@ -81,7 +81,7 @@ pub enum Run {
 }
 
 impl Run {
-    /// The experiments of a list; otherwise itself.
+    /// The experiments of a list; for any other kind, the experiment itself.
     #[must_use]
     pub fn parts(&self) -> &[Self] {
         match self {
@@ -90,7 +90,7 @@ impl Run {
         }
     }
 
-    /// Whether it is a load.
+    /// A load shows the claim.
     pub(super) const fn loads(&self) -> bool {
         matches!(
             self,
@@ -118,7 +118,7 @@ impl Run {
     bound(deserialize = "'de: 'static")
 )]
 pub enum Twin {
-    /// The twin of the lesson's own experiment, in words.
+    /// Describes the twin of a custom experiment.
     Is(Bilingual),
     /// Replaces the line of this number, from 1; an empty text removes it.
     Typed(usize, String),
@@ -133,7 +133,7 @@ pub struct Burst {
     /// The route.
     #[serde(deserialize_with = "text")]
     pub route: &'static str,
-    /// Where.
+    /// The target.
     pub on: Target,
     /// How many requests.
     pub requests: usize,
@@ -153,7 +153,7 @@ pub struct Burst {
     pub quiet_s: f64,
 }
 
-/// A second burst: how much of the limit is free again.
+/// A second burst, which shows how much of the limit is free again.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Again {
@@ -182,20 +182,20 @@ pub struct Side {
     /// The strategy.
     #[serde(deserialize_with = "text")]
     pub strategy: &'static str,
-    /// Where.
+    /// The target.
     #[serde(default)]
     pub target: Target,
-    /// From how many connections.
-    #[serde(default = "hundred")]
+    /// The number of connections.
+    #[serde(default = "default_threads")]
     pub threads: usize,
 }
 
-const fn hundred() -> usize {
+const fn default_threads() -> usize {
     100
 }
 
 impl Target {
-    /// Its name for people.
+    /// The name of the target for people.
     #[must_use]
     pub const fn words(self) -> Bilingual {
         match self {
@@ -217,7 +217,7 @@ impl Side {
     }
 }
 
-/// A claim about the ratio of two rates, the first by the second.
+/// A claim about the ratio of two rates, the first divided by the second.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Says {
@@ -250,19 +250,19 @@ impl Says {
     }
 }
 
-/// Two rates that a claim compares, and what its word means.
+/// Two rates that a claim compares, and the bounds of their ratio.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 pub struct Rates {
-    /// The one that the claim is about: a strategy, where, and from how many connections.
+    /// The side that the claim is about: strategy, target and number of connections.
     #[schema(value_type = Object)]
     pub first: Side,
-    /// The one beside it.
+    /// The side with which it is compared.
     #[schema(value_type = Object)]
     pub second: Side,
-    /// The first is at least so many times as fast.
+    /// The first is at least this many times as fast.
     #[schema(example = 1.15)]
     pub least: f64,
-    /// And at most so many times; absent without a bound.
+    /// The first is at most this many times as fast; absent without a bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most: Option<f64>,
 }

@@ -1,5 +1,4 @@
-//! What Java processes are told where a claim is about Redisson, Curator, Spring, the JVM or the code that the texts print: data
-//! of a lesson.
+//! The lines for Java processes, which try a claim about Redisson, Curator, Spring, the JVM or the code that the texts print.
 
 use crate::{clients::peer::Java, terminal::bilingual::Bilingual};
 use serde::Deserialize;
@@ -33,7 +32,7 @@ impl Library {
         }
     }
 
-    /// Its versions, as in the Makefile. The first is the text's own, and decides the verdict.
+    /// The versions of the library, as in the Makefile. The first is that of the text and decides the verdict.
     #[must_use]
     pub fn versions(self) -> Vec<Java> {
         let (library, versions): (_, &[_]) = match self {
@@ -53,20 +52,21 @@ impl Library {
 pub struct Script {
     pub on: Library,
     pub lines: Vec<ScriptLine>,
-    /// What differs in a system in which the claim is false.
+    /// The change that makes the claim false.
     pub twin: TwinChange,
     /// A note for the reader.
     pub note: Option<Bilingual>,
 }
 
-/// A line. What a process can be told stands in the project's `Commands.java`; besides there are
+/// A line for a Java process: a command of the project's `Commands.java`, or one of these:
 ///
 /// - `kill`, `stop` and `go-on`: the process ends by `kill -9`, stands still, goes on;
 /// - `sleep S` waits for S seconds;
 /// - `redis-cli {redis} …`, `mysql {mysql} …` and `{fault} …`;
 /// - `wait`, until the lines of this thread that ended in ` &` are answered.
 ///
-/// `{key}` is a name of the run's own, and of the printed classes' database, `{port}` a free port, `{2}` what the second line has printed.
+/// `{key}` is a name that only this run uses, also for the database of the printed classes; `{port}` is a free port; `{2}` is what the
+/// second line has printed.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptLine {
@@ -79,7 +79,7 @@ pub struct ScriptLine {
     pub run: String,
     /// What it must print; `…` stands for anything. A failed command prints `failed` and its exception.
     pub prints: Option<String>,
-    /// Repeated until it prints this.
+    /// The line is repeated until it prints this.
     pub until: Option<String>,
     /// Bounds of the number that it prints.
     pub between: Option<[i64; 2]>,
@@ -87,7 +87,7 @@ pub struct ScriptLine {
     pub takes_ms: Option<[u64; 2]>,
 }
 
-/// How the twin differs.
+/// The change of the twin.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum TwinChange {

@@ -7,7 +7,7 @@ pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<&'static str, D
     String::deserialize(from).map(leak)
 }
 
-/// Refuses a field that is computed.
+/// Refuses a field of a file that the program computes.
 pub(super) fn refuse_computed_field<'de, D: Deserializer<'de>>(_: D) -> Result<bool, D::Error> {
     Err(serde::de::Error::custom(
         "it is computed from the experiment: remove this line",

@@ -1,4 +1,4 @@
-//! What a claim can come to.
+//! The verdict on a claim.
 
 use crate::terminal::bilingual::Bilingual;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub enum ClaimVerdict {
 }
 
 impl ClaimVerdict {
-    /// `Reproduced` where it holds.
+    /// `Reproduced` if the claim holds.
     #[must_use]
     pub const fn of(holds: bool) -> Self {
         if holds {
@@ -31,7 +31,7 @@ impl ClaimVerdict {
         }
     }
 
-    /// Its sign.
+    /// The sign of the verdict.
     #[must_use]
     pub const fn mark(self) -> &'static str {
         match self {

@@ -9,7 +9,7 @@ use utoipa::{
     openapi::{ArrayBuilder, ObjectBuilder, Schema, Type},
 };
 
-/// What a run has found.
+/// The verdicts of a run.
 #[derive(Debug, Serialize, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Verdicts {
@@ -24,11 +24,12 @@ pub struct Verdicts {
 }
 
 impl Verdicts {
+    /// Parses a stored run.
     pub fn read(file: &str) -> Self {
         serde_json::from_str(file).unwrap_or_else(|why| panic!("the last run: {why}"))
     }
 
-    /// Without figures, claims and headings.
+    /// The verdicts without figures, claims and headings.
     #[must_use]
     pub fn brief(mut self) -> Self {
         self.lessons.iter_mut().for_each(|found| found.more.clear());
@@ -40,18 +41,18 @@ impl Verdicts {
     }
 }
 
-/// What a lesson came to, as `oversell course --json` writes it.
+/// The result of a lesson, as `oversell course --json` writes it.
 #[derive(Debug, Serialize, Deserialize, Validate, ToSchema)]
 #[schema(as = LessonSeen)]
 pub struct LessonResult {
     /// One of `GET /course`.
-    #[garde(custom(a_lesson))]
-    #[schema(schema_with = one_of_the_lessons)]
+    #[garde(custom(check_lesson_id))]
+    #[schema(schema_with = lesson_id_schema)]
     pub id: String,
     /// What it was tried on: our service is `oversell`.
     #[garde(length(max = 10), inner(length(chars, max = 40)))]
     #[serde(default)]
-    #[schema(schema_with = systems)]
+    #[schema(schema_with = systems_schema)]
     pub on: Vec<String>,
     #[garde(skip)]
     pub verdict: ClaimVerdict,
@@ -78,15 +79,15 @@ impl LessonResult {
     }
 }
 
-/// The number of one of them.
-pub(crate) fn one_of_the_lessons() -> Schema {
+/// The schema of the id of a lesson.
+pub(crate) fn lesson_id_schema() -> Schema {
     let one = ObjectBuilder::new()
         .schema_type(Type::String)
         .enum_values(Some(lessons().map(|lesson| lesson.id)));
     one.examples(["2.3"]).into()
 }
 
-fn systems() -> Schema {
+fn systems_schema() -> Schema {
     let name = ObjectBuilder::new()
         .schema_type(Type::String)
         .max_length(Some(40));
@@ -98,7 +99,7 @@ fn systems() -> Schema {
         .into()
 }
 
-fn a_lesson(id: &str, (): &()) -> garde::Result {
+fn check_lesson_id(id: &str, (): &()) -> garde::Result {
     match find(id) {
         Some(_) => Ok(()),
         None => Err(garde::Error::new(format!(

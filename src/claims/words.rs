@@ -1,4 +1,4 @@
-//! A text in both languages that is made while the program runs: what was seen, with its figures.
+//! A text in both languages that is made while the program runs, such as an observation with its figures.
 
 use garde::Validate;
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ impl Words {
         }
     }
 
-    /// In the language of the terminal.
+    /// The text in the language of the terminal.
     pub fn here(self) -> String {
         if crate::terminal::chinese::is_wanted() {
             self.zh
@@ -43,7 +43,7 @@ impl Words {
         }
     }
 
-    /// Joins them with these separators.
+    /// Joins several texts with a separator for each language.
     pub fn join(all: &[Self], [zh, en]: [&str; 2]) -> Self {
         let of = |text: fn(&Self) -> &str, by| all.iter().map(text).collect::<Vec<_>>().join(by);
         Self::new(of(|w| &w.zh, zh), of(|w| &w.en, en))

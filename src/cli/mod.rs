@@ -146,7 +146,7 @@ pub(crate) fn main() -> ExitCode {
 /// The command line; ends the process for help and for errors.
 fn parse() -> Cli {
     let is_chinese = by_locale();
-    let parsed = help::localize(Cli::command(), stdout::columns())
+    let parsed = help::localize(Cli::command(), stdout::terminal_width())
         .try_get_matches()
         .and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.unwrap_or_else(|mut error| {

@@ -11,14 +11,14 @@ use std::mem;
 pub(super) const SOLD: &str = "验库存并锁库存成功！";
 /// The answer to a buyer when all pieces are gone.
 pub(super) const SOLD_OUT: &str = "库存不足";
-/// The words with which the service says that it does not know the outcome, in each of its languages.
+/// The service says by one of these words, in its language, that it does not know the outcome.
 const UNKNOWN_WORDS: [&str; 2] = ["unknown", "未知"];
-/// Reasons are cut to this many characters.
+/// A reason is cut to this many characters: one line of a wide terminal.
 const MAX_REASON_CHARS: usize = 160;
 
-/// The fields of an answer in JSON that are looked at, of a sale and of a problem alike.
+/// The fields that are read of an answer in JSON, of a sale or of a problem.
 #[derive(Deserialize)]
-struct Json<'a> {
+struct SaleAnswer<'a> {
     outcome: &'a str,
     title: Option<String>,
     detail: Option<String>,
@@ -32,11 +32,11 @@ struct Json<'a> {
     tries_us: Vec<Stay>,
 }
 
-/// Reads an answer. Its words count as well as its status: a proxy's own page is no sale.
+/// Reads an answer. Its words count as well as its status, because a page of a proxy is no sale.
 ///
-/// 502 and 504 are nginx's own: it lost the instance in the middle, and cannot say how far that had got.
+/// nginx answers 502 and 504 if it lost the instance in the middle, so the outcome is unknown.
 pub fn meaning(status: u16, body: &[u8]) -> (Outcome, AnswerDetails) {
-    if let Ok(mut json) = serde_json::from_slice::<Json<'_>>(body) {
+    if let Ok(mut json) = serde_json::from_slice::<SaleAnswer<'_>>(body) {
         let said = AnswerDetails {
             retries: json.retries,
             waited_ms: json.waited_ms,
@@ -59,7 +59,7 @@ pub fn meaning(status: u16, body: &[u8]) -> (Outcome, AnswerDetails) {
     (outcome, AnswerDetails::default())
 }
 
-impl Json<'_> {
+impl SaleAnswer<'_> {
     fn outcome(&self, status: u16) -> Outcome {
         let why = || {
             let words =
@@ -75,7 +75,7 @@ impl Json<'_> {
     }
 }
 
-/// Status and words on one line. Numbers become `N`: waits differ from answer to answer, the reason is the same.
+/// Status and words on one line. Numbers become `N`, because waits differ from answer to answer while the reason is the same.
 fn reason(status: u16, text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().map(without_number).collect();
     let line: String = words.join(" ").chars().take(MAX_REASON_CHARS).collect();

@@ -1,6 +1,6 @@
-//! The ceiling of generator and target together: an answer that asks for no stock, which no strategy can beat.
+//! The ceiling of generator and target together: the rate of an answer that needs no stock, which no strategy can beat.
 //!
-//! Each target has its own: an instance is asked directly whether it lives, nginx for a static file.
+//! An instance is asked whether it lives, nginx for a static file.
 
 use super::{
     engine::{Load, Until},
@@ -18,20 +18,21 @@ use serde::Serialize;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The smallest file that a cluster serves, and what it has in any case.
+/// The smallest file that a lab serves, and a path that every cluster serves.
 const STATIC_PATHS: [&str; 2] = ["/favicon.svg", "/"];
 /// A path that every instance answers without asking a server.
 const LIVENESS_PATHS: [&str; 1] = ["/health/live"];
-/// Warm-up and measurement; short, for a path that asks no server is soon at its rate.
+/// Warm-up and measurement; short, because a path that asks no server reaches its rate at once.
 const CEILING_TIME: Timed = Timed::closed(Duration::from_millis(300), Duration::from_secs(1));
-/// Above this share of the ceiling it is the generator that is measured.
+/// Above this share of the ceiling the generator takes so much of the cores that it is measured, not the strategy.
 const BOUNDED_SHARE: f64 = 0.7;
 
+/// The measured ceiling of a target.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Ceiling {
     pub(super) target: String,
     pub(super) path: &'static str,
-    /// Size of the answer's body.
+    /// The size of the body of an answer.
     pub(super) bytes: usize,
     /// Connections.
     pub(super) threads: usize,
@@ -40,7 +41,7 @@ pub(super) struct Ceiling {
 }
 
 impl Ceiling {
-    /// Measures it at `base`.
+    /// Measures the ceiling of the target at `base`.
     /// Errors: [`Failure::Unusable`] where nothing is served there, [`Failure::Interrupted`] where it is cancelled.
     pub(super) async fn measure(
         target: &str,
@@ -61,8 +62,8 @@ impl Ceiling {
         let request = origin.request(http::Method::GET, path)?;
         let load = Load {
             origin,
-            ask: Box::new(move |_| request.clone()),
-            meaning: Box::new(|_, status, _| (served(status), AnswerDetails::default())),
+            make_request: Box::new(move |_| request.clone()),
+            read_answer: Box::new(|_, status, _| (outcome(status), AnswerDetails::default())),
             threads,
             until: Until::Over(CEILING_TIME),
             draws: false,
@@ -83,12 +84,13 @@ impl Ceiling {
         }
     }
 
-    /// Whether so many answers per second say more of the generator than of the strategy.
+    /// This many answers per second are so near to the ceiling that the generator bounds them.
     pub(super) fn bounds(&self, throughput: f64) -> bool {
         throughput > BOUNDED_SHARE * self.throughput
     }
 
-    pub(super) fn what(&self) -> String {
+    /// Describes the ceiling.
+    pub(super) fn words(&self) -> String {
         let of = if self.target == ONE_INSTANCE {
             told!("直接请求一个实例", "one instance, directly")
         } else {
@@ -102,6 +104,7 @@ impl Ceiling {
     }
 }
 
+/// The path with the smallest answer, and its size.
 async fn smallest(base: &str, paths: &[&'static str]) -> Result<(&'static str, usize), Failure> {
     for path in paths {
         if let Some(bytes) = stock_api::size(base, path).await {
@@ -115,8 +118,8 @@ async fn smallest(base: &str, paths: &[&'static str]) -> Result<(&'static str, u
     ))
 }
 
-/// A file that is served is what a sale is to a strategy.
-fn served(status: u16) -> Outcome {
+/// Counts an answer of the path like a sale of a strategy.
+fn outcome(status: u16) -> Outcome {
     if status == 200 {
         Outcome::Sold
     } else {

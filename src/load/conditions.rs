@@ -16,12 +16,13 @@ use std::{
 };
 use tokio::{process::Command, time::timeout};
 
-const DURABILITY: &str = "SHOW VARIABLES WHERE Variable_name IN ('version', 'innodb_flush_log_at_trx_commit', \
+/// Asks MySQL for its version and for the settings that say when a commit is on disk.
+const SHOW_DURABILITY: &str = "SHOW VARIABLES WHERE Variable_name IN ('version', 'innodb_flush_log_at_trx_commit', \
      'log_bin', 'tx_isolation', 'transaction_isolation')";
-/// A server that answers later is left out.
+/// A server that answers later is left out: the conditions are not worth a longer wait.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
-/// A lab keeps its data under it.
-const SYNC_FOLDER: &str = "target";
+/// The folder whose disk is measured; a lab keeps its data in it.
+const DATA_FOLDER: &str = "target";
 /// An odd number, so that one of them is the median.
 const FDATASYNC_SAMPLES: usize = 101;
 
@@ -35,22 +36,22 @@ pub struct Conditions {
     pub(crate) version: &'static str,
     /// The commit that it was built from; `unknown` outside a repository and in a debug build.
     pub(crate) commit: &'static str,
-    /// Cores that generator, nginx, instances and servers share; of the generator alone where the cluster is elsewhere.
+    /// Cores that generator, nginx, instances and servers share; those of the generator alone if the cluster is elsewhere.
     pub(crate) cores: usize,
     /// The processor's name.
     pub(crate) cpu: String,
     /// The kernel's version, without what its builder calls it.
     pub(crate) kernel: String,
-    /// Of the lab's data; empty where the cluster is elsewhere.
+    /// The file system of the data of the lab; empty if the cluster is elsewhere.
     pub(crate) file_system: String,
-    /// How long `fdatasync` of 4 KB takes there, µs: the median.
+    /// The median time of `fdatasync` of 4 KB on that file system, in µs.
     pub(crate) fdatasync_us: Option<u64>,
     /// Version and durability of every server of a lab.
     pub(crate) servers: BTreeMap<&'static str, String>,
 }
 
 impl Conditions {
-    /// Reads them; `lab` is the lab that is measured, where it is one.
+    /// Reads the conditions of this machine, and of a lab if one is measured.
     pub async fn of(lab: Option<&Addresses>) -> Self {
         let machine = Self {
             command: ["oversell".to_owned()]
@@ -67,7 +68,7 @@ impl Conditions {
             ..Self::default()
         };
         let Some(lab) = lab else { return machine };
-        let folder = fs::create_dir_all(SYNC_FOLDER).and_then(|()| fs::canonicalize(SYNC_FOLDER));
+        let folder = fs::create_dir_all(DATA_FOLDER).and_then(|()| fs::canonicalize(DATA_FOLDER));
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let (mysql, redis, zookeeper, nginx) = tokio::join!(
             mysql(&lab.mysql.url),
@@ -125,7 +126,7 @@ fn file_system(mounts: &str, folder: &Path) -> Option<String> {
         .map(|(_, kind)| kind.to_owned())
 }
 
-/// Writes 4 KB again and again and has them stored each time, as a log does: the median, µs.
+/// Measures how long it takes to write 4 KB and have them stored, as a log does; the median in µs.
 fn fdatasync(folder: &Path) -> io::Result<u64> {
     let mut file = tempfile::tempfile_in(folder)?;
     let mut took = Vec::with_capacity(FDATASYNC_SAMPLES);
@@ -145,7 +146,7 @@ async fn mysql(url: &str) -> Option<String> {
         .conn(SERVER_TIMEOUT)
         .await
         .ok()?;
-    let rows: Vec<(String, String)> = sqlx::query_as(DURABILITY)
+    let rows: Vec<(String, String)> = sqlx::query_as(SHOW_DURABILITY)
         .fetch_all(&mut *conn)
         .await
         .ok()?;
@@ -194,7 +195,7 @@ async fn zookeeper(connect: &str) -> Option<String> {
     timeout(SERVER_TIMEOUT, ask).await.ok()?
 }
 
-/// The version of the program: the server itself does not tell strangers.
+/// The version of the program nginx, because the server does not tell its version.
 async fn nginx() -> Option<String> {
     for program in ["nginx", "/usr/sbin/nginx"] {
         if let Ok(said) = Command::new(program).arg("-v").output().await {

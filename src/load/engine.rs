@@ -1,11 +1,11 @@
-//! Many connections, each of which sends one request after the other, and what they see.
+//! Sends a load: many connections, each of which sends one request after the other.
 //!
 //! All connections are open before the clock starts. One that dies is opened again; a request that may have been sent
 //! is not sent again (see `link.rs`).
 //!
-//! **The loop is closed**, as in JMeter: a connection sends its next request once it has its last answer, so that a
-//! target that stalls is asked less while it stalls, and few latencies show it. With a rate the loop is open: requests
-//! have times at which they are due, and a latency begins there, whether or not a connection was free.
+//! **The loop is closed**, as in JMeter: a connection sends its next request after its last answer. So a target that stalls gets
+//! fewer requests while it stalls, and few latencies show the stall. With a rate the loop is open: each request is due at a time, and
+//! its latency begins then, whether or not a connection was free.
 
 use super::{
     history::{AnswerDetails, History, Outcome},
@@ -36,33 +36,33 @@ use tokio_util::sync::CancellationToken;
 
 /// A request without an answer is given up after this.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
-/// Once a run is to end, what is under way may take this long; then it is given up.
+/// When a run ends, requests under way may still take this long; then they are given up.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
-/// Connections that are opened at the same time.
+/// How many connections are opened at the same time: fewer than the listen queue of a server holds.
 const MAX_CONCURRENT_OPENS: usize = 64;
-/// How often a request is tried on a new connection as long as nothing of it was written.
+/// How many connections a request may use, as long as nothing of it was written: a server may close idle ones.
 const MAX_CONNECTIONS_PER_REQUEST: usize = 3;
-/// The pause after a refused connection: nobody listens there, and without a pause all requests would be spent in no time.
+/// The pause after a refused connection; without it all requests would fail within a moment.
 const REFUSED_PAUSE: Duration = Duration::from_millis(50);
-/// The longest that a load counted in loops may take.
+/// Bounds a load that is counted in loops.
 const MAX_LOOPS_TIME: Duration = Duration::from_secs(15 * 60);
-/// A request that was sent before a timed load ended may take this long after it; the service waits less.
+/// A request that was sent before the end of a timed load may take this long after it: longer than the service waits.
 const MAX_TIME_AFTER_END: Duration = Duration::from_secs(40);
 
-/// Makes the request of this number, from 0.
+/// Makes the request with this number, from 0.
 pub(super) type RequestMaker = Box<dyn Fn(u64) -> Request<Body> + Send + Sync>;
-/// Says what the answer to the request of this number means, from its status and its body.
+/// Reads the answer to the request with this number: its status and its body.
 pub(super) type AnswerReader =
     Box<dyn Fn(u64, u16, &[u8]) -> (Outcome, AnswerDetails) + Send + Sync>;
 
-/// How a load is sent: which requests, on how many connections, and until when.
+/// A load: its requests, the number of connections, and its end.
 pub(super) struct Load {
     pub(super) origin: Origin,
-    pub(super) ask: RequestMaker,
-    pub(super) meaning: AnswerReader,
+    pub(super) make_request: RequestMaker,
+    pub(super) read_answer: AnswerReader,
     pub(super) threads: usize,
     pub(super) until: Until,
-    /// Whether each stay is kept, to be drawn.
+    /// Keeps a lane for each stay, to be drawn.
     pub(super) draws: bool,
 }
 
@@ -80,11 +80,11 @@ pub(super) enum Until {
 struct Records {
     /// The requests that count: all, or those of the measured time.
     counted: History,
-    /// All requests: those of the warm-up, and those that ended after the time, too.
+    /// All requests, also those of the warm-up and those that ended after the time.
     all: History,
-    /// When each was inside, as far as the answers say.
+    /// When each request was inside, as far as the answers say.
     stays: Vec<Stay>,
-    /// The same as lanes, where they are to be drawn.
+    /// The lanes of these stays, if they are to be drawn.
     lanes: Vec<Lane>,
 }
 
@@ -92,12 +92,12 @@ struct Records {
 pub(super) struct LoadProgress {
     recorded: Mutex<Records>,
     meter: Arc<Meter>,
-    /// Requests that were begun; those beyond the histories' are under way.
+    /// Requests that were begun; those that are not yet in the histories are under way.
     begun: AtomicU64,
     clock: Instant,
 }
 
-/// What a load that has ended has measured.
+/// The measurements of a load that has ended.
 pub(super) struct LoadResult {
     /// The requests that count: all, or those of the measured time.
     pub(super) counted: History,
@@ -108,14 +108,14 @@ pub(super) struct LoadResult {
     pub(super) most_inside: Option<u64>,
     /// The requests that are drawn.
     pub(super) lanes: Option<Lanes>,
-    /// How long the part lasted that counts.
+    /// The duration of the part that counts.
     pub(super) elapsed: Duration,
     /// Requests that were due at a rate, and not sent: no connection was free.
     pub(super) behind: u64,
 }
 
 impl LoadProgress {
-    /// The history of all requests so far. It is a lock: the connections wait while it is held.
+    /// The history of all requests so far. The connections wait while the guard is held.
     pub(super) fn all(&self) -> MappedMutexGuard<'_, History> {
         MutexGuard::map(self.recorded.lock(), |recorded| &mut recorded.all)
     }
@@ -130,10 +130,11 @@ impl LoadProgress {
 
     /// The requests that were inside so far, to be drawn.
     pub(super) fn lanes(&self) -> Option<Lanes> {
-        lanes::drawn(self.recorded.lock().lanes.clone())
+        lanes::choose_lanes(self.recorded.lock().lanes.clone())
     }
 
-    fn end(&self, until: Until, elapsed: Duration, why: &str) -> LoadResult {
+    /// The measurements at the end. `why` is the reason for requests that are given up.
+    fn result(&self, until: Until, elapsed: Duration, why: &str) -> LoadResult {
         let Records {
             mut counted,
             mut all,
@@ -168,7 +169,7 @@ impl LoadProgress {
             counted,
             all,
             most_inside: most_at_once(&stays),
-            lanes: lanes::drawn(lanes),
+            lanes: lanes::choose_lanes(lanes),
             elapsed,
             behind,
         }
@@ -176,8 +177,7 @@ impl LoadProgress {
 }
 
 impl Load {
-    /// Sends the load to its end, or until it is cancelled; `watch` is handed what is seen once it has begun, and runs
-    /// beside it.
+    /// Sends the load to its end, or until it is cancelled. `watch` gets the progress at the start, and runs during the load.
     /// Errors: [`Failure::Unusable`] where the connections cannot be opened.
     /// Cancel safety: dropping it closes every connection.
     pub(super) async fn send<W: Future<Output = ()>>(
@@ -197,7 +197,12 @@ impl Load {
         let stop = cancel.child_token();
         let mut workers = JoinSet::new();
         for (n, link) in links.into_iter().enumerate() {
-            workers.spawn(Arc::clone(&load).work(n, link, Arc::clone(&seen), stop.clone()));
+            workers.spawn(Arc::clone(&load).run_connection(
+                n,
+                link,
+                Arc::clone(&seen),
+                stop.clone(),
+            ));
         }
         // A worker that panics leaves its request begun and without an outcome, and its next ones unsent.
         let all_done = async {
@@ -230,9 +235,10 @@ impl Load {
         };
         let elapsed = seen.elapsed();
         workers.shutdown().await;
-        Ok(seen.end(load.until, elapsed, why))
+        Ok(seen.result(load.until, elapsed, why))
     }
 
+    /// Opens all connections.
     async fn open_all(&self, meter: &Arc<Meter>) -> Result<Vec<Link>, Failure> {
         stream::iter(0..self.threads)
             .map(|_| Link::open(&self.origin, meter))
@@ -242,7 +248,8 @@ impl Load {
             .map_err(|why| unusable!("{} does not answer: {why}", self.origin))
     }
 
-    async fn work(
+    /// Sends the requests of one connection, one after the other.
+    async fn run_connection(
         self: Arc<Self>,
         n: usize,
         link: Link,
@@ -251,7 +258,7 @@ impl Load {
     ) {
         let mut link = Some(link);
         let mut loops = 0;
-        while let Some((turn, due)) = self.next(&mut loops, &seen, &stop).await {
+        while let Some((turn, due)) = self.next_request(&mut loops, &seen, &stop).await {
             let (outcome, said, answer) = self.send_once(turn, &mut link, &seen.meter).await;
             let done = Instant::now();
             let instance = answer
@@ -272,8 +279,8 @@ impl Load {
         }
     }
 
-    /// The next request's number and when it is due, once it is; `None` where no more is to be sent.
-    async fn next(
+    /// Waits until the next request is due; returns its number and that time, or `None` if no more are to be sent.
+    async fn next_request(
         &self,
         loops: &mut usize,
         seen: &LoadProgress,
@@ -296,6 +303,7 @@ impl Load {
         Some((seen.begun.fetch_add(1, Ordering::Relaxed), now))
     }
 
+    /// Sends a request, on a new connection if the old one was lost before anything was written.
     async fn send_once(
         &self,
         turn: u64,
@@ -314,11 +322,11 @@ impl Load {
                     }
                 },
             };
-            match timeout(ANSWER_TIMEOUT, link.exchange((self.ask)(turn))).await {
+            match timeout(ANSWER_TIMEOUT, link.exchange((self.make_request)(turn))).await {
                 Ok(Ok(answer)) => {
                     *slot = Some(link);
                     let status = answer.status().as_u16();
-                    let (outcome, said) = (self.meaning)(turn, status, answer.body());
+                    let (outcome, said) = (self.read_answer)(turn, status, answer.body());
                     return (outcome, said, Some(answer));
                 }
                 Ok(Err(ExchangeError::NotSent)) => {}
@@ -340,8 +348,8 @@ impl Load {
 }
 
 impl Until {
-    /// Whether a request counts, from the times after the start at which it was due and done. At a rate it counts by when it was
-    /// due: else a stall at the end would be left out.
+    /// The request counts. `due` and `done` are times after the start. At a rate it counts by `due`, because else a stall at the end
+    /// would be left out.
     fn counts(self, due: Duration, done: Duration) -> bool {
         match self {
             Self::Loops(_) => true,
@@ -354,6 +362,7 @@ impl Until {
         }
     }
 
+    /// The longest time until the load is stopped.
     fn longest(self) -> Duration {
         match self {
             Self::Loops(_) => MAX_LOOPS_TIME,
@@ -394,8 +403,8 @@ mod tests {
             .unwrap();
         let load = Load {
             origin,
-            ask: Box::new(move |_| request.clone()),
-            meaning: Box::new(|_, _, _| panic!("planted")),
+            make_request: Box::new(move |_| request.clone()),
+            read_answer: Box::new(|_, _, _| panic!("planted")),
             threads: 3,
             until: Until::Loops(5),
             draws: false,

@@ -19,7 +19,7 @@ use std::{
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
-/// How long a shop that stalls does so.
+/// How long a shop that stalls answers nobody.
 pub(super) const STALL: Duration = Duration::from_millis(400);
 
 /// The fault of a shop.
@@ -41,13 +41,14 @@ pub(super) enum Fault {
     Hangs,
     /// Somebody else sets product 1.
     Reset,
-    /// Answers in JSON: twice retried, 5 ms waited, the lock lost.
+    /// Answers in JSON: two retries, 5 ms of waiting, the lock lost.
     Says,
     /// Once, nobody is answered for [`STALL`].
     Stalls,
 }
 
 #[derive(Debug, Default)]
+/// The state of a shop.
 pub(super) struct Shop {
     stock: BTreeMap<i64, i64>,
     pub(super) requests: u64,
@@ -55,15 +56,16 @@ pub(super) struct Shop {
     stalled_until: Option<Instant>,
 }
 
+/// A running shop, and its addresses.
 pub(super) struct Fake {
     pub(super) base: String,
-    /// The same shop as three instances in turn.
+    /// The address at which the shop answers as three instances in turn.
     pub(super) http: String,
     pub(super) shop: Arc<Mutex<Shop>>,
 }
 
 impl Fake {
-    /// Opens a shop; every `every`-th request meets the fault.
+    /// Opens a shop; every n-th request meets the fault.
     pub(super) async fn open(fault: Option<(Fault, u64)>) -> Self {
         let shop = Arc::new(Mutex::new(Shop {
             fault,
@@ -90,7 +92,7 @@ impl Fake {
         run_to_its_end(&self.plan(strategy, threads, loops, count)).await
     }
 
-    /// The products that there are.
+    /// The ids of the products.
     pub(super) fn products(&self) -> Vec<i64> {
         self.shop.lock().unwrap().stock.keys().copied().collect()
     }
@@ -156,25 +158,28 @@ async fn serve(
             let wanted: Value = serde_json::from_slice(&body).map_err(|_| "no JSON")?;
             let count = wanted["count"].as_i64().ok_or("no count")?;
             shop.lock().unwrap().stock.insert(product, count);
-            Ok(say(StatusCode::OK, "{}"))
+            Ok(text_answer(StatusCode::OK, "{}"))
         }
         (&Method::DELETE, "/stock") => {
             shop.lock().unwrap().stock.remove(&product);
-            Ok(say(StatusCode::OK, "{}"))
+            Ok(text_answer(StatusCode::OK, "{}"))
         }
         (&Method::GET, "/stock") => {
             let left = shop.lock().unwrap().stock.get(&product).copied();
             let left = json!({"count": left.ok_or("no such product")?});
             let stock = json!({"mysql": left, "redis": left});
-            Ok(say(StatusCode::OK, &stock.to_string()))
+            Ok(text_answer(StatusCode::OK, &stock.to_string()))
         }
         (&Method::GET, "/strategies") => {
             let known = crate::stock::ALL.iter().map(|s| json!({"slug": s.slug}));
-            Ok(say(StatusCode::OK, &known.collect::<Value>().to_string()))
+            Ok(text_answer(
+                StatusCode::OK,
+                &known.collect::<Value>().to_string(),
+            ))
         }
-        (&Method::GET, "/" | "/health/live") => Ok(say(StatusCode::OK, "<!doctype html>")),
+        (&Method::GET, "/" | "/health/live") => Ok(text_answer(StatusCode::OK, "<!doctype html>")),
         (&Method::POST, _) => sell(&shop, product).await,
-        _ => Ok(say(StatusCode::NOT_FOUND, "")),
+        _ => Ok(text_answer(StatusCode::NOT_FOUND, "")),
     }
 }
 
@@ -206,28 +211,29 @@ async fn sell(shop: &Mutex<Shop>, product: i64) -> Result<Response<Full<Bytes>>,
     }
     match fault {
         Some(Fault::CutBefore | Fault::CutAfter) => Err("cut"),
-        Some(Fault::TakesAndDoesNotKnow) => {
-            Ok(say(StatusCode::INTERNAL_SERVER_ERROR, "outcome: unknown"))
-        }
-        Some(Fault::Refuses) => Ok(say(StatusCode::SERVICE_UNAVAILABLE, "lock not had")),
+        Some(Fault::TakesAndDoesNotKnow) => Ok(text_answer(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "outcome: unknown",
+        )),
+        Some(Fault::Refuses) => Ok(text_answer(StatusCode::SERVICE_UNAVAILABLE, "lock not had")),
         Some(Fault::Hangs) => std::future::pending().await,
-        _ if !sold => Ok(say(StatusCode::CONFLICT, "库存不足！")),
-        Some(Fault::Says) => Ok(say(
+        _ if !sold => Ok(text_answer(StatusCode::CONFLICT, "库存不足！")),
+        Some(Fault::Says) => Ok(text_answer(
             StatusCode::OK,
             r#"{"outcome":"sold","retries":2,"waited_ms":5,"lock":"lost","strategy":"fake"}"#,
         )),
         Some(Fault::Closes) => {
-            let mut answer = say(StatusCode::OK, answer::SOLD);
+            let mut answer = text_answer(StatusCode::OK, answer::SOLD);
             answer
                 .headers_mut()
                 .insert("connection", http::HeaderValue::from_static("close"));
             Ok(answer)
         }
-        _ => Ok(say(StatusCode::OK, answer::SOLD)),
+        _ => Ok(text_answer(StatusCode::OK, answer::SOLD)),
     }
 }
 
-fn say(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
+fn text_answer(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::from(text.to_owned()));
     *response.status_mut() = status;
     response

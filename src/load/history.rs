@@ -1,7 +1,7 @@
 //! The history of a run: one outcome and one latency for each request.
 //!
-//! Pure: it knows neither clock nor network. Three things are kept apart, as Jepsen does: a request that took a piece,
-//! one that surely did not, and one of which nobody can tell.
+//! The history knows neither clock nor network. Like Jepsen it keeps three outcomes apart: a request took a piece, it surely took
+//! none, or nobody can tell.
 //!
 //! Next: `verdict.rs`, which judges it.
 
@@ -10,26 +10,27 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::{collections::BTreeMap, time::Duration};
 
-/// The longest latency that is told apart from longer ones, in µs: an hour.
+/// Longer latencies count as this one, an hour, in µs: no run lasts so long.
 const MAX_LATENCY_US: u64 = 3_600_000_000;
-/// Digits that a latency keeps.
+/// Significant digits of a latency: an error of a thousandth.
 const LATENCY_DIGITS: u8 = 3;
-/// Different reasons that are kept; the others are counted together.
+/// How many different reasons are kept; all others are counted together.
 const MAX_REASONS: usize = 16;
 
+/// The outcome of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was told that it has a piece.
+    /// The answer says that a piece was sold.
     Sold,
-    /// It was told that there is none left.
+    /// The answer says that no piece is left.
     SoldOut,
-    /// It failed and changed nothing: refused, or never sent.
+    /// The request failed and changed nothing: it was refused, or never sent.
     Refused(String),
-    /// Nobody can tell: it was sent, and no answer came that says what became of it.
+    /// The request was sent, and no answer tells whether it took a piece.
     Unknown(String),
 }
 
-/// How many requests came to what.
+/// The number of requests for each outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct OutcomeCounts {
     /// Answers that said success.
@@ -58,47 +59,47 @@ impl OutcomeCounts {
 pub struct AnswerDetails {
     /// How often the strategy tried again.
     pub retries: Option<u64>,
-    /// How long it waited for the lock, ms.
+    /// How long the request waited for the lock, ms.
     pub waited_ms: Option<u64>,
-    /// The unlock found that the lock was no longer ours.
+    /// The lock was lost before the unlock.
     pub lost: bool,
-    /// When it was inside the critical section.
+    /// When the request was inside the critical section.
     pub inside: Option<Stay>,
-    /// When its tries were under way, for a strategy without a critical section; the last try succeeded.
+    /// When each try was under way, for a strategy without a critical section; the last try succeeded.
     pub tries: Vec<Stay>,
 }
 
-/// Retries and waits, as the answers of a run report them.
+/// The retries and waits of a run, as far as its answers report them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Contention {
     /// How often the strategy tried again.
     pub retries: u64,
-    /// The same for each piece sold.
+    /// Retries for each piece sold.
     pub retries_per_sold: f64,
     /// The mean wait for the lock, ms, as the instances measure it.
     pub waited_mean_ms: f64,
-    /// Half of them waited at most this, ms.
+    /// Half of the requests waited at most this, ms.
     pub waited_p50_ms: u64,
-    /// 99 % waited at most this, ms.
+    /// 99 % of the requests waited at most this, ms.
     pub waited_p99_ms: u64,
-    /// The longest of these, ms; above 2 s within a thousandth.
+    /// The longest wait, ms; above 2 s within a thousandth.
     pub waited_max_ms: u64,
-    /// Answers whose unlock found that the lock was no longer theirs.
+    /// Answers that say that the lock was lost before the unlock.
     pub lock_lost: u64,
 }
 
-/// Everything that a run has seen so far.
+/// The outcomes, latencies and waits of a run so far.
 #[derive(Debug, Clone)]
 pub struct History {
-    /// How many requests came to what.
+    /// The number of requests for each outcome.
     pub counts: OutcomeCounts,
     /// The latencies, in µs.
     pub latencies: Histogram<u32>,
-    /// The sum of all latencies, in µs: the histogram rounds each, this does not.
+    /// The exact sum of all latencies, in µs; the histogram rounds each.
     pub latency_sum_us: u64,
     /// How often the strategies tried again, as far as the answers say.
     pub retries: u64,
-    /// How long they waited for their locks, in ms.
+    /// How long the requests waited for their locks, in ms.
     waits: Histogram<u32>,
     /// Answers whose unlock found the lock lost.
     lock_lost: u64,
@@ -124,7 +125,7 @@ impl Default for History {
 }
 
 impl History {
-    /// Adds one request: what it came to, how long that took, which instance answered and what else it said.
+    /// Adds one request: its outcome, its latency, the instance that answered, and the further fields of the answer.
     pub fn record(
         &mut self,
         outcome: &Outcome,
@@ -154,7 +155,7 @@ impl History {
         }
     }
 
-    /// Adds requests whose effect cannot be known, without a latency: they were given up before any answer came.
+    /// Adds requests that were given up before an answer came: their effect is unknown, and they have no latency.
     pub fn abandon(&mut self, requests: u64, why: &str) {
         self.counts.unknown += requests;
         if requests > 0 {
@@ -162,6 +163,7 @@ impl History {
         }
     }
 
+    /// Counts a reason why requests failed.
     fn note(&mut self, why: &str, n: u64) {
         let known = self.reasons.len() < MAX_REASONS || self.reasons.contains_key(why);
         let why = if known { why } else { "other reasons" };

@@ -1,12 +1,12 @@
 //! The most requests that were inside the critical section at once, from when each of them was inside.
 //!
-//! Pure. Each instance reads its own clock, so that on several machines the figure is as good as their clocks agree; on
-//! one machine all read the same.
+//! Each instance reads its own clock, so on several machines the figure is as good as their clocks agree; on one machine all read
+//! the same clock.
 
-/// A stay inside: from, to. In microseconds of one clock.
+/// A stay inside the critical section: from and to, in microseconds of one clock.
 pub(super) type Stay = (u64, u64);
 
-/// The most at any time. `None` without a stay: a strategy that has no section, or answers that do not say.
+/// The most stays at any time. `None` without a stay: the strategy has no critical section, or the answers do not say.
 pub(super) fn most_at_once(stays: &[Stay]) -> Option<u64> {
     // At the same time leaving comes before entering: -1 is less than +1.
     let mut steps: Vec<_> = stays

@@ -2,11 +2,11 @@
 //!
 //! 1. An answer says when its request was inside, by the clock of its instance's machine, and how long it had waited for that.
 //!    Where there is no critical section, it says when its tries were under way; the last one stands for the stay.
-//! 2. Of at most twenty each has a lane, in the order in which they got in.
-//! 3. Of more, so many that got in one after the other, around the moment at which the most were inside: where a lock lets two
-//!    in, that is in the picture. Where nobody ever met another, the middle.
+//! 2. If there are at most twenty, each has a lane, in the order in which they got in.
+//! 3. Of more, twenty that got in one after the other are drawn, around the moment at which the most were inside, so that the picture
+//!    shows where a lock lets two in. If no two were inside at once, the middle is drawn.
 //!
-//! Pure. The generator's own clock is not mixed in: on one machine all instances read the same one, as in `inside.rs`.
+//! The generator's own clock is not mixed in: on one machine all instances read the same one, as in `inside.rs`.
 
 use super::history::AnswerDetails;
 use serde::Serialize;
@@ -55,7 +55,7 @@ pub struct Lanes {
 }
 
 impl Lane {
-    /// Of an answer that says when it was inside.
+    /// The lane of a request, if its answer says when it was inside.
     pub(super) fn of(
         thread: usize,
         turn: usize,
@@ -103,8 +103,8 @@ impl Lane {
     }
 }
 
-/// The lanes that are drawn; `None` if no request was inside.
-pub(super) fn drawn(mut all: Vec<Lane>) -> Option<Lanes> {
+/// Chooses the lanes that are drawn; `None` if no request was inside.
+pub(super) fn choose_lanes(mut all: Vec<Lane>) -> Option<Lanes> {
     all.sort_unstable_by_key(|lane| (lane.entered_us, lane.went_out_us));
     let of = all.len();
     if of > MAX_DRAWN {
@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn few_lanes_are_all_drawn_in_the_order_of_entry() {
-        let lanes = drawn(vec![lane(2, 90_000, 95_000), lane(1, 50_000, 60_000)]).expect("two");
+        let lanes =
+            choose_lanes(vec![lane(2, 90_000, 95_000), lane(1, 50_000, 60_000)]).expect("two");
         let times: Vec<_> = lanes
             .drawn
             .iter()
@@ -172,7 +173,7 @@ mod tests {
         let mut all: Vec<_> = (0..200)
             .map(|n| lane(n, 100_000 + 100 * n as u64, 100_050 + 100 * n as u64))
             .collect();
-        let in_the_middle = drawn(all.clone()).expect("lanes");
+        let in_the_middle = choose_lanes(all.clone()).expect("lanes");
         assert_eq!(
             in_the_middle
                 .drawn
@@ -183,7 +184,7 @@ mod tests {
         );
         // Thread 30 stays while two others get in.
         all[30].went_out_us += 200;
-        let crowded = drawn(all).expect("lanes");
+        let crowded = choose_lanes(all).expect("lanes");
         let threads: Vec<_> = crowded.drawn.iter().map(|l| l.thread).collect();
         assert_eq!(
             (crowded.of, threads.len(), threads.contains(&30)),
@@ -204,13 +205,13 @@ mod tests {
                 .collect();
             let to = all[early].went_out_us;
             all.push(lane(99, to - 10, to + 10));
-            let lanes = drawn(all).expect("lanes");
+            let lanes = choose_lanes(all).expect("lanes");
             assert!(
                 lanes.drawn.len() == MAX_DRAWN && lanes.drawn.iter().any(|l| l.thread == 99),
                 "{lanes:?}"
             );
         }
-        assert_eq!(drawn(Vec::new()), None);
+        assert_eq!(choose_lanes(Vec::new()), None);
         assert_eq!(
             Lane::of(1, 1, None, &AnswerDetails::default()),
             None,
@@ -232,7 +233,7 @@ mod tests {
             &said(&[(12_000, 14_000), (15_000, 16_000), (17_000, 19_000)]),
         );
         let at_once = Lane::of(2, 1, Some("8000"), &said(&[(13_000, 13_500)]));
-        let lanes = drawn(vec![beaten.expect("tries"), at_once.expect("a try")])
+        let lanes = choose_lanes(vec![beaten.expect("tries"), at_once.expect("a try")])
             .expect("two")
             .drawn;
         let [at_once, beaten] = &lanes[..] else {

@@ -26,14 +26,14 @@ use std::{
 use tokio::net::TcpStream;
 use tokio_util::io::{InspectReader, InspectWriter};
 
-/// A connection is given up where it cannot be made within this.
+/// A connection that cannot be made within this is given up.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 type Inspect = Box<dyn FnMut(&[u8]) + Send>;
 type Wire = TokioIo<InspectReader<InspectWriter<TcpStream, Inspect>, Inspect>>;
 pub(super) type Body = Full<Chunk>;
 
-/// Where requests go: scheme, host and port of an address such as `http://127.0.0.1:8080`.
+/// The host and port to which requests go, from an address such as `http://127.0.0.1:8080`.
 #[derive(Debug, Clone)]
 pub(super) struct Origin {
     host: String,
@@ -48,6 +48,7 @@ pub(super) struct Meter {
     sent: AtomicU64,
 }
 
+/// One keep-alive connection to an instance or to nginx.
 pub(super) struct Link {
     sender: http1::SendRequest<Body>,
     connection: Pin<Box<http1::Connection<Wire, Body>>>,
@@ -137,7 +138,7 @@ impl Link {
     }
 
     /// Sends a request and reads its whole answer.
-    /// Errors: [`ExchangeError`] where the connection ended first; it is of no further use then.
+    /// Errors: [`ExchangeError`] if the connection ended first; the link is of no further use then.
     /// Cancel safety: dropping it may leave a request half done: drop the link too.
     pub(super) async fn exchange(
         &mut self,

@@ -1,8 +1,8 @@
-//! The one measure: plans against targets, each once for its verdict, and then in rounds for its rate.
+//! Measures plans on targets: each once for its verdict, and then in rounds for its rate.
 //!
-//! Where an unsafe strategy happens not to show its fault in the run of the verdict, that is said, and not tried again until
-//! it does. A rate comes from runs of its own, for which stock is plenty. The rounds are interleaved: each goes through all
-//! plans, in another order, so that a slow minute hits all.
+//! If an unsafe strategy does not show its fault in the run of the verdict, the row says so; the run is not repeated until it does. A
+//! rate comes from runs of its own, with plenty of stock. The rounds are interleaved: each goes through all plans, in another order,
+//! so that a slow minute hits all.
 
 use super::{
     ceiling::Ceiling,
@@ -29,20 +29,20 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// The longest that one round may take, warm-up or measurement.
-const LONGEST: Duration = Duration::from_secs(600);
+/// Bounds the warm-up and the measurement of a round that a user may ask for.
+const MAX_ROUND_TIME: Duration = Duration::from_secs(600);
 
-/// The options that all commands share which measure rows.
+/// The options of all commands that measure rows.
 #[derive(Debug, clap::Args)]
 pub(super) struct MeasureArgs {
     /// One instance, three behind nginx, or both
     #[arg(long, value_delimiter = ',', default_values = [ONE_INSTANCE, THREE_BEHIND_NGINX], value_parser = [ONE_INSTANCE, THREE_BEHIND_NGINX])]
     targets: Vec<String>,
     /// Measure rates too, for this long per strategy, target and round, as 3s
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = parse_round_time)]
     duration: Option<Duration>,
     /// How long each measurement runs before it counts
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_round_time)]
     pub(super) warm_up: Duration,
     /// How often each rate is measured
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=50))]
@@ -57,6 +57,7 @@ pub(super) struct MeasureArgs {
     place: Where,
 }
 
+/// How rates were measured.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Timing {
     pub(super) warm_up_s: f64,
@@ -66,7 +67,7 @@ pub(super) struct Timing {
     pub(super) rate: Option<u32>,
 }
 
-/// Everything that was found.
+/// The results of a command that measures rows, as its JSON has them.
 #[derive(Debug, Serialize)]
 pub(super) struct Measurement {
     pub(super) threads: usize,
@@ -76,17 +77,17 @@ pub(super) struct Measurement {
     /// How rates were measured; absent where they were not.
     pub(super) timing: Option<Timing>,
     pub(super) conditions: Conditions,
-    /// Of each target, where it was measured.
+    /// The ceiling of each target whose rates were measured.
     pub(super) ceilings: Vec<Ceiling>,
     pub(super) rows: Vec<Row>,
-    /// Whether every row is as its strategy promises.
+    /// Every row is as its strategy promises.
     pub(super) kept: bool,
-    /// Runs that could not be made, and why.
+    /// The runs that could not be made, with the reasons.
     pub(super) not_run: Vec<String>,
 }
 
-/// A name of the registry; clap says which is meant where one is mistyped.
-pub(super) fn name_of<S: Sync>(
+/// Parses a name of a registry; clap suggests the nearest for a mistyped one.
+pub(super) fn name_parser<S: Sync>(
     all: &'static [RegistryEntry<S>],
 ) -> impl TypedValueParser<Value = &'static RegistryEntry<S>> {
     let find = move |name: String| all.iter().find(|entry| entry.slug == name);
@@ -94,31 +95,31 @@ pub(super) fn name_of<S: Sync>(
         .map(move |name| find(name).expect("it is one of them"))
 }
 
-/// How long a round is to take, as a command line says it.
-fn time(text: &str) -> Result<Duration, String> {
+/// Parses the duration of a round.
+fn parse_round_time(text: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(text).map_err(|e| e.to_string())?;
-    if time > LONGEST {
+    if time > MAX_ROUND_TIME {
         Err(told!("最多 10m", "at most 10m"))
     } else {
         Ok(time)
     }
 }
 
-/// Runs one plan, and shows on the bar how it stands.
+/// Runs one plan, and shows its progress on the bar.
 pub(super) async fn run_with_progress(
     bar: &Bar,
     plan: &Plan,
     stop: &CancellationToken,
 ) -> Result<Row, Failure> {
     let (progress, snapshots) = watch::channel(Snapshot::default());
-    let what = on(plan);
-    bar.during(&what, snapshots, run(plan, &progress, stop))
+    let what = subject(plan);
+    bar.run_step(&what, snapshots, run(plan, &progress, stop))
         .await
 }
 
-/// Measures each plan for a time in so many rounds, or until it is stopped: the rows of each, and why a round of it could not
-/// be made, which spoils no other. The order is another one in each round; two take turns at being the first.
-pub async fn interleaved(
+/// Measures each plan for a time in each of `rounds`, or until `stop`. The order changes in each round, so that of two plans each is
+/// first in turn. Returns the rows of each plan, and why rounds of a plan could not be made; those spoil no other.
+pub async fn measure_in_rounds(
     plans: &[Plan],
     timed: Timed,
     rounds: usize,
@@ -146,6 +147,7 @@ pub async fn interleaved(
     (rows, failed)
 }
 
+/// Describes a run that could not be made.
 fn not_run(
     Plan {
         strategy, target, ..
@@ -160,12 +162,13 @@ fn not_run(
     )
 }
 
-fn on(plan: &Plan) -> String {
+/// Names the strategy and the target of a plan.
+fn subject(plan: &Plan) -> String {
     let (strategy, target) = (&plan.strategy, target_name(&plan.target));
     told!("{strategy}，{target}", "{strategy} on {target}")
 }
 
-/// The targets, each with its address, and what they run on.
+/// The targets, each with its address, and the conditions of a measurement.
 pub(super) struct Setup {
     pub(super) targets: Vec<(String, String)>,
     conditions: Conditions,
@@ -173,7 +176,7 @@ pub(super) struct Setup {
 }
 
 impl MeasureArgs {
-    /// Finds the targets, checks that each knows all of `slugs`, and prints what they run on.
+    /// Finds the targets, checks that each knows all of `slugs`, and prints the conditions.
     /// Errors: [`Failure::Unusable`] where the address of one is not known, or it does not answer.
     pub(super) async fn set_up(
         &self,
@@ -199,8 +202,8 @@ impl MeasureArgs {
         })
     }
 
-    /// Measures each of `slugs` on each target, by the plan that `load` makes of the course's; `rate` is how many requests
-    /// are due each second, where the loop is open.
+    /// Measures each of `slugs` on each target. `load` makes the plan from that of the course; `rate` is how many requests are due each
+    /// second, if the loop is open.
     /// Errors: [`Failure::Unusable`] where the plans ask for more than a run may, or a rate cannot be measured.
     pub(super) async fn measure(
         &self,
@@ -237,7 +240,7 @@ impl MeasureArgs {
             match run_with_progress(&bar, &plan, stop).await {
                 // A verdict on part of a run would say more than was seen.
                 Ok(row) if stop.is_cancelled() && row.stats.samples < plan.planned() => {
-                    let (plan, sent, of) = (on(&plan), row.stats.samples, plan.planned());
+                    let (plan, sent, of) = (subject(&plan), row.stats.samples, plan.planned());
                     not_run.push(told!(
                         "{plan}：{of} 个请求发了 {sent} 个就被打断",
                         "{plan}: cut short after {sent} of {of} requests"
@@ -247,12 +250,12 @@ impl MeasureArgs {
                     rows.push(row);
                     run.push(plan);
                 }
-                Err(why) => not_run.push(told!("{}：{why}", "{}: {why}", on(&plan))),
+                Err(why) => not_run.push(told!("{}：{why}", "{}: {why}", subject(&plan))),
             }
         }
         let rated = match timed {
             Some(timed) => {
-                let (rated, failed) = interleaved(&run, timed, rounds, &bar, stop).await;
+                let (rated, failed) = measure_in_rounds(&run, timed, rounds, &bar, stop).await;
                 not_run.extend(failed);
                 rated
             }

@@ -1,12 +1,11 @@
-//! Load and verdicts: sends requests to a running cluster, counts what was sold against what left the shelf, and says
-//! whether the two agree.
+//! Load and verdicts: sends requests to a running cluster, and compares the pieces sold with the pieces that left the stock.
 //!
-//! There is one measure: a [`plan`] says what is sent, and where (target and workload); [`run`](mod@run) makes a [`row`] of
-//! it, with a [`verdict`]; `measure` takes many of them, in interleaved rounds. Three commands are rows of it:
-//! [`compare`], [`mod@seckill`] and [`bench`](mod@bench), which holds its rows against ceilings.
+//! A [`plan`] has a target and a workload. [`run`](mod@run) sends it and makes a [`row`] with a [`verdict`]. `measure` runs many
+//! plans, in interleaved rounds. Three commands use it: [`compare`], [`mod@seckill`], and [`bench`](mod@bench), which compares its
+//! rates with ceilings.
 //!
-//! The core is pure: [`history`] is what was seen, [`stats`] sums it up, [`verdict`] judges it. The edge is thin: `link` is
-//! one keep-alive connection, `engine` drives many of them.
+//! [`history`] has the outcomes of all requests, [`stats`] the columns of a report, and [`verdict`] judges; none of them uses clock or
+//! network. `link` is one keep-alive connection, `engine` drives many of them.
 
 pub mod history;
 pub mod stats;

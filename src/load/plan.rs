@@ -5,11 +5,11 @@ use secrecy::SecretString;
 use serde::Serialize;
 use std::time::Duration;
 
-/// The target that is one instance; any other name stands for several.
+/// The name of the target that is one instance; any other name means several.
 pub const ONE_INSTANCE: &str = "one";
-/// The target that is nginx in front of three instances.
+/// The name of the target that is nginx in front of three instances.
 pub const THREE_BEHIND_NGINX: &str = "three";
-/// Their names in the language of the terminal.
+/// The name of a target in the language of the terminal.
 pub(super) fn target_name(target: &str) -> String {
     match target {
         ONE_INSTANCE => told!("一个实例", "one"),
@@ -18,11 +18,11 @@ pub(super) fn target_name(target: &str) -> String {
     }
 }
 
-/// How many that are.
+/// How many instances [`THREE_BEHIND_NGINX`] has.
 pub(super) const INSTANCES: u64 = 3;
 /// The stock for measuring a rate: more than a run can sell.
 pub(super) const PLENTIFUL_STOCK: i64 = 1_000_000_000;
-/// The most requests of a run.
+/// The most requests of a run; more would load the cluster for many minutes.
 const MAX_REQUESTS: u64 = 1_000_000;
 /// The most time that all requests together may stay inside: a run of more than ten minutes looks as if it hung.
 const MAX_TOTAL_HOLD_MS: u64 = 600_000;
@@ -40,25 +40,25 @@ pub struct Plan {
     pub threads: usize,
     /// Requests of each connection.
     pub loops: usize,
-    /// How long each stays inside the critical section, in milliseconds.
+    /// How long each request stays inside the critical section, in milliseconds.
     pub hold_ms: u64,
-    /// The longest wait of a request for its lock, in milliseconds; the service's own if there is none.
+    /// The longest wait of a request for its lock, in milliseconds; `None`: as the service is configured.
     #[serde(skip)]
     pub wait_ms: Option<u64>,
-    /// Which product; where a voucher is ordered, the first of the users.
+    /// The product; if a voucher is ordered, the first of the users.
     pub stock_id: i64,
     /// The stock at the start.
     pub count: i64,
     /// The admin token, for a cluster that has one: `PUT /stock` needs it.
     #[serde(skip)]
     pub token: Option<SecretString>,
-    /// The visitor whose own lock it tries.
+    /// The visitor whose own lock is tried.
     #[serde(skip)]
     pub visitor: Option<String>,
-    /// Keep who was inside when, to be drawn.
+    /// Keeps who was inside when, to be drawn.
     #[serde(skip)]
     pub draws: bool,
-    /// Send for a time, instead of `loops`.
+    /// Sends for a time, instead of `loops`.
     #[serde(skip)]
     pub(super) timed: Option<Timed>,
     /// Orders of a voucher by a step of the seckill, instead of sales of a product by a strategy.
@@ -77,7 +77,7 @@ pub struct Timed {
     pub rate: Option<f64>,
 }
 
-/// Users who order a voucher.
+/// The users who order a voucher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Orders {
     /// How many they are.
@@ -86,8 +86,7 @@ pub struct Orders {
     pub repeats: u64,
 }
 
-/// A product, or the first of the users, of a run's own: its id is beyond those that a person types, and exact in
-/// JavaScript too.
+/// A new id for a product, or for the first user, of one run: beyond the ids that a person types, and exact in JavaScript too.
 pub fn own_product() -> i64 {
     fastrand::i64(1 << 40..1 << 52)
 }
@@ -132,8 +131,8 @@ impl Plan {
         }
     }
 
-    /// Orders of a voucher, each from another connection; at least so many as are asked for, since each connection
-    /// sends as many as the others.
+    /// The plan for orders of a voucher, each from another connection. There may be more orders than asked for, because each connection
+    /// sends equally many.
     pub fn ordering(self, users: u64, repeats: u64) -> Self {
         let orders = usize::try_from(users.saturating_mul(repeats)).unwrap_or(usize::MAX);
         Self {
@@ -143,8 +142,8 @@ impl Plan {
         }
     }
 
-    /// The same for a time instead, with more stock than anybody sells, on a product of its own again: nobody stays
-    /// inside, and each order is of another user.
+    /// The plan for a load of fixed duration, on a new product with more stock than can be sold. Nobody stays inside, and each order is
+    /// of another user.
     pub(super) fn timed(&self, timed: Timed) -> Self {
         let another = Orders {
             users: u64::MAX,
@@ -160,7 +159,7 @@ impl Plan {
         }
     }
 
-    /// Requests that the run will send; of one that lasts a time, 0: that cannot be known.
+    /// How many requests the run will send; 0 for a load of fixed duration, which cannot know.
     pub fn planned(&self) -> u64 {
         if self.timed.is_some() {
             0
@@ -169,7 +168,7 @@ impl Plan {
         }
     }
 
-    /// Whether the run has an end within reach.
+    /// Checks that the run ends within minutes.
     /// Errors: the rule that it breaks.
     pub fn check(&self) -> Result<(), String> {
         let held = self.planned().saturating_mul(self.hold_ms);

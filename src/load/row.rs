@@ -1,4 +1,4 @@
-//! One run in figures: what a table, a file and the page show of it.
+//! The figures of one run, as a table, a file and the page show them.
 
 use super::{
     engine::LoadResult,
@@ -36,8 +36,8 @@ pub struct Row {
     pub store: Option<Store>,
     /// Pieces before and after.
     #[serde(flatten)]
-    pub shelf: StockChange,
-    /// How many requests came to what; a buyer who was turned away for an order of his own is not counted as sold out.
+    pub stock_change: StockChange,
+    /// The number of requests for each outcome; a user who was refused because of an earlier order is not counted as sold out.
     #[serde(flatten)]
     pub counts: OutcomeCounts,
     /// `sold − (before − after)`; of a voucher, orders beyond its pieces.
@@ -60,16 +60,16 @@ pub struct Row {
     /// The verdict on the stock, or on the orders.
     pub verdict: Verdict,
     pub promise: Promise,
-    /// The verdict that the promise comes to on this target.
+    /// The verdict that follows from the promise on this target.
     pub expected: Verdict,
-    /// Whether the verdict is the expected one, and no request failed: also that an unsafe strategy did show its fault.
+    /// The verdict is the expected one, also that an unsafe strategy shows its fault, and no request failed.
     pub kept: bool,
-    /// Why the verdict says less than it might, and what is to be known besides.
+    /// Remarks on the verdict, such as why it says less than it might.
     pub notes: Vec<String>,
     /// The rate of sales, if it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Whether it came so near to the ceiling of its target that the generator bounds it, not the strategy.
+    /// The rate is so near to the ceiling of its target that the generator bounds it, not the strategy.
     pub bounded_by_generator: bool,
     pub instances: BTreeMap<String, u64>,
     /// Why requests failed, and how many for each reason.
@@ -91,9 +91,9 @@ pub struct OrderFigures {
     pub tally: Tally,
     /// Orders answered with success, per second.
     pub orders_per_sec: f64,
-    /// Whether the promise is that all is exact on this target; else a fault must show.
+    /// The promise is exact orders on this target; else a fault must show.
     pub expects_exact: bool,
-    /// All that is wrong with the orders.
+    /// All faults that the checker found in the orders.
     pub faults: Vec<check::OrdersVerdict>,
     pub pieces: i64,
     pub stock: i64,
@@ -102,25 +102,25 @@ pub struct OrderFigures {
     pub duplicate_orders: usize,
     /// Orders that were answered and are not there.
     pub lost_orders: usize,
-    /// Numbers beyond the first of each.
+    /// Orders with an id that another order has.
     pub repeated_ids: usize,
-    /// Orders that are there beyond those that were answered or may have been.
+    /// Orders in the database that no answer and no unknown request accounts for.
     pub unasked_orders: u64,
 }
 
 /// The summary of the timed rounds of one plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Rate {
-    /// Pieces sold per second; refusals and errors are none.
+    /// Pieces sold per second; refusals and errors do not count.
     #[serde(flatten)]
     pub sold_per_sec: Spread,
-    /// Answers per second, whatever they said: what the generator had to do.
+    /// Answers of any kind per second: the work of the generator.
     pub answers_per_sec: f64,
     /// The median latency, ms: the median of the rounds.
     pub median_ms: f64,
     /// The 99 % line, ms: the median of the rounds.
     pub p99_ms: f64,
-    /// How often a piece was tried again; absent where the answers do not say.
+    /// Retries for each piece sold; absent if the answers do not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries_per_sold: Option<f64>,
     /// Requests of all rounds that failed, or whose effect is unknown.
@@ -129,7 +129,7 @@ pub struct Rate {
     pub behind: u64,
     /// The worst verdict of the rounds.
     pub verdict: Verdict,
-    /// The complaint of a round that breaks the promise.
+    /// The complaint about a round that breaks the promise.
     #[serde(skip)]
     pub broken: Option<String>,
 }
@@ -139,14 +139,14 @@ pub(super) struct SaleResult {
     /// The slug of the strategy or of the step.
     pub(super) strategy: &'static str,
     pub(super) promise: Promise,
-    /// Whether it is printed code, whose flaw shows by chance only; its race shows it each time.
+    /// The strategy is printed code, whose flaw shows by chance only; its race shows the flaw each time.
     pub(super) as_printed: bool,
     /// Where the pieces of a product are counted.
     pub(super) store: Option<Store>,
-    pub(super) shelf: StockChange,
+    pub(super) stock_change: StockChange,
     pub(super) oversold: i64,
     pub(super) verdict: Verdict,
-    /// Of a voucher.
+    /// The orders, if a voucher was sold.
     pub(super) orders: Option<OrderCheck>,
 }
 
@@ -158,15 +158,19 @@ pub(super) struct OrderCheck {
 }
 
 impl SaleResult {
-    pub(super) fn product(strategy: &Strategy, shelf: StockChange, counts: OutcomeCounts) -> Self {
+    pub(super) fn product(
+        strategy: &Strategy,
+        stock_change: StockChange,
+        counts: OutcomeCounts,
+    ) -> Self {
         Self {
             strategy: strategy.slug,
             promise: strategy.spec.promise,
             as_printed: strategy.spec.rank.is_as_printed(),
             store: Some(strategy.spec.store),
-            shelf,
-            oversold: oversold(shelf, counts),
-            verdict: judge(shelf, counts),
+            stock_change,
+            oversold: oversold(stock_change, counts),
+            verdict: judge(stock_change, counts),
             orders: None,
         }
     }
@@ -178,7 +182,7 @@ impl SaleResult {
             promise: step.spec.promise,
             as_printed: step.spec.rank.is_as_printed(),
             store: None,
-            shelf: StockChange {
+            stock_change: StockChange {
                 before: report.pieces,
                 after: report.stock,
             },
@@ -199,7 +203,7 @@ pub struct Tally {
 }
 
 impl Rate {
-    /// Of the rows of all rounds.
+    /// Summarizes the rows of all rounds.
     pub(super) fn of(rounds: &[Row]) -> Self {
         let median = |value: fn(&Row) -> f64| Spread::of(rounds.iter().map(value)).median;
         let retries: Option<Vec<_>> = rounds
@@ -227,7 +231,9 @@ impl Rate {
 impl Row {
     pub(super) fn new(plan: &Plan, sold: SaleResult, ended: LoadResult, cancelled: bool) -> Self {
         let mut counts = ended.all.counts;
-        let mut notes: Vec<_> = absent(plan, &ended.all.instances).into_iter().collect();
+        let mut notes: Vec<_> = missing_instances(plan, &ended.all.instances)
+            .into_iter()
+            .collect();
         let (samples, planned) = (counts.samples(), plan.planned());
         if !cancelled && plan.timed.is_none() && samples != planned {
             notes.push(told!(
@@ -236,7 +242,7 @@ impl Row {
             ));
         }
         let expected = match sold.orders {
-            // Everybody orders once and nobody stays inside: no fault has room to show.
+            // Each user orders once and nobody stays inside, so no fault can show.
             Some(_) if plan.timed.is_some() => Verdict::Exact,
             _ => expected(sold.promise, plan.target == ONE_INSTANCE),
         };
@@ -244,7 +250,7 @@ impl Row {
             true => sold.verdict,
             false => sold.verdict.max(Verdict::Errors),
         };
-        // Of an unsafe step each fault will do.
+        // An unsafe step may show any fault.
         let as_expected = match expected {
             Verdict::Exact => verdict == Verdict::Exact,
             _ => sold.as_printed || verdict.is_refuted(),
@@ -280,7 +286,7 @@ impl Row {
             elapsed_ms: u64::try_from(ended.elapsed.as_millis()).unwrap_or(u64::MAX),
             stats: ended.stats,
             store: sold.store,
-            shelf: sold.shelf,
+            stock_change: sold.stock_change,
             counts,
             oversold: sold.oversold,
             sold_per_sec,
@@ -301,12 +307,12 @@ impl Row {
         }
     }
 
-    /// Pieces that left the shelf.
+    /// Pieces that left the stock.
     pub fn gone(&self) -> i64 {
-        self.shelf.before - self.shelf.after
+        self.stock_change.before - self.stock_change.after
     }
 
-    /// Pieces sold per second: as measured for a time, else in the one run of the verdict.
+    /// Pieces sold per second: in the rounds for the rate, or in the one run of the verdict.
     pub fn sales(&self) -> Spread {
         let one_run = || Spread::of([self.sold_per_sec]);
         self.rate
@@ -314,7 +320,7 @@ impl Row {
             .map_or_else(one_run, |rate| rate.sold_per_sec)
     }
 
-    /// Why requests failed, the most frequent reason first; `None` where none did.
+    /// Why requests failed, the most frequent reason first; `None` if none failed.
     pub fn reasons_line(&self) -> Option<String> {
         let mut reasons: Vec<_> = self.reasons.iter().collect();
         reasons.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
@@ -333,7 +339,7 @@ impl Row {
         })
     }
 
-    /// Why the promise counts as broken, in one line; `None` where it was kept.
+    /// Why the promise counts as broken, in one line; `None` if it was kept.
     pub fn complaint(&self) -> Option<String> {
         if self.kept {
             let broken = self.rate.as_ref()?.broken.as_ref()?;
@@ -394,8 +400,8 @@ impl Row {
         ))
     }
 
-    /// Why a round in which a rate was measured breaks the promise: of a product, that it was oversold; that a fault does
-    /// not show counts in the run of the verdict only. Orders must be exact.
+    /// Why a round for the rate breaks the promise: a product was oversold, or orders are not exact. A fault that does not show counts
+    /// in the run of the verdict only.
     fn broken_in_a_round(&self) -> Option<String> {
         let oversold = self.expected == Verdict::Exact && self.verdict.is_refuted();
         self.complaint()
@@ -403,8 +409,8 @@ impl Row {
     }
 }
 
-/// Which instances did not answer, in words: `one` is one, `three` are three, unless fewer were asked.
-fn absent(plan: &Plan, answered: &BTreeMap<String, u64>) -> Option<String> {
+/// Describes how many instances did not answer, of one or three, or of fewer if there were fewer requests.
+fn missing_instances(plan: &Plan, answered: &BTreeMap<String, u64>) -> Option<String> {
     let asked = match plan.target.as_str() {
         ONE_INSTANCE => 1,
         _ if plan.timed.is_some() => INSTANCES,

@@ -1,5 +1,5 @@
-//! One run of load, on a product or a voucher of its own, which is made before and removed after: nobody else in the room
-//! changes what is counted, and the run changes nothing of theirs.
+//! One run of load, on a product or a voucher of its own, which is made before and removed afterwards. So nobody else changes what
+//! is counted, and the run changes nothing of others.
 
 use super::{
     answer,
@@ -27,8 +27,9 @@ use std::{
 use tokio::{sync::watch, time::MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-/// How often a snapshot is taken: as often as people see a number move.
+/// How often a snapshot is taken: often enough that people see a number move.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(200);
+
 /// How a run stands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct Snapshot {
@@ -59,14 +60,14 @@ pub struct Snapshot {
     pub lanes: Option<Lanes>,
 }
 
-/// Runs a plan to its end, or until it is cancelled: makes what is sold, sends the load, reads what is left, removes
-/// it, whatever came of the load.
+/// Runs a plan to its end, or until it is cancelled: makes the product or the voucher, sends the load, reads what is left, and
+/// removes product or voucher in any case.
 ///
 /// Once cancelled, no further request is sent; those under way have one second to be answered and count as unknown
 /// otherwise. A request is never sent twice, whatever becomes of its connection. A run ends within 15 minutes.
 /// Errors: [`Failure::Unusable`] where the target does not answer at all, the strategy is not one, or the plan asks for
 /// more than a run may.
-/// Cancel safety: dropping the future closes every connection, and leaves what is sold. Cancel instead.
+/// Cancel safety: dropping the future closes every connection, and leaves the product or the voucher. Cancel instead.
 pub async fn run(
     plan: &Plan,
     progress: &watch::Sender<Snapshot>,
@@ -75,8 +76,8 @@ pub async fn run(
     plan.check().map_err(Failure::Unusable)?;
     let origin = Origin::parse(&plan.base)?;
     let (measured, removed) = match plan.orders {
-        None => product(plan, origin, progress, cancel).await?,
-        Some(orders) => voucher(plan, orders, origin, progress, cancel).await?,
+        None => sell_product(plan, origin, progress, cancel).await?,
+        Some(orders) => sell_voucher(plan, orders, origin, progress, cancel).await?,
     };
     let mut row = measured?;
     row.notes.extend(removed.err().map(|why| why.to_string()));
@@ -86,7 +87,8 @@ pub async fn run(
 /// The measured row, and whether the run's own product or voucher could be removed.
 type RunResult = (Result<Row, Failure>, Result<(), Failure>);
 
-async fn product(
+/// Runs a load on a product of its own.
+async fn sell_product(
     plan: &Plan,
     origin: Origin,
     progress: &watch::Sender<Snapshot>,
@@ -110,15 +112,15 @@ async fn product(
             plan.hold_ms,
             wait.unwrap_or_default()
         );
-        let mut request = in_json(&origin, &path)?;
+        let mut request = json_request(&origin, &path)?;
         let visitor = plan.visitor.as_deref().map(HeaderValue::from_str);
         if let Some(Ok(visitor)) = visitor {
             request.headers_mut().insert("x-visitor", visitor);
         }
-        let ask = Box::new(move |_| request.clone());
-        let meaning = Box::new(|_, status, body: &[u8]| answer::meaning(status, body));
+        let make_request = Box::new(move |_| request.clone());
+        let read_answer = Box::new(|_, status, body: &[u8]| answer::meaning(status, body));
         let before = stock.count().await?;
-        let ended = send(plan, origin, ask, meaning, progress, cancel).await?;
+        let ended = send_load(plan, origin, make_request, read_answer, progress, cancel).await?;
         let after = stock.count().await?;
         let sold = SaleResult::product(strategy, StockChange { before, after }, ended.all.counts);
         Ok(Row::new(plan, sold, ended, cancel.is_cancelled()))
@@ -126,7 +128,8 @@ async fn product(
     Ok((measured.await, stock.remove().await))
 }
 
-async fn voucher(
+/// Runs a load on a voucher of its own.
+async fn sell_voucher(
     plan: &Plan,
     to: Orders,
     origin: Origin,
@@ -141,21 +144,26 @@ async fn voucher(
             "/voucher-order/seckill/{}?strategy={}&hold_ms={}",
             voucher.id, step.slug, plan.hold_ms
         );
-        let buyers = Arc::new(Buyers::new(in_json(&origin, &path)?, plan.stock_id, to));
+        let buyers = Arc::new(Buyers::new(
+            json_request(&origin, &path)?,
+            plan.stock_id,
+            to,
+        ));
         let (asking, answered) = (Arc::clone(&buyers), Arc::clone(&buyers));
-        let ask = Box::new(move |n| asking.request(n));
-        let meaning = Box::new(move |n, status, body: &[u8]| answered.meaning(n, status, body));
-        let ended = send(plan, origin, ask, meaning, progress, cancel).await?;
+        let make_request = Box::new(move |n| asking.request(n));
+        let read_answer = Box::new(move |n, status, body: &[u8]| answered.meaning(n, status, body));
+        let ended = send_load(plan, origin, make_request, read_answer, progress, cancel).await?;
         let counts = ended.all.counts;
         let (answers, tally) = buyers.answers(counts.unknown);
-        let report = voucher.checked(&answers).await?;
+        let report = voucher.check_orders(&answers).await?;
         let sold = SaleResult::voucher(step, OrderCheck { to, tally, report }, counts);
         Ok(Row::new(plan, sold, ended, cancel.is_cancelled()))
     };
     Ok((measured.await, voucher.remove(plan.token.as_ref()).await))
 }
 
-fn in_json(origin: &Origin, path: &str) -> Result<Request<Body>, Failure> {
+/// A POST that asks for an answer in JSON.
+fn json_request(origin: &Origin, path: &str) -> Result<Request<Body>, Failure> {
     let mut request = origin.request(http::Method::POST, path)?;
     request
         .headers_mut()
@@ -163,18 +171,19 @@ fn in_json(origin: &Origin, path: &str) -> Result<Request<Body>, Failure> {
     Ok(request)
 }
 
-async fn send(
+/// Sends the load of a plan, with snapshots of its progress.
+async fn send_load(
     plan: &Plan,
     origin: Origin,
-    ask: RequestMaker,
-    meaning: AnswerReader,
+    make_request: RequestMaker,
+    read_answer: AnswerReader,
     progress: &watch::Sender<Snapshot>,
     cancel: &CancellationToken,
 ) -> Result<LoadResult, Failure> {
     let load = Load {
         origin,
-        ask,
-        meaning,
+        make_request,
+        read_answer,
         threads: plan.threads,
         until: plan.timed.map_or(Until::Loops(plan.loops), Until::Over),
         draws: plan.draws,
@@ -197,7 +206,7 @@ async fn send(
     Ok(ended)
 }
 
-/// Sends snapshots until it is dropped.
+/// Sends snapshots until the future is dropped.
 async fn send_snapshots(seen: Arc<LoadProgress>, planned: u64, progress: &watch::Sender<Snapshot>) {
     let mut ticks = tokio::time::interval(SNAPSHOT_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -226,6 +235,7 @@ async fn send_snapshots(seen: Arc<LoadProgress>, planned: u64, progress: &watch:
 struct LastSecond(VecDeque<(Duration, u64)>);
 
 impl LastSecond {
+    /// Adds a snapshot; returns how many answers came in the last second.
     fn at(&mut self, now: Duration, samples: u64) -> u64 {
         self.0.push_back((now, samples));
         while self

@@ -1,11 +1,11 @@
-//! `oversell seckill`: users who order a voucher, each of them more than once, against one instance and against three behind
-//! nginx; what the checker says of the orders, and how many a second each step takes.
+//! `oversell seckill`: has users order a voucher, each more than once, at one instance and at three behind nginx; gives each step the
+//! verdict of the checker, and its orders per second.
 //!
-//! A verdict comes from one run in which each order stays a while inside: there the unsafe steps show their fault. A rate
-//! comes from runs of its own, in rounds, where nobody stays, everybody orders once, and pieces are plenty.
+//! A verdict comes from one run in which each order stays inside for a while, so that the unsafe steps show their fault. A rate comes
+//! from runs of its own, in rounds, in which no order stays inside, each user orders once, and pieces are plenty.
 
 use super::{
-    measure::{MeasureArgs, name_of},
+    measure::{MeasureArgs, name_parser},
     plan::Plan,
     table,
     target::Registry,
@@ -52,7 +52,7 @@ pub struct Args {
     #[arg(long, value_name = "MS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(..=60_000))]
     hold_ms: u64,
     /// Only these steps, by name [default: all]
-    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = name_of(&seckill::ALL), hide_possible_values = true)]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = name_parser(&seckill::ALL), hide_possible_values = true)]
     strategies: Vec<&'static SeckillStep>,
     #[command(flatten)]
     how: MeasureArgs,

@@ -2,21 +2,21 @@
 
 use serde::Serialize;
 
-/// Several measurements of one thing.
+/// The median and the extremes of several measurements of one thing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Spread {
-    /// The middle one; of an even number, the mean of the middle two.
+    /// The middle value; of an even number, the mean of the middle two.
     pub median: f64,
-    /// The least.
+    /// The least value.
     pub min: f64,
-    /// The greatest.
+    /// The greatest value.
     pub max: f64,
-    /// How many there are.
+    /// How many measurements there are.
     pub rounds: usize,
 }
 
 impl Spread {
-    /// Of these measurements; zeros of none.
+    /// The spread of these measurements; zeros without any.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut sorted: Vec<_> = values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
@@ -30,14 +30,14 @@ impl Spread {
         }
     }
 
-    /// The ratio of the first to the second, round by round: what slows the machine down slows both.
+    /// The spread of the ratios of `ones` to `others`, round by round, because a slow round slows both.
     pub fn of_ratios(ones: &[f64], others: &[f64]) -> Self {
         let pairs = ones.iter().zip(others);
         Self::of(pairs.map(|(one, other)| if *other > 0.0 { one / other } else { 0.0 }))
     }
 }
 
-/// Three decimals: more would pretend to know more.
+/// Rounds to three decimals; further digits differ from run to run.
 pub(super) fn rounded(x: f64) -> f64 {
     (x * 1000.0).round() / 1000.0
 }

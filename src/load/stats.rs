@@ -1,4 +1,4 @@
-//! The columns of JMeter's Aggregate Report, worked out from a history.
+//! The columns of JMeter's Aggregate Report, computed from a history.
 //!
 //! JMeter's labels and the names here: # Samples `samples`, Average `average`, Median `median`, 90% Line `p90_line`,
 //! 95% Line `p95_line`, 99% Line `p99_line`, Min `min`, Max `max`, Error % `error_percent`, Throughput `throughput`,
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// One row of the Aggregate Report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Stats {
-    /// Requests, whatever they came to.
+    /// Requests with any outcome.
     pub samples: u64,
     /// Mean latency, ms.
     pub average: f64,

@@ -14,10 +14,10 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Setting the stock also clears locks and queues: it may take a moment, but not for ever.
+/// Bounds each request; setting the stock also clears locks and queues, which takes a moment.
 const RESET_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A product at one address, for one strategy: what others need is left alone, and need not be there.
+/// A product at one address, as one strategy needs it; stores that only other strategies need are left alone and may be missing.
 pub(super) struct StockApi<'a> {
     pub(super) base: &'a str,
     pub(super) stock_id: i64,
@@ -25,7 +25,7 @@ pub(super) struct StockApi<'a> {
     pub(super) token: Option<&'a SecretString>,
 }
 
-/// An entry of the list of strategies, as far as it is read.
+/// The part of an entry of the list of strategies that is read.
 #[derive(Deserialize)]
 struct RegistryEntry {
     slug: String,
@@ -76,7 +76,7 @@ pub(super) async fn slugs(url: &str) -> Result<Vec<String>, Failure> {
     Ok(known.into_iter().map(|k| k.slug).collect())
 }
 
-/// The size of what is served at a path; `None` where nothing is.
+/// The size of the answer at a path; `None` if nothing is served there.
 pub(super) async fn size(at: &str, path: &str) -> Option<usize> {
     let answer = get(&format!("{}{path}", base(at))).await.ok()?;
     Some(answer.body.len())

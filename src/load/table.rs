@@ -14,19 +14,23 @@ const fn of(zh: &'static str, en: &'static str) -> Bilingual {
     Bilingual::of(zh, en)
 }
 
-/// The stock, and the Aggregate Report.
+/// The columns of a table with the stock and the Aggregate Report.
 const AGGREGATE: [Column<Row>; 19] = [
     (of("策略", "strategy"), |row| row.strategy.into()),
     (of("目标", "target"), |row| target(row).into()),
     (of("结论", "verdict"), |row| {
-        red(row, row.verdict.here().into())
+        red_if_refuted(row, row.verdict.here().into())
     }),
     (of("超卖", "oversold"), |row| {
-        red(row, whole(row.oversold).into())
+        red_if_refuted(row, whole(row.oversold).into())
     }),
     (of("卖出", "sold"), |row| count(row.counts.sold)),
-    (of("之前", "before"), |row| whole(row.shelf.before).into()),
-    (of("之后", "after"), |row| whole(row.shelf.after).into()),
+    (of("之前", "before"), |row| {
+        whole(row.stock_change.before).into()
+    }),
+    (of("之后", "after"), |row| {
+        whole(row.stock_change.after).into()
+    }),
     (of("请求", "samples"), |row| count(row.stats.samples)),
     (of("出错 %", "err %"), |row| {
         format!("{:.2}", row.stats.error_percent).into()
@@ -53,7 +57,7 @@ const AGGREGATE: [Column<Row>; 19] = [
     }),
 ];
 
-/// How the strategies contend, and what they sell in a second where that was measured.
+/// The columns of a table with retries, waits and rates.
 const CONTENTION: [Column<Row>; 12] = [
     (of("策略", "strategy"), |row| row.strategy.into()),
     (of("目标", "target"), |row| target(row).into()),
@@ -61,54 +65,58 @@ const CONTENTION: [Column<Row>; 12] = [
         rate(row.sales().median).into()
     }),
     (of("最低", "from"), |row| {
-        rated(row, |r| rate(r.sold_per_sec.min))
+        rate_cell(row, |r| rate(r.sold_per_sec.min))
     }),
     (of("最高", "to"), |row| {
-        rated(row, |r| rate(r.sold_per_sec.max))
+        rate_cell(row, |r| rate(r.sold_per_sec.max))
     }),
-    (of("99% ms", "99% ms"), |row| rated(row, |r| ms(r.p99_ms))),
+    (of("99% ms", "99% ms"), |row| {
+        rate_cell(row, |r| ms(r.p99_ms))
+    }),
     (of("重试/件", "retries/sold"), |row| {
-        of_contention(row, |t| format!("{:.2}", t.retries_per_sold))
+        contention_cell(row, |t| format!("{:.2}", t.retries_per_sold))
     }),
     (of("平均等待 ms", "mean wait ms"), |row| {
-        of_contention(row, |t| ms(t.waited_mean_ms))
+        contention_cell(row, |t| ms(t.waited_mean_ms))
     }),
     (of("最长等待 ms", "longest ms"), |row| {
-        of_contention(row, |t| ms(t.waited_max_ms as f64))
+        contention_cell(row, |t| ms(t.waited_max_ms as f64))
     }),
     (of("锁丢失", "locks lost"), |row| {
-        of_contention(row, |t| t.lock_lost.to_string())
+        contention_cell(row, |t| t.lock_lost.to_string())
     }),
     (of("实例", "instances"), |row| instances(row).into()),
     (of("备注", "remarks"), |row| remarks(row).into()),
 ];
 
-/// Orders of a voucher.
+/// The columns of a table of voucher orders.
 const ORDERS: [Column<Row>; 19] = [
     (of("策略", "strategy"), |row| row.strategy.into()),
     (of("目标", "target"), |row| target(row).into()),
     (of("结论", "verdict"), |row| {
-        red(row, row.verdict.here().into())
+        red_if_refuted(row, row.verdict.here().into())
     }),
     (of("超卖", "oversold"), |row| whole(row.oversold).into()),
     (of("重复", "twice"), |row| {
-        of_orders(row, |o| count(o.duplicate_orders as u64))
+        orders_cell(row, |o| count(o.duplicate_orders as u64))
     }),
     (of("丢失", "lost"), |row| {
-        of_orders(row, |o| count(o.lost_orders as u64))
+        orders_cell(row, |o| count(o.lost_orders as u64))
     }),
-    (of("剩余", "left"), |row| whole(row.shelf.after).into()),
+    (of("剩余", "left"), |row| {
+        whole(row.stock_change.after).into()
+    }),
     (of("写下", "written"), |row| {
-        of_orders(row, |o| whole(o.orders).into())
+        orders_cell(row, |o| whole(o.orders).into())
     }),
     (of("请求", "samples"), |row| count(row.stats.samples)),
     (of("下单", "ordered"), |row| count(row.counts.sold)),
     (of("售罄", "sold out"), |row| count(row.counts.sold_out)),
     (of("已买过", "already"), |row| {
-        of_orders(row, |o| count(o.tally.already_ordered))
+        orders_cell(row, |o| count(o.tally.already_ordered))
     }),
     (of("下单中", "under way"), |row| {
-        of_orders(row, |o| count(o.tally.under_way))
+        orders_cell(row, |o| count(o.tally.under_way))
     }),
     (of("出错", "errors"), |row| count(row.counts.failed())),
     (of("中位 ms", "median ms"), |row| {
@@ -116,25 +124,27 @@ const ORDERS: [Column<Row>; 19] = [
     }),
     (of("99% ms", "99% ms"), |row| ms(row.stats.p99_line).into()),
     (of("订单/秒", "orders/s"), |row| {
-        rated(row, |r| rate(r.sold_per_sec.median))
+        rate_cell(row, |r| rate(r.sold_per_sec.median))
     }),
     (of("最低", "from"), |row| {
-        rated(row, |r| rate(r.sold_per_sec.min))
+        rate_cell(row, |r| rate(r.sold_per_sec.min))
     }),
     (of("最高", "to"), |row| {
-        rated(row, |r| rate(r.sold_per_sec.max))
+        rate_cell(row, |r| rate(r.sold_per_sec.max))
     }),
 ];
 
+/// The table with the stock and the Aggregate Report.
 pub(super) fn aggregate(rows: &[Row], markdown: bool) -> String {
     table(&AGGREGATE, &[0, 1, 2], rows, markdown)
 }
 
+/// The table with retries, waits and rates.
 pub(super) fn contention(rows: &[Row], markdown: bool) -> String {
     table(&CONTENTION, &[0, 1, 10, 11], rows, markdown)
 }
 
-/// What the checker found in the orders of these rows.
+/// The table of voucher orders.
 pub(super) fn orders(rows: &[Row], markdown: bool) -> String {
     table(&ORDERS, &[0, 1, 2], rows, markdown)
 }
@@ -143,8 +153,8 @@ fn count(n: u64) -> Cell {
     whole(i64::try_from(n).unwrap_or(i64::MAX)).into()
 }
 
-/// Red where something is surely wrong.
-fn red(row: &Row, cell: Cell) -> Cell {
+/// Colours the cell of a refuted row red.
+fn red_if_refuted(row: &Row, cell: Cell) -> Cell {
     if row.verdict.is_refuted() {
         cell.fg(Color::Red)
     } else {
@@ -152,15 +162,15 @@ fn red(row: &Row, cell: Cell) -> Cell {
     }
 }
 
-fn rated(row: &Row, show: fn(&Rate) -> String) -> Cell {
+fn rate_cell(row: &Row, show: fn(&Rate) -> String) -> Cell {
     row.rate.as_ref().map(show).unwrap_or_default().into()
 }
 
-fn of_contention(row: &Row, show: fn(&Contention) -> String) -> Cell {
+fn contention_cell(row: &Row, show: fn(&Contention) -> String) -> Cell {
     row.contention.as_ref().map(show).unwrap_or_default().into()
 }
 
-fn of_orders(row: &Row, show: fn(&OrderFigures) -> Cell) -> Cell {
+fn orders_cell(row: &Row, show: fn(&OrderFigures) -> Cell) -> Cell {
     row.orders.as_ref().map_or_else(|| "".into(), show)
 }
 
@@ -190,15 +200,15 @@ fn remarks(row: &Row) -> String {
     remarks.join(&told!("；", "; "))
 }
 
-/// One line for each strategy: what it promises, and whether it was so.
+/// One line for each strategy: its promise, and whether it was kept.
 pub(super) fn promises(rows: &[Row]) -> Vec<String> {
     rows.chunk_by(|a, b| a.strategy == b.strategy)
-        .map(promise)
+        .map(promise_line)
         .collect()
 }
 
-fn promise(rows: &[Row]) -> String {
-    let on: Vec<_> = rows.iter().map(seen).collect();
+fn promise_line(rows: &[Row]) -> String {
+    let on: Vec<_> = rows.iter().map(verdict_words).collect();
     let (strategy, promise) = rows.first().map_or(("", String::new()), |row| {
         (row.strategy, row.promise.here())
     });
@@ -221,7 +231,7 @@ fn promise(rows: &[Row]) -> String {
     )
 }
 
-fn seen(row: &Row) -> String {
+fn verdict_words(row: &Row) -> String {
     let place = match row.target == ONE_INSTANCE {
         true => told!("一个实例", "one instance"),
         false => told!("三个实例", "three instances"),

@@ -15,7 +15,7 @@ use reqwest::Url;
 use secrecy::SecretString;
 use std::path::PathBuf;
 
-/// Where a command finds the cluster.
+/// The options by which a command finds its cluster.
 #[derive(Debug, clap::Args)]
 pub struct Where {
     /// Where a running lab has written its addresses
@@ -29,7 +29,7 @@ pub struct Where {
     instance: Option<String>,
 }
 
-/// The text of an address on the command line, where it is one.
+/// Parses an address on the command line.
 fn http_url(text: &str) -> Result<String, String> {
     let url = Url::parse(text).ok();
     match url.filter(|url| url.scheme() == "http" && url.has_host()) {
@@ -44,10 +44,10 @@ fn http_url(text: &str) -> Result<String, String> {
 /// The addresses that the load is sent to.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The load balancer.
+    /// The address of the load balancer.
     pub http: Option<String>,
     pub instance: Option<String>,
-    /// All of a lab's servers; nothing of another cluster's.
+    /// The addresses of all servers, if the cluster is a lab.
     pub lab: Option<Addresses>,
 }
 
@@ -90,14 +90,14 @@ impl Cluster {
     }
 }
 
-/// A list that a cluster has at an address.
+/// A list of names that each cluster serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registry {
     Strategies,
     Steps,
 }
 
-/// Checks that somebody answers at `at`, and knows these.
+/// Checks that a service answers at `at` and knows all `wanted` names.
 pub async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Result<(), Failure> {
     let (path, what) = match registry {
         Registry::Strategies => ("strategies", "strategy"),
@@ -118,7 +118,7 @@ pub async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Result<(), 
     }
 }
 
-/// The admin token of a cluster: that of its lab, or the one that the environment names, if there is one.
+/// The admin token of a cluster: that of its lab, or that in the environment.
 pub fn token(lab: Option<&Addresses>) -> Option<SecretString> {
     let of_lab = lab.and_then(|lab| lab.admin.clone());
     let token = of_lab.map_or_else(|| std::env::var(TOKEN).ok(), |token| Some(token.0));

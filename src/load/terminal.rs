@@ -5,7 +5,7 @@ use crate::terminal::{
     bilingual::Bilingual,
     chinese::told,
     failure::Failure,
-    stdout::{columns, has_colours, note, progress},
+    stdout::{has_colours, note, progress, terminal_width},
 };
 use comfy_table::{
     Cell, CellAlignment, LineStyle, Table,
@@ -22,30 +22,31 @@ pub fn stopped() -> Failure {
     ))
 }
 
-/// A progress bar on stderr; where that is no terminal, a line for each step that is done.
+/// A progress bar on stderr; without a terminal, a line for each step that is done.
 pub struct Bar {
     bar: ProgressBar,
-    speaks: bool,
+    /// stderr is no terminal, so each step is a line.
+    prints_lines: bool,
 }
 
 impl Bar {
-    /// A bar of so many steps.
+    /// A bar with this many steps.
     pub(crate) fn new(steps: usize) -> Self {
         let bar = progress(steps, true);
-        let speaks = bar.is_hidden();
-        Self { bar, speaks }
+        let prints_lines = bar.is_hidden();
+        Self { bar, prints_lines }
     }
 
-    /// A bar that is not shown, and says nothing.
+    /// A bar that shows nothing.
     pub fn hidden() -> Self {
         Self {
             bar: ProgressBar::hidden(),
-            speaks: false,
+            prints_lines: false,
         }
     }
 
-    /// Runs one step, and shows its snapshots meanwhile.
-    pub(crate) async fn during<R>(
+    /// Runs one step, and shows the rate of its snapshots meanwhile.
+    pub(crate) async fn run_step<R>(
         &self,
         what: &str,
         mut snapshots: watch::Receiver<Snapshot>,
@@ -62,10 +63,10 @@ impl Bar {
         };
         let done = tokio::select! {
             done = work => done,
-            () = show => unreachable!("it shows for as long as it is let"),
+            () = show => unreachable!("the snapshots are shown until the step is done"),
         };
         self.bar.inc(1);
-        if self.speaks {
+        if self.prints_lines {
             let (done, of) = (self.bar.position(), self.bar.length().unwrap_or_default());
             note(format_args!("{done}/{of}  {what}"));
         }
@@ -79,58 +80,70 @@ impl Drop for Bar {
     }
 }
 
-/// A column of a table: its head, and what stands in it.
+/// A column of a table: its head, and the cell of a row.
 pub type Column<T> = (Bilingual, fn(&T) -> Cell);
 
-/// A table of these rows; `words` are the columns that are not figures. The columns come in the order of their weight. Where a
-/// terminal is too narrow, empty ones go first, then those at the end, and a line says which.
-pub fn table<T>(all: &[Column<T>], words: &[usize], rows: &[T], markdown: bool) -> String {
-    let width = columns().filter(|_| !markdown);
-    fitting(all, words, rows, markdown, width)
+/// Draws a table. The columns with the numbers in `left_aligned` hold words, the others figures. If the terminal is too narrow, empty
+/// columns are left out first, then those at the end, and a line names them; so the most important columns come first.
+pub fn table<T>(
+    columns: &[Column<T>],
+    left_aligned: &[usize],
+    rows: &[T],
+    markdown: bool,
+) -> String {
+    let width = terminal_width().filter(|_| !markdown);
+    table_within(columns, left_aligned, rows, markdown, width)
 }
 
-fn fitting<T>(
-    all: &[Column<T>],
-    words: &[usize],
+/// Draws a table that is at most this wide.
+fn table_within<T>(
+    columns: &[Column<T>],
+    left_aligned: &[usize],
     rows: &[T],
     markdown: bool,
     width: Option<usize>,
 ) -> String {
-    let mut shown: Vec<_> = all.iter().enumerate().collect();
-    let draw = |shown: &[(usize, &Column<T>)]| drawn(shown, words, rows, markdown);
+    let mut shown: Vec<_> = columns.iter().enumerate().collect();
+    let draw = |shown: &[(usize, &Column<T>)]| draw_columns(shown, left_aligned, rows, markdown);
     let mut table = draw(&shown);
     let is_too_wide = |table: &Table| width.is_some_and(|width| drawn_width(table) > width);
     if is_too_wide(&table) {
         shown.retain(|(_, (_, cell))| rows.iter().any(|row| !cell(row).content().is_empty()));
         table = draw(&shown);
     }
-    let mut left = Vec::new();
+    let mut left_out = Vec::new();
     while is_too_wide(&table)
         && shown.len() > 2
         && let Some((_, (head, _))) = shown.pop()
     {
-        left.insert(0, head.here());
+        left_out.insert(0, head.here());
         table = draw(&shown);
     }
-    if left.is_empty() {
+    if left_out.is_empty() {
         return table.to_string();
     }
-    let left = told!(
+    let left_out = told!(
         "终端太窄，没有显示：{}",
         "not shown, as the terminal is narrow: {}",
-        left.join(&told!("、", ", "))
+        left_out.join(&told!("、", ", "))
     );
-    format!("{table}\n{left}")
+    format!("{table}\n{left_out}")
 }
 
-/// Its columns, and a space between each two.
+/// The width of a table: its columns, and a space between each two.
 fn drawn_width(table: &Table) -> usize {
     let columns = table.column_max_content_widths();
     let contents: usize = columns.iter().copied().map(usize::from).sum();
     contents + columns.len().saturating_sub(1)
 }
 
-fn drawn<T>(columns: &[(usize, &Column<T>)], words: &[usize], rows: &[T], markdown: bool) -> Table {
+/// Draws a table of these columns, each with its number.
+fn draw_columns<T>(
+    columns: &[(usize, &Column<T>)],
+    left_aligned: &[usize],
+    rows: &[T],
+    markdown: bool,
+) -> Table {
     let mut table = Table::new();
     if !has_colours() {
         table.force_no_tty();
@@ -149,7 +162,7 @@ fn drawn<T>(columns: &[(usize, &Column<T>)], words: &[usize], rows: &[T], markdo
         if !markdown {
             column.set_padding((0, 0));
         }
-        if !words.contains(i) {
+        if !left_aligned.contains(i) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
@@ -165,7 +178,7 @@ pub(crate) fn whole(n: i64) -> String {
     )
 }
 
-/// A rate per second with three digits that count: more do not repeat from run to run.
+/// A rate per second, rounded to three digits: further digits differ from run to run.
 pub fn rate(per_second: f64) -> String {
     let digits = per_second.abs().max(1.0).log10().floor() as i32;
     let unit = 10f64.powi((digits - 2).max(0));
@@ -226,7 +239,7 @@ mod tests {
             (Bilingual::of("99% ms", "99% ms"), |n| whole(*n).into()),
             (Bilingual::of("收", "recv KB/s"), |n| whole(*n).into()),
         ];
-        let at = |width| fitting(&COLUMNS, &[0, 1, 2], &[1, 2], false, width);
+        let at = |width| table_within(&COLUMNS, &[0, 1, 2], &[1, 2], false, width);
         assert!(
             !at(None).contains("not shown") && at(None).contains("from"),
             "elsewhere nothing is left out"

@@ -4,7 +4,7 @@ use super::{
     Row,
     fake::{Fake, Fault, STALL, run_to_its_end},
     history::{Contention, OutcomeCounts},
-    measure::interleaved,
+    measure::measure_in_rounds,
     plan::{ONE_INSTANCE, Plan, THREE_BEHIND_NGINX, Timed},
     run::{Snapshot, run},
     terminal::Bar,
@@ -24,7 +24,11 @@ fn seen(row: &Row) -> String {
         unknown,
     } = row.counts;
     let kept = if row.kept { "kept" } else { "broken" };
-    let (verdict, oversold, after) = (row.verdict.to_string(), row.oversold, row.shelf.after);
+    let (verdict, oversold, after) = (
+        row.verdict.to_string(),
+        row.oversold,
+        row.stock_change.after,
+    );
     format!(
         "{verdict}, {kept}: {sold} sold, {sold_out} out, {errors} errors, {unknown} unknown; {oversold} over, {after} left"
     )
@@ -103,7 +107,7 @@ async fn the_table_of_shops() {
         assert_eq!(stats.error_percent, failed as f64 / 2.0, "{fault:?}");
         assert_eq!(row.reasons.values().sum::<u64>(), failed, "{fault:?}");
         assert!(stats.sent_kb_per_sec > 0.0 && stats.received_kb_per_sec > 0.0);
-        assert_eq!(row.shelf.before, pieces);
+        assert_eq!(row.stock_change.before, pieces);
         if failed == 0 {
             assert_eq!(row.instances["8000"], 200);
         }
@@ -197,7 +201,7 @@ async fn a_round_that_cannot_be_made_spoils_no_other() {
     };
     let timed = Timed::closed(Duration::ZERO, Duration::from_millis(100));
     let (bar, stop) = (Bar::hidden(), CancellationToken::new());
-    let (rows, failed) = interleaved(&[good, dead], timed, 2, &bar, &stop).await;
+    let (rows, failed) = measure_in_rounds(&[good, dead], timed, 2, &bar, &stop).await;
     let made: Vec<_> = rows.iter().map(Vec::len).collect();
     assert_eq!(made, [2, 0]);
     for (why, round) in failed.iter().zip(["round 1: ", "round 2: "]) {
@@ -212,7 +216,10 @@ async fn a_run_on_product_1_is_caught() {
     let plan = fake.plan("single-update", 4, 25, 1000);
     let row = run_to_its_end(&plan).await;
     assert_eq!((row.verdict, row.kept), (Verdict::Exact, true));
-    assert_eq!((row.shelf.before, row.shelf.after), (1000, 900));
+    assert_eq!(
+        (row.stock_change.before, row.stock_change.after),
+        (1000, 900)
+    );
     assert_eq!(
         fake.products(),
         [1],

@@ -1,25 +1,24 @@
-//! The judge: a pure function of what buyers were told and of what left the shelf.
+//! Judges a run by the answers to its buyers and by the pieces that left the stock.
 //!
-//! A request without an answer may have taken a piece or not. It is never guessed: the pieces that were truly sold lie
-//! in `sold ..= sold + unknown`, so the final stock must lie in an interval ([`stock_within`]). The worst that can be
-//! said counts, as in Jepsen: a proof of overselling outweighs a doubt, a doubt outweighs "exact".
+//! A request without an answer may have taken a piece or not, and is never guessed: between `sold` and `sold + unknown` pieces were
+//! sold, so the final stock must lie in an interval ([`stock_within`]). As in Jepsen the worst verdict counts: a proof of overselling
+//! outweighs a doubt, and a doubt outweighs "exact".
 
 use super::history::OutcomeCounts;
 use crate::{seckill::check, stock::Promise, terminal::chinese::told};
 use serde::{Deserialize, Serialize};
 use std::{fmt, ops::RangeInclusive};
 
-/// The verdict on the stock, or on the orders of a voucher. Ordered: the greater outweighs the lesser, so that what is
-/// refuted outweighs what is unknown, and that what holds.
+/// The verdict on the stock, or on the orders of a voucher. The greater verdict outweighs the lesser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// What was sold is what left the shelf, and every request got an answer.
+    /// As many pieces were sold as left the stock, and every request got an answer.
     Exact,
-    /// Nothing was oversold, but requests failed or their effect is unknown, pieces left the shelf that nobody was
-    /// told of, or buyers were sent away although pieces were left.
+    /// Nothing was oversold, but requests failed or their effect is unknown, or pieces left the stock without an answer, or buyers
+    /// were refused although pieces were left.
     Errors,
-    /// More was sold than left the shelf, or than was there.
+    /// More pieces were sold than left the stock, or than there were.
     Oversold,
     /// The orders of a voucher are wrong in another way.
     #[serde(untagged)]
@@ -27,7 +26,7 @@ pub enum Verdict {
 }
 
 impl fmt::Display for Verdict {
-    /// The word in tables and files.
+    /// Writes the word of the verdict in tables and files.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
     }
@@ -52,7 +51,7 @@ impl Verdict {
         told!("{chinese}", "{english}")
     }
 
-    /// Whether it is sure that something is wrong.
+    /// The run has proved that something is wrong.
     pub const fn is_refuted(self) -> bool {
         matches!(self, Self::Oversold | Self::Wrong(_))
     }
@@ -65,26 +64,26 @@ pub struct StockChange {
     pub after: i64,
 }
 
-/// The interval of the final stock of an honest shop. Empty if more was sold than there was.
+/// The interval in which the final stock of an honest shop lies; empty if more was sold than there was.
 pub fn stock_within(before: i64, counts: OutcomeCounts) -> RangeInclusive<i64> {
     let most = before - signed(counts.sold);
     let least = (most - signed(counts.unknown)).max(0);
     least..=most
 }
 
-/// Pieces sold that did not leave the shelf: `sold − (before − after)`. Negative where more left than was sold.
-pub fn oversold(shelf: StockChange, counts: OutcomeCounts) -> i64 {
-    signed(counts.sold) - (shelf.before - shelf.after)
+/// Pieces sold that did not leave the stock: `sold − (before − after)`. Negative if more left than was sold.
+pub fn oversold(stock_change: StockChange, counts: OutcomeCounts) -> i64 {
+    signed(counts.sold) - (stock_change.before - stock_change.after)
 }
 
-/// Judges a run that has sold pieces of a product. A final stock above its interval was sold and is still there; one
-/// below zero was sold without being there; one in between and outside has lost pieces of which nobody was told.
-pub fn judge(shelf: StockChange, counts: OutcomeCounts) -> Verdict {
-    let within = stock_within(shelf.before, counts);
-    let sent_away = counts.sold_out > 0 && shelf.after > 0;
-    if shelf.after > *within.end() || shelf.after < 0 {
+/// Judges a run that has sold pieces of a product. A final stock above its interval, or below zero, is oversold; one below the
+/// interval has lost pieces without an answer.
+pub fn judge(stock_change: StockChange, counts: OutcomeCounts) -> Verdict {
+    let within = stock_within(stock_change.before, counts);
+    let sent_away = counts.sold_out > 0 && stock_change.after > 0;
+    if stock_change.after > *within.end() || stock_change.after < 0 {
         Verdict::Oversold
-    } else if !within.contains(&shelf.after) || sent_away || counts.failed() > 0 {
+    } else if !within.contains(&stock_change.after) || sent_away || counts.failed() > 0 {
         Verdict::Errors
     } else {
         Verdict::Exact
@@ -240,20 +239,20 @@ mod tests {
     proptest! {
         #[test]
         fn an_honest_shop_is_never_called_oversold(before in 0i64..60, fates in prop::collection::vec(fate(), 0..80)) {
-            let (shelf, counts) = honest(before, &fates);
+            let (stock_change, counts) = honest(before, &fates);
             let wanted = if counts.failed() == 0 { Verdict::Exact } else { Verdict::Errors };
-            prop_assert_eq!(judge(shelf, counts), wanted);
-            prop_assert!(stock_within(before, counts).contains(&shelf.after));
+            prop_assert_eq!(judge(stock_change, counts), wanted);
+            prop_assert!(stock_within(before, counts).contains(&stock_change.after));
         }
 
         #[test]
         fn lost_updates_beyond_the_unknown_are_always_found(
             before in 1i64..60, fates in prop::collection::vec(fate(), 1..80), lost in 1i64..20,
         ) {
-            let (shelf, counts) = honest(before, &fates);
+            let (stock_change, counts) = honest(before, &fates);
             // Each unknown request that did take a piece can hide one lost update, and no more than that.
-            let hidden = (shelf.before - shelf.after) - i64::try_from(counts.sold).unwrap();
-            let broken = StockChange { after: shelf.after + hidden + lost, ..shelf };
+            let hidden = (stock_change.before - stock_change.after) - i64::try_from(counts.sold).unwrap();
+            let broken = StockChange { after: stock_change.after + hidden + lost, ..stock_change };
             prop_assert_eq!(judge(broken, counts), Verdict::Oversold);
             prop_assert_eq!(oversold(broken, counts), lost);
         }
@@ -263,9 +262,9 @@ mod tests {
             before in 0i64..100, after in -20i64..100, sold in 0u64..100, sold_out in 0u64..9, refused in 0u64..3,
             unknown in 0u64..3,
         ) {
-            let (shelf, counts) = (StockChange { before, after }, counts(sold, sold_out, refused, unknown));
-            if judge(shelf, counts) == Verdict::Exact {
-                prop_assert_eq!(oversold(shelf, counts), 0);
+            let (stock_change, counts) = (StockChange { before, after }, counts(sold, sold_out, refused, unknown));
+            if judge(stock_change, counts) == Verdict::Exact {
+                prop_assert_eq!(oversold(stock_change, counts), 0);
                 prop_assert_eq!(counts.failed(), 0);
                 prop_assert!(after >= 0);
             }
@@ -275,9 +274,9 @@ mod tests {
         fn one_more_sold_never_makes_an_oversold_run_better(
             before in 0i64..100, after in -20i64..100, sold in 0u64..100, unknown in 0u64..9,
         ) {
-            let shelf = StockChange { before, after };
-            if judge(shelf, counts(sold, 0, 0, unknown)) == Verdict::Oversold {
-                prop_assert_eq!(judge(shelf, counts(sold + 1, 0, 0, unknown)), Verdict::Oversold);
+            let stock_change = StockChange { before, after };
+            if judge(stock_change, counts(sold, 0, 0, unknown)) == Verdict::Oversold {
+                prop_assert_eq!(judge(stock_change, counts(sold + 1, 0, 0, unknown)), Verdict::Oversold);
             }
         }
     }

@@ -1,6 +1,6 @@
-//! A voucher of a run's own: added before, judged after, and removed with its orders; and the users who order it.
+//! A voucher of one run, which is added before, judged afterwards and removed with its orders; and the users who order it.
 //!
-//! The users are of this run alone, since the text's lock is a user's and not a voucher's. Their repeats follow each other,
+//! The users are of this run alone, because the text's lock is a user's and not a voucher's. Their repeats follow each other,
 //! on different connections, so that they come at the same time.
 
 use super::{
@@ -26,35 +26,36 @@ use std::time::{Duration, Instant};
 
 const USER: HeaderName = HeaderName::from_static("x-user-id");
 
-/// Orders are written behind: the check waits until none has appeared for this long.
-const MAX_QUIET: Duration = Duration::from_secs(10);
-/// Short beside [`MAX_QUIET`].
+/// Orders are written behind, so the check waits until no new one has appeared for this long.
+const QUIET_TIME: Duration = Duration::from_secs(10);
+/// Between looks at the orders: short beside [`QUIET_TIME`].
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
+/// The voucher of one run.
 pub(super) struct LoadVoucher {
     url: String,
     pub(super) id: i64,
 }
 
-/// Users, and the answers that they got.
+/// The users of a voucher, and the answers to them.
 pub(super) struct Buyers {
     request: Request<Body>,
     first: i64,
     orders: Orders,
-    /// The orders that were answered, and how many were turned away.
+    /// The orders that were answered, and how many were refused because of an earlier order.
     answers: Mutex<(Answers, Tally)>,
 }
 
-/// The fields of an answer that are looked at.
+/// The fields that are read of an answer.
 #[derive(Deserialize)]
-struct Json<'a> {
+struct OrderAnswer<'a> {
     #[serde(rename = "type")]
     kind: Option<&'a str>,
     order_id: Option<&'a str>,
 }
 
 impl Buyers {
-    /// Users from this one on, each of whom sends this request.
+    /// The users from `first` on, each of whom sends `request`.
     pub(super) fn new(request: Request<Body>, first: i64, orders: Orders) -> Self {
         Self {
             request,
@@ -64,7 +65,7 @@ impl Buyers {
         }
     }
 
-    /// The answers that they got; `unknown` requests got none that says what became of them.
+    /// The answers to the users. `unknown`: how many requests have no answer that tells their outcome.
     pub(super) fn answers(&self, unknown: u64) -> (Answers, Tally) {
         let (answers, tally) = self.answers.lock().clone();
         (Answers { unknown, ..answers }, tally)
@@ -74,7 +75,7 @@ impl Buyers {
         self.first + (n / self.orders.repeats % self.orders.users).cast_signed()
     }
 
-    /// The `n`-th order, from 0.
+    /// The request for the `n`-th order, from 0.
     pub(super) fn request(&self, n: u64) -> Request<Body> {
         let mut request = self.request.clone();
         request
@@ -85,7 +86,7 @@ impl Buyers {
 
     pub(super) fn meaning(&self, n: u64, status: u16, body: &[u8]) -> (Outcome, AnswerDetails) {
         let (outcome, said) = answer::meaning(status, body);
-        let json = serde_json::from_slice(body).unwrap_or(Json {
+        let json = serde_json::from_slice(body).unwrap_or(OrderAnswer {
             kind: None,
             order_id: None,
         });
@@ -136,8 +137,8 @@ impl LoadVoucher {
         })
     }
 
-    /// The checker's report, once all orders that were answered are written, or no more of them come.
-    pub(super) async fn checked(&self, answers: &Answers) -> Result<Report, Failure> {
+    /// Waits until all answered orders are written, or no more of them appear; returns the report of the checker.
+    pub(super) async fn check_orders(&self, answers: &Answers) -> Result<Report, Failure> {
         let (mut most, mut since) = (0, Instant::now());
         loop {
             let books: Books = read(&format!("{}/orders", self.url)).await?;
@@ -145,7 +146,7 @@ impl LoadVoucher {
                 (most, since) = (books.orders.len(), Instant::now());
             }
             let report = check(&books, Some(answers));
-            if report.lost_orders == 0 || since.elapsed() > MAX_QUIET {
+            if report.lost_orders == 0 || since.elapsed() > QUIET_TIME {
                 return Ok(report);
             }
             tokio::time::sleep(POLL_INTERVAL).await;

@@ -38,7 +38,7 @@ macro_rules! say {
 pub use say;
 
 pub fn line(words: fmt::Arguments<'_>) {
-    let words = match columns() {
+    let words = match terminal_width() {
         Some(width) => &wrapped(&words.to_string(), width),
         None => &words as &dyn fmt::Display,
     };
@@ -122,8 +122,8 @@ fn no_more(why: &dyn fmt::Display) -> Failure {
     ))
 }
 
-/// The columns of the terminal for people; `None` if their lines go elsewhere.
-pub fn columns() -> Option<usize> {
+/// The width of the terminal in columns; `None` if the lines for people go to a file or a pipe.
+pub fn terminal_width() -> Option<usize> {
     let terminal = match IS_A_FILE.load(Ordering::Relaxed) {
         true => Term::stderr(),
         false => Term::stdout(),

@@ -1,4 +1,4 @@
-//! `oversell class`: a class of simulated visitors on a lab, and what a class may rely on beside what was seen.
+//! `oversell class`: a class of simulated visitors on a lab; compares what the project promises to a class with what was seen.
 //!
 //! 1. One visitor plays each of the races alone: how long each takes.
 //! 2. All visitors press the button of a race within [`PRESS_TIME`], first of one lesson, then of several: the race beside its cure.
@@ -29,18 +29,22 @@ use std::{
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// The time within which all press the button.
+/// All visitors press the button within this time, as people do after a word of the teacher.
 const PRESS_TIME: Duration = Duration::from_secs(3);
+/// Bounds the answer to a request, and the wait for the next event of a race.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
-/// A load of each visitor, and a grading.
+/// Bounds the wait of a visitor for its load or its grading, behind those of all other visitors.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(600);
-/// Lessons without faults, on all three servers.
+/// The lessons that the class plays: all three servers, and no faults, which would hit other visitors.
 const LESSONS: [&str; 8] = [
     "1.1", "1.7.2", "1.7.3", "1.8", "2.3", "2.5", "2.10.2", "3.6",
 ];
 
+/// 95 % of the races show their first event within this, before a click seems lost.
 const MAX_FIRST_EVENT: Duration = Duration::from_millis(1500);
+/// A race takes at most this many times as long as for one visitor alone.
 const MAX_SLOWDOWN: f64 = 2.0;
+/// The peak memory of an instance, so that three and their servers fit on a small machine.
 const MAX_MEMORY_MB: f64 = 150.0;
 
 #[derive(Debug, clap::Args)]
@@ -71,7 +75,7 @@ impl Outputs for Args {
     }
 }
 
-/// One promise, and what was seen of it.
+/// One promise to a class, and whether it was kept.
 #[derive(Debug, Serialize)]
 struct PromiseResult {
     what: String,
@@ -138,16 +142,16 @@ pub(crate) async fn run(
     }
 }
 
-/// The visitors, and where they go.
+/// The visitors, and the service that they open.
 struct Class {
     base: String,
     token: Option<SecretString>,
     visitors: Vec<String>,
 }
 
-/// How one replay went.
+/// The end and the times of one replay.
 #[derive(Debug)]
-struct Played {
+struct ReplayTiming {
     lesson: &'static str,
     cured: bool,
     as_meant: bool,
@@ -155,7 +159,7 @@ struct Played {
     took: Duration,
 }
 
-type Replay = Result<Played, HttpError>;
+type ReplayOutcome = Result<ReplayTiming, HttpError>;
 
 impl Class {
     async fn check_promises(
@@ -168,19 +172,19 @@ impl Class {
                 "{}",
                 told!("一个人演第 {} 课", "lesson {} alone", lesson)
             ));
-            for played in self.race(&self.visitors[0], lesson).await {
+            for played in self.play_race(&self.visitors[0], lesson).await {
                 alone.push(played?);
             }
         }
         let mut promises = Vec::new();
         for lessons in [&LESSONS[..1], &LESSONS[..]] {
-            let played = self.races(lessons).await;
+            let played = self.play_all(lessons).await;
             promises.extend(self.judge_races(lessons.len(), &played, &alone));
         }
-        promises.push(self.schedules().await);
-        promises.push(self.own_locks().await);
-        promises.push(self.loads().await);
-        promises.extend(lab.map(memory));
+        promises.push(self.check_schedules().await);
+        promises.push(self.check_own_locks().await);
+        promises.push(self.check_loads().await);
+        promises.extend(lab.map(check_memory));
         Ok(promises)
     }
 
@@ -211,22 +215,24 @@ impl Class {
         }
     }
 
+    /// Opens the stream of events of a replay.
     async fn events(&self, replay: &Value) -> Result<Events, HttpError> {
         let path = replay["events"].as_str().unwrap_or_default();
         let request = client().get(format!("{}{path}", self.base));
         request.events(REPLY_TIMEOUT).await
     }
 
-    /// The race beside its cure, as the page plays it.
-    async fn race(&self, visitor: &str, lesson: &'static str) -> [Replay; 2] {
+    /// Plays a race and its cure at the same time, as the page does.
+    async fn play_race(&self, visitor: &str, lesson: &'static str) -> [ReplayOutcome; 2] {
         let (flaw, cure) = tokio::join!(
-            self.replay(visitor, lesson, false),
-            self.replay(visitor, lesson, true)
+            self.play(visitor, lesson, false),
+            self.play(visitor, lesson, true)
         );
         [flaw, cure]
     }
 
-    async fn replay(&self, visitor: &str, lesson: &'static str, cured: bool) -> Replay {
+    /// Plays a race to its end.
+    async fn play(&self, visitor: &str, lesson: &'static str, cured: bool) -> ReplayOutcome {
         let begun = Instant::now();
         let path = format!("/replays/{lesson}?cured={cured}");
         let replay = self.ask(visitor, Method::POST, &path, None).await?;
@@ -238,7 +244,7 @@ impl Class {
             match event.event.as_str() {
                 "done" => {
                     let took = begun.elapsed();
-                    return Ok(Played {
+                    return Ok(ReplayTiming {
                         lesson,
                         cured,
                         as_meant: data["as_meant"] == true,
@@ -247,7 +253,7 @@ impl Class {
                     });
                 }
                 "failed" => return Err(HttpError::Failed(data["detail"].to_string())),
-                // Captions and the state of the servers come before anybody has done anything.
+                // Captions and the state of the servers come before an actor has done anything.
                 _ if matches!(data["actor"].as_str(), Some("A" | "B" | "C")) => {
                     first_event.get_or_insert_with(|| begun.elapsed());
                 }
@@ -257,8 +263,8 @@ impl Class {
         Err(HttpError::Failed("the events broke off".to_owned()))
     }
 
-    /// All visitors press the button within [`PRESS_TIME`].
-    async fn races(&self, lessons: &[&'static str]) -> Vec<Replay> {
+    /// Has all visitors play a race, each with its cure, within [`PRESS_TIME`].
+    async fn play_all(&self, lessons: &[&'static str]) -> Vec<ReplayOutcome> {
         note(format_args!(
             "{}",
             told!(
@@ -271,16 +277,17 @@ impl Class {
         let count = self.visitors.len();
         let each = self.visitors.iter().enumerate().map(async |(n, visitor)| {
             sleep(PRESS_TIME.mul_f64(n as f64 / count as f64)).await;
-            self.race(visitor, lessons[n % lessons.len()]).await
+            self.play_race(visitor, lessons[n % lessons.len()]).await
         });
         join_all(each).await.into_iter().flatten().collect()
     }
 
+    /// Compares the replays of a class with the promises, and with the replays of one visitor alone.
     fn judge_races(
         &self,
         lessons: usize,
-        replays: &[Replay],
-        alone: &[Played],
+        replays: &[ReplayOutcome],
+        alone: &[ReplayTiming],
     ) -> Vec<PromiseResult> {
         let all = replays.len();
         let played: Vec<_> = replays
@@ -296,7 +303,7 @@ impl Class {
         first.sort();
         let p95 = first.get((first.len() * 95).div_ceil(100).saturating_sub(1));
         let p95 = p95.copied().unwrap_or(Duration::MAX);
-        let slowdown = |one: &&Played| {
+        let slowdown = |one: &&ReplayTiming| {
             let same = alone
                 .iter()
                 .find(|it| (it.lesson, it.cured) == (one.lesson, one.cured));
@@ -334,19 +341,25 @@ impl Class {
         ]
     }
 
-    /// Each visitor's actor A goes to its first stop; then all are cancelled.
-    async fn schedules(&self) -> PromiseResult {
-        let began = join_all(self.visitors.iter().map(|visitor| self.schedule(visitor))).await;
+    /// Has each visitor send actor A to its first stop; then cancels all.
+    async fn check_schedules(&self) -> PromiseResult {
+        let began = join_all(
+            self.visitors
+                .iter()
+                .map(|visitor| self.begin_schedule(visitor)),
+        )
+        .await;
         let ids: Vec<_> = began.iter().filter_map(|id| id.as_ref().ok()).collect();
         let cancelled = ids.iter().zip(&self.visitors).map(async |(id, visitor)| {
             self.ask(visitor, Method::DELETE, &format!("/replays/{id}"), None)
                 .await
         });
         join_all(cancelled).await;
-        self.of_all(told!("各排各的执行顺序", "schedules at once"), &began)
+        self.all_succeed(told!("各排各的执行顺序", "schedules at once"), &began)
     }
 
-    async fn schedule(&self, visitor: &str) -> Result<String, HttpError> {
+    /// Begins a replay of one visitor and sends actor A to its first stop; returns the id of the replay.
+    async fn begin_schedule(&self, visitor: &str) -> Result<String, HttpError> {
         let start = self.ask(visitor, Method::POST, "/replays/2.3?pace=scheduler", None);
         let replay = start.await?;
         let id = replay["id"].as_str().unwrap_or_default().to_owned();
@@ -371,8 +384,8 @@ impl Class {
             .unwrap_or(Err(HttpError::TimedOut))
     }
 
-    /// Each visitor keeps scripts, sells with them from a full product of its own, and has them graded.
-    async fn own_locks(&self) -> PromiseResult {
+    /// Has each visitor keep scripts of its own lock, sell with them from a full product of its own, and have them graded.
+    async fn check_own_locks(&self) -> PromiseResult {
         let own = self.visitors.iter().enumerate().map(async |(n, visitor)| {
             let scripts = json!({
                 "acquire": format!("return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) -- {n}"),
@@ -393,14 +406,14 @@ impl Class {
             }
         });
         let own = join_all(own).await;
-        self.of_all(
+        self.all_succeed(
             told!("各自的锁，各自的成绩", "own locks, sold with and graded"),
             &own,
         )
     }
 
-    /// All ask for a load; each has its turn.
-    async fn loads(&self) -> PromiseResult {
+    /// Has all visitors ask for a load at once, and waits until each has had its turn.
+    async fn check_loads(&self) -> PromiseResult {
         let runs = self.visitors.iter().map(async |visitor| {
             let plan = json!({"strategy": "redis-script", "threads": 5, "loops": 10});
             self.ask(visitor, Method::POST, "/runs", Some(plan)).await?;
@@ -421,10 +434,11 @@ impl Class {
                 .unwrap_or(Err(HttpError::TimedOut))
         });
         let runs = join_all(runs).await;
-        self.of_all(told!("压测都轮到了", "loads, each in its turn"), &runs)
+        self.all_succeed(told!("压测都轮到了", "loads, each in its turn"), &runs)
     }
 
-    fn of_all<T>(&self, what: String, done: &[Result<T, HttpError>]) -> PromiseResult {
+    /// The promise that a request succeeds for each visitor.
+    fn all_succeed<T>(&self, what: String, done: &[Result<T, HttpError>]) -> PromiseResult {
         let count = done.iter().filter(|one| one.is_ok()).count();
         let failure = done.iter().find_map(|one| one.as_ref().err());
         let failure = failure
@@ -449,8 +463,8 @@ fn promise(what: String, promised: impl Display, seen: impl Display, kept: bool)
     }
 }
 
-/// The most memory that an instance has had.
-fn memory(lab: &Addresses) -> PromiseResult {
+/// The promise about the peak memory of an instance.
+fn check_memory(lab: &Addresses) -> PromiseResult {
     let peaks = lab
         .instances
         .iter()
@@ -477,7 +491,7 @@ mod tests {
             token: None,
             visitors: vec!["one".to_owned()],
         };
-        let played = |as_meant, first_ms, took_ms| Played {
+        let played = |as_meant, first_ms, took_ms| ReplayTiming {
             lesson: "1.1",
             cured: false,
             as_meant,

@@ -1,7 +1,7 @@
 //! The cluster that experiments use. They send requests and loads, break a member of the lab, and connect to the servers, as
 //! anybody outside can.
 
-use super::{NoVerdict, Rated, Ratio, java_libraries::JavaLibraries};
+use super::{MeasuredRate, NoVerdict, Ratio, java_libraries::JavaLibraries};
 use crate::{
     addresses::Addresses,
     claims::{Says, Side, Target, placeholders::Placeholders},
@@ -12,7 +12,7 @@ use crate::{
     fault::Action,
     load::{
         ONE_INSTANCE, Plan, Row, THREE_BEHIND_NGINX,
-        measure::interleaved,
+        measure::measure_in_rounds,
         plan::Timed,
         run::{Snapshot, run as load},
         spread::Spread,
@@ -41,18 +41,19 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+/// Bounds each request, and each event of a replay: longer than any wait that an experiment asks for.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
-/// The warm-up of each measurement of a rate.
+/// The warm-up of each measurement of a rate: connections are open and caches are full by then.
 const WARM_UP: Duration = Duration::from_millis(300);
 
-/// A running cluster, and what anybody outside can do with it.
+/// The running cluster on which experiments are tried; its methods do what anybody outside can do.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     http: String,
     instances: Vec<String>,
     lab: Option<Addresses>,
     token: Option<SecretString>,
-    /// Whether the quick form is run: with fewer rounds and requests.
+    /// The quick form has fewer rounds and requests.
     pub quick: bool,
     pub(super) java_libraries: JavaLibraries,
     /// Cancelled when the command must stop.
@@ -63,7 +64,7 @@ pub(crate) struct Cluster {
     pub(super) galera: OnceCell<Box<OwnLab>>,
 }
 
-/// A second lab, which an experiment has started. Dropping it stops it.
+/// A lab that an experiment has started for itself, beside the one that is tried. Dropping it stops it.
 #[derive(Debug)]
 pub(super) struct OwnLab {
     pub(super) cluster: Cluster,
@@ -81,7 +82,7 @@ impl OwnLab {
     }
 }
 
-/// The name that a load has for it.
+/// The name of a target in a load.
 pub(super) const fn target_name(target: Target) -> &'static str {
     match target {
         Target::OneInstance => ONE_INSTANCE,
@@ -90,7 +91,7 @@ pub(super) const fn target_name(target: Target) -> &'static str {
 }
 
 impl Cluster {
-    /// The cluster that a command has found.
+    /// Wraps the cluster that a command has found.
     pub(super) fn new(
         found: target::Cluster,
         quick: bool,
@@ -133,15 +134,15 @@ impl Cluster {
         })
     }
 
-    /// nginx in front of all instances.
+    /// The address of nginx in front of all instances.
     #[must_use]
-    pub(crate) fn three(&self) -> &str {
+    pub(crate) fn nginx(&self) -> &str {
         &self.http
     }
 
-    /// One instance.
+    /// The address of the first instance.
     #[must_use]
-    pub(crate) fn one(&self) -> &str {
+    pub(crate) fn one_instance(&self) -> &str {
         self.instances.first().map_or(&self.http, String::as_str)
     }
 
@@ -154,23 +155,23 @@ impl Cluster {
     #[must_use]
     pub(crate) fn address(&self, target: Target) -> &str {
         match target {
-            Target::OneInstance => self.one(),
-            Target::ThreeBehindNginx => self.three(),
+            Target::OneInstance => self.one_instance(),
+            Target::ThreeBehindNginx => self.nginx(),
         }
     }
 
-    /// Sends a GET to a whole address; the answer is the text of the course.
+    /// Sends a GET to an address with host and port; the answer is the text of the course.
     pub(crate) async fn get(&self, url: &str) -> Result<Answer, HttpError> {
         self.request(Method::GET, url).answer().await
     }
 
-    /// Builds a request to a whole address, with the admin token if there is one.
+    /// Builds a request to an address with host and port, with the admin token if there is one.
     pub(crate) fn request(&self, method: Method, url: &str) -> RequestBuilder {
         let request = client().request(method, url).timeout(REQUEST_TIMEOUT);
         request.token(self.token.as_ref())
     }
 
-    /// Sends a request and returns status and JSON, of a problem too.
+    /// Sends a request; returns status and JSON, also if it was refused.
     pub(crate) async fn answer(
         &self,
         method: Method,
@@ -182,26 +183,30 @@ impl Cluster {
     }
 
     /// Sends the course's load: 100 × 50 requests for 5000 pieces of a new product.
-    pub(crate) async fn load(&self, strategy: &str, target: Target) -> Result<Row, Failure> {
-        self.send(self.plan(strategy, target)).await
+    pub(crate) async fn send_course_load(
+        &self,
+        strategy: &str,
+        target: Target,
+    ) -> Result<Row, Failure> {
+        self.send_load(self.course_load(strategy, target)).await
     }
 
-    /// The same load as a plan, which a caller may change.
+    /// The plan of the course's load, which a caller may change.
     #[must_use]
-    pub(crate) fn plan(&self, strategy: &str, target: Target) -> Plan {
+    pub(crate) fn course_load(&self, strategy: &str, target: Target) -> Plan {
         let mut plan = Plan::new(self.address(target), target_name(target), strategy);
         plan.token.clone_from(&self.token);
         plan
     }
 
-    /// Sends a load.
-    pub(crate) async fn send(&self, plan: Plan) -> Result<Row, Failure> {
+    /// Sends the load of a plan.
+    pub(crate) async fn send_load(&self, plan: Plan) -> Result<Row, Failure> {
         load(&plan, &watch::channel(Snapshot::default()).0, &self.stop).await
     }
 
-    /// Measures how much more the first sells in a second than the second. Each round measures both in turn, and rounds
-    /// alternate which comes first, so a slow machine slows both.
-    pub(crate) async fn paired(
+    /// Measures how many times as fast the first side sells as the second. Each round measures both sides, one after the other, and
+    /// rounds alternate which comes first, so that a slow machine slows both.
+    pub(crate) async fn measure_ratio(
         &self,
         first: Side,
         second: Side,
@@ -209,7 +214,7 @@ impl Cluster {
     ) -> Result<Ratio, Failure> {
         let (rounds, measured) = if self.quick { (3, 700) } else { (5, 2000) };
         let sides = [first, second].map(|side| {
-            let mut plan = self.plan(side.strategy, side.target);
+            let mut plan = self.course_load(side.strategy, side.target);
             plan.threads = side.threads;
             plan
         });
@@ -220,14 +225,14 @@ impl Cluster {
             let mut order = sides.clone();
             order.rotate_left(round % 2);
             let (mut rows, failed) =
-                interleaved(&order, timed, 1, &Bar::hidden(), &self.stop).await;
+                measure_in_rounds(&order, timed, 1, &Bar::hidden(), &self.stop).await;
             rows.rotate_left(round % 2);
             match rows.concat().as_slice() {
                 [one, other] => pairs.push((of(one), of(other))),
                 _ => why = failed.into_iter().map(|why| format!("; {why}")).collect(),
             }
         }
-        let (ones, others) = without_errors(pairs.into_iter());
+        let (ones, others) = rates_without_errors(pairs.into_iter());
         let failed = rounds - ones.len();
         if failed * 2 > rounds {
             return Err(unusable!(
@@ -236,7 +241,7 @@ impl Cluster {
                 second.strategy
             ));
         }
-        let rated = |side, rates: &[f64]| Rated {
+        let rated = |side, rates: &[f64]| MeasuredRate {
             side,
             per_sec: Spread::of(rates.iter().copied()),
         };
@@ -249,8 +254,8 @@ impl Cluster {
         })
     }
 
-    /// Has the lab break or mend a member: `fault(Action::Pause, "8100")`. All faults are mended after the experiment.
-    pub(crate) async fn fault(&self, action: Action, member: &str) -> Result<(), NoVerdict> {
+    /// Has the lab break or mend a member: `inject_fault(Action::Pause, "8100")`. All faults are mended after the experiment.
+    pub(crate) async fn inject_fault(&self, action: Action, member: &str) -> Result<(), NoVerdict> {
         Ok(self.faults()?.inject(action, member).await?)
     }
 
@@ -263,7 +268,8 @@ impl Cluster {
         })
     }
 
-    pub(super) async fn mend(&self) {
+    /// Mends all faults of the experiment; a member that cannot be mended is named on stderr.
+    pub(super) async fn mend_all(&self) {
         if let Some(faults) = &self.faults {
             let failed =
                 |member: &str, why| eprintln!("oversell: {member} is left as it is: {why}");
@@ -279,7 +285,7 @@ impl Cluster {
         }
     }
 
-    /// The addresses for the lines that a student types.
+    /// The words in braces of the lines that a student types, with the addresses of this cluster.
     #[must_use]
     pub(crate) fn placeholders(&self) -> Placeholders {
         let no_redis: [&str; 0] = [];
@@ -289,7 +295,7 @@ impl Cluster {
         }
     }
 
-    /// The addresses of the servers.
+    /// The addresses of all servers, which only a lab tells.
     pub(crate) fn servers(&self) -> Result<&Addresses, NoVerdict> {
         self.lab.as_ref().ok_or_else(|| {
             NoVerdict::unavailable(
@@ -299,29 +305,31 @@ impl Cluster {
         })
     }
 
-    /// A connection to the main Redis, as `redis-cli` has one.
+    /// Opens a connection to the main Redis, as `redis-cli` does.
     pub(crate) async fn redis(&self) -> Result<MultiplexedConnection, NoVerdict> {
         let url = self.servers()?.main_redis();
-        redis_at(url).await.map_err(silent(Server::Redis, url))
+        redis_at(url)
+            .await
+            .map_err(does_not_answer(Server::Redis, url))
     }
 
-    /// A connection to the database, as `mysql` has one.
+    /// Opens a connection to the database, as `mysql` does.
     pub(crate) async fn mysql(&self) -> Result<MySqlConnection, NoVerdict> {
         let url = &self.servers()?.mysql.url;
         let connected = MySqlConnection::connect(url).await;
-        connected.map_err(silent(Server::MySql, url))
+        connected.map_err(does_not_answer(Server::MySql, url))
     }
 
-    /// A session of ZooKeeper, as `zkCli.sh` has one.
+    /// Opens a session of ZooKeeper, as `zkCli.sh` does.
     pub(crate) async fn zookeeper(&self) -> Result<zookeeper_client::Client, NoVerdict> {
         let at = &self.servers()?.zookeeper.connect;
         let connected = zookeeper_client::Client::connect(at).await;
-        connected.map_err(silent(Server::ZooKeeper, at))
+        connected.map_err(does_not_answer(Server::ZooKeeper, at))
     }
 }
 
 /// The error for a server that does not answer; it says what to type.
-fn silent<E: std::fmt::Display>(server: Server, at: &str) -> impl FnOnce(E) -> NoVerdict {
+fn does_not_answer<E: std::fmt::Display>(server: Server, at: &str) -> impl FnOnce(E) -> NoVerdict {
     let (name, at) = (server.name(), at.to_owned());
     move |why| {
         NoVerdict::failed(format!(
@@ -330,9 +338,11 @@ fn silent<E: std::fmt::Display>(server: Server, at: &str) -> impl FnOnce(E) -> N
     }
 }
 
-/// The rates of the rounds without errors; failing fast must not count as selling fast. Each side is its failed requests and
-/// its pieces sold per second.
-fn without_errors(rounds: impl Iterator<Item = ((u64, f64), (u64, f64))>) -> (Vec<f64>, Vec<f64>) {
+/// The rates of both sides in the rounds without errors, because failing fast must not count as selling fast. A round has, for each
+/// side, the failed requests and the pieces sold per second.
+fn rates_without_errors(
+    rounds: impl Iterator<Item = ((u64, f64), (u64, f64))>,
+) -> (Vec<f64>, Vec<f64>) {
     let is_one = |(failed, rate): (u64, f64)| failed == 0 && rate > 0.0;
     rounds
         .filter(|(one, other)| is_one(*one) && is_one(*other))
@@ -394,7 +404,7 @@ mod tests {
             ((0, 30.0), (7, 0.1)),
             ((0, 30.0), (0, 0.0)),
         ];
-        let rates = without_errors(rounds.into_iter());
+        let rates = rates_without_errors(rounds.into_iter());
         assert_eq!(rates, (vec![30.0], vec![20.0]));
     }
 }

@@ -4,7 +4,7 @@ use super::{
     Cluster, NoVerdict, Observation,
     java_libraries::JavaLibraries,
     kinds, last_run, report,
-    results::{CourseResults, RunOf, TrialResult},
+    results::{CourseResults, RunOrigin, TrialResult},
     sources::SOURCES,
     table::{self, Lang},
     twin,
@@ -138,7 +138,7 @@ impl Course {
         let cluster = args.place.find(at)?;
         let conditions = Conditions::of(cluster.lab.as_ref()).await;
         let mut on = Cluster::new(cluster, args.quick, stop.clone())?;
-        check(on.one(), Registry::Strategies, &[]).await?;
+        check(on.one_instance(), Registry::Strategies, &[]).await?;
         if self.found.is_none() {
             say!("{conditions}");
         }
@@ -171,15 +171,15 @@ impl Course {
             let begun = Instant::now();
             let (twin, seen) = match args.twins {
                 true => (
-                    twin::words_of(lesson),
+                    twin::describe_twin(lesson),
                     to_its_end(&on, kinds::twin(&on, lesson)).await,
                 ),
                 false => (None, to_its_end(&on, kinds::claim(&on, lesson)).await),
             };
-            on.mend().await;
+            on.mend_all().await;
             let mut tried = TrialResult::of(chapter.id, lesson, twin, seen, begun.elapsed());
             if is_to_store && tried.failed.is_none() {
-                tried.run = Some(RunOf {
+                tried.run = Some(RunOrigin {
                     commit: COMMIT,
                     date: conditions.date.clone(),
                     sources: SOURCES.digest(lesson),
@@ -287,11 +287,11 @@ impl Course {
             !args.quick
                 || args.twins
                 || tried.verdict() != ClaimVerdict::Reproduced
-                || tried.is_otherwise()
+                || tried.is_unexpected()
         };
         let shown: Vec<_> = found.lessons.iter().filter(is_shown).collect();
         if !shown.is_empty() {
-            say!("{}\n", table::of(&shown, args.lang()));
+            say!("{}\n", table::verdict_table(&shown, args.lang()));
         }
         say!("{}", table::summary(&found, args.lang()));
         if let Some(file) = &args.json {
@@ -350,7 +350,10 @@ fn without_events(found: &CourseResults) -> Result<Value, Failure> {
 /// Sends the verdicts to the instances, which keep them for their page.
 async fn keep(on: &Cluster, found: &Value) -> Result<(), Failure> {
     let kept = on
-        .request(Method::PUT, &format!("{}/course/verdicts", on.one()))
+        .request(
+            Method::PUT,
+            &format!("{}/course/verdicts", on.one_instance()),
+        )
         .json(found)
         .answer()
         .await

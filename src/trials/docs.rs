@@ -12,8 +12,8 @@ use crate::{
 use serde_json::Value;
 use std::{collections::HashSet, env, fmt::Write, fs};
 
-/// Every claim with the result of the last full run, by document and heading; then the errata, and the claims beyond the
-/// documents.
+/// The page of all claims with the results of the last full run: by document and heading, then the errata, then the claims beyond
+/// the documents.
 fn course_md(lang: Lang) -> String {
     let of = |name| {
         LAST_RUN
@@ -28,7 +28,7 @@ fn course_md(lang: Lang) -> String {
     };
     let mut page = format!("{}\n{}\n\n{run}\n", lang.of(HEAD), totals(lang));
     let (apart, texts): (Vec<_>, Vec<_>) =
-        (ALL.iter()).partition(|chapter| APART.contains(&chapter.id));
+        (ALL.iter()).partition(|chapter| CHAPTERS_WITHOUT_DOCUMENT.contains(&chapter.id));
     let texts: Vec<_> = texts.iter().flat_map(|chapter| &chapter.lessons).collect();
     for (document, title) in DOCUMENTS {
         // Writing to a String cannot fail.
@@ -67,7 +67,7 @@ fn course_md(lang: Lang) -> String {
 }
 
 /// The chapters that belong to no document.
-const APART: [&str; 2] = ["errata", "beyond"];
+const CHAPTERS_WITHOUT_DOCUMENT: [&str; 2] = ["errata", "beyond"];
 
 /// The documents and their titles; the third has none.
 const DOCUMENTS: [(&str, &str); 5] = [
@@ -100,7 +100,7 @@ const COLUMNS: Bilingual = Bilingual::of(
     "| lesson | claim | seen | verdict |\n|---|---|---|---|",
 );
 
-/// A lesson's main heading, and its other headings.
+/// Splits the heading of a lesson into the main one and the others.
 fn split_headings(lesson: &Lesson) -> (&'static str, Option<&'static str>) {
     match lesson.heading.split_once("; ") {
         Some((first, others)) => (first, Some(others)),
@@ -108,7 +108,7 @@ fn split_headings(lesson: &Lesson) -> (&'static str, Option<&'static str>) {
     }
 }
 
-/// The row of a lesson; `and` is where else it stands.
+/// The row of a lesson; `and` are its other headings.
 fn row_of(lesson: &Lesson, and: Option<&str>, lang: Lang) -> String {
     let (seen, verdict) = seen_and_verdict(lesson, lang);
     let and = and.map(|place| format!(" ({place})")).unwrap_or_default();
@@ -116,7 +116,7 @@ fn row_of(lesson: &Lesson, and: Option<&str>, lang: Lang) -> String {
     format!("| {}{and} | {claim} | {seen} | {verdict} |\n", lesson.id)
 }
 
-/// The last full run's observation and verdict, as table cells.
+/// The cells for what the last full run has seen of a lesson, and for its verdict.
 fn seen_and_verdict(lesson: &Lesson, lang: Lang) -> (&'static str, String) {
     let Some(found) = LAST_RUN.of(lesson.id) else {
         let none = Bilingual::of("还没有运行过", "not run yet");
@@ -132,7 +132,7 @@ fn seen_and_verdict(lesson: &Lesson, lang: Lang) -> (&'static str, String) {
     (lang.words(&found.seen), verdict)
 }
 
-/// The number of claims per verdict, in the last full run.
+/// The sentence with the number of claims per verdict, in the last full run.
 fn totals(lang: Lang) -> String {
     let all = &LAST_RUN.lessons;
     let of = |verdict| {
@@ -149,7 +149,7 @@ fn totals(lang: Lang) -> String {
     format!("{}{claims}{}", all.len(), each.map(of).join(" · "))
 }
 
-/// A README with the current totals.
+/// The text of a README with the current totals in the line that begins with `begins`.
 fn readme(lang: Lang, file: &str, begins: &str) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
     let lines = text.lines().map(|line| match line.starts_with(begins) {
@@ -159,6 +159,7 @@ fn readme(lang: Lang, file: &str, begins: &str) -> String {
     lines.collect()
 }
 
+/// The page of all strategies and of all steps of the seckill.
 fn strategies_md(lang: Lang) -> String {
     let mut page = lang.of(STRATEGIES).to_owned();
     for strategy in stock::ALL.iter() {
@@ -171,7 +172,7 @@ fn strategies_md(lang: Lang) -> String {
     page
 }
 
-/// The name links to the code, the title to the text.
+/// The row of a strategy or step: its name links to the code, its title to the text.
 fn row<F: Spec>(lang: Lang, folder: &str, entry: &RegistryEntry<F>, promise: Promise) -> String {
     let (slug, file) = (entry.slug, entry.slug.replace('-', "_"));
     let rank = lang.of(match entry.spec.rank() {
@@ -232,6 +233,7 @@ The steps of [002]; `?strategy=` chooses one. See [seckill](seckill.md).
 ",
 );
 
+/// The generated pages, by path.
 fn pages() -> [(&'static str, String); 8] {
     let [en, zh] = ["README.md", "README.zh-CN.md"];
     [
@@ -260,11 +262,12 @@ fn pages() -> [(&'static str, String); 8] {
     ]
 }
 
+/// The file differs from the text that it should have.
 fn is_stale(page: &str, text: &str) -> bool {
     fs::read_to_string(page).ok().as_deref() != Some(text)
 }
 
-/// `make docs` writes them.
+/// `make docs` writes the pages.
 #[test]
 fn no_generated_page_is_stale() {
     for (page, text) in pages() {

@@ -8,9 +8,10 @@ use crate::{
 use std::path::Path;
 use tokio::process::Command;
 
+/// The folder with the Java projects.
 pub(super) const INTEROP: &str = "interop";
 
-/// The versions that can be started, and why others cannot.
+/// The versions of the libraries that can be started, and the reasons why others cannot.
 #[derive(Debug, Default)]
 pub(super) struct JavaLibraries {
     ready: Vec<Java>,
@@ -18,7 +19,7 @@ pub(super) struct JavaLibraries {
 }
 
 impl JavaLibraries {
-    /// Builds what these lessons need.
+    /// Builds the versions that these lessons need.
     pub(super) async fn build_for(lessons: impl Iterator<Item = &Lesson>) -> Self {
         let mut libraries = Self::default();
         let needed: Vec<_> = lessons
@@ -27,7 +28,7 @@ impl JavaLibraries {
         let is_needed =
             |library: &Library| needed.iter().any(|script: &&Script| script.on == *library);
         for java in (Library::ALL.into_iter().filter(is_needed)).flat_map(Library::versions) {
-            match get_ready(java).await {
+            match build_if_needed(java).await {
                 Ok(()) => libraries.ready.push(java),
                 Err(why) => libraries.missing.push((java, why.to_string())),
             }
@@ -42,22 +43,22 @@ impl JavaLibraries {
         Some(why)
     }
 
-    /// The versions of this library, the text's own first.
+    /// The versions of this library that can be started, the one of the text first.
     pub(super) fn versions(&self, library: Library) -> Vec<Java> {
         let mut versions = library.versions();
         versions.retain(|java| self.ready.contains(java));
         versions
     }
 
-    /// Whether the lesson's twin can be tried: a lesson without an experiment on our service needs the reference
-    /// implementation.
+    /// The twin of this lesson can be tried: a lesson without an experiment on our service needs the library that the text names.
     pub(super) fn has_a_twin(&self, lesson: &Lesson) -> bool {
         let on_theirs = |script: &Script| !self.versions(script.on).is_empty();
         lesson.why_not().is_none() || lesson.theirs.as_ref().is_some_and(on_theirs)
     }
 }
 
-async fn get_ready(java: Java) -> Result<(), Failure> {
+/// Builds a version, unless that is done already.
+async fn build_if_needed(java: Java) -> Result<(), Failure> {
     let interop = Path::new(INTEROP);
     let runs = Command::new("java").arg("-version").output().await;
     runs.map_err(|_| unusable!("java is not installed"))?;

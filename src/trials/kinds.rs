@@ -3,11 +3,11 @@
 use super::{
     Cluster, NoVerdict, Observation, Ratio,
     experiments::{self, Experiment, deadlocks, demos, limits, order_locks, orders},
-    observation::explain,
+    observation::explain_ratio,
     reference,
     replay::flaw_and_cure,
-    tools::{sale, sales},
-    twin::{EXACT, OVERSELLS, UNLIMITED, lines_of, other_step},
+    tools::{describe_sale, describe_sales},
+    twin::{EXACT, OVERSELLS, UNLIMITED, lines_of_twin, step_with_another_verdict},
     typed,
 };
 use crate::{
@@ -19,23 +19,24 @@ use crate::{
 
 /// Tries a lesson, on our service and on the library that the text names.
 pub(super) async fn claim(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
-    let ours = ours(on, lesson).await;
+    let ours = try_ours(on, lesson).await;
     match &lesson.theirs {
         Some(script) => reference::claim(on, script, ours).await,
         None => ours,
     }
 }
 
-/// Tries its twin there.
+/// Tries the twin of a lesson, on our service and on the library that the text names.
 pub(super) async fn twin(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
-    let ours = our_twin(on, lesson).await;
+    let ours = try_our_twin(on, lesson).await;
     match &lesson.theirs {
         Some(script) => reference::twin(on, script, ours).await,
         None => ours,
     }
 }
 
-async fn ours(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
+/// Tries a lesson on our service alone: all of its experiments.
+async fn try_ours(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
     let runs = lesson.run.parts();
     let mut seen = run_kind(on, lesson, &runs[0]).await?;
     for run in &runs[1..] {
@@ -44,22 +45,23 @@ async fn ours(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVe
     Ok(seen)
 }
 
-/// Of a list of experiments it stops at the first whose twin is reproduced, since that one was not refused.
-async fn our_twin(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
+/// Tries the twin of a lesson on our service alone. It stops at the first twin that is reproduced, because that one is not refused.
+async fn try_our_twin(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
     if let Some(Twin::Run(run)) = &lesson.twin {
         return run_kind(on, lesson, run).await;
     }
     let runs = lesson.run.parts();
-    let mut seen = twin_of(on, lesson, &runs[0]).await?;
+    let mut seen = run_kind_of_twin(on, lesson, &runs[0]).await?;
     for run in &runs[1..] {
         if seen.verdict == ClaimVerdict::Reproduced {
             break;
         }
-        seen = twin_of(on, lesson, run).await?;
+        seen = run_kind_of_twin(on, lesson, run).await?;
     }
     Ok(seen)
 }
 
+/// Runs one experiment of a lesson.
 async fn run_kind(
     on: &Cluster,
     lesson: &Lesson,
@@ -83,7 +85,7 @@ async fn run_kind(
             second,
             says,
             otherwise,
-        } => compared(on, *first, *second, *says, *otherwise).await,
+        } => compare_rates(on, *first, *second, *says, *otherwise).await,
         Run::RetriesGrow(strategy) => retries_grow(on, strategy).await,
         Run::FewThenMostFail(strategy) => few_then_most_fail(on, strategy).await,
         Run::Crowd {
@@ -91,19 +93,19 @@ async fn run_kind(
             on: target,
             orders_each,
             comes_to,
-        } => orders::crowd(on, step, *target, *orders_each, *comes_to).await,
-        Run::RefusedBeside(step) => order_locks::refused_beside(on, step).await,
-        Run::Deadlock(slug) => deadlocks::deadlock(on, slug, [false, true]).await,
-        Run::Burst(burst) => limits::burst(on, burst, burst.route).await,
-        Run::ExclusiveRoute(route) => demos::exclusive(on, [route; 2]).await,
-        Run::Typed => typed::typed(on, &lesson.by_hand).await,
-        Run::Custom => (experiment(lesson)?.claim)(on).await,
+        } => orders::crowd_gets_verdict(on, step, *target, *orders_each, *comes_to).await,
+        Run::RefusedBeside(step) => order_locks::concurrent_order_is_refused(on, step).await,
+        Run::Deadlock(slug) => deadlocks::play_deadlock_and_cure(on, slug, [false, true]).await,
+        Run::Burst(burst) => limits::burst_is_limited(on, burst, burst.route).await,
+        Run::ExclusiveRoute(route) => demos::second_request_waits(on, [route; 2]).await,
+        Run::Typed => typed::try_lines(on, &lesson.by_hand).await,
+        Run::Custom => (find_experiment(lesson)?.claim)(on).await,
         Run::NotRun(why) => Err(NoVerdict::unavailable(why.zh, why.en)),
     }
 }
 
-/// The same on a system in which the claim is false.
-async fn twin_of(
+/// Runs one experiment on a system in which the claim is false.
+async fn run_kind_of_twin(
     on: &Cluster,
     lesson: &Lesson,
     run: &'static Run,
@@ -122,7 +124,7 @@ async fn twin_of(
             second,
             says,
             otherwise,
-        } => compared(on, *second, *first, *says, *otherwise).await,
+        } => compare_rates(on, *second, *first, *says, *otherwise).await,
         Run::RetriesGrow(_) => retries_grow(on, EXACT).await,
         Run::FewThenMostFail(_) => few_then_most_fail(on, EXACT).await,
         Run::Crowd {
@@ -130,51 +132,64 @@ async fn twin_of(
             orders_each,
             comes_to,
             ..
-        } => orders::crowd(on, other_step(*comes_to), *target, *orders_each, *comes_to).await,
-        Run::RefusedBeside(_) => {
-            order_locks::refused_beside(on, other_step(OrdersVerdict::Exact)).await
+        } => {
+            orders::crowd_gets_verdict(
+                on,
+                step_with_another_verdict(*comes_to),
+                *target,
+                *orders_each,
+                *comes_to,
+            )
+            .await
         }
-        Run::Deadlock(slug) => deadlocks::deadlock(on, slug, [true, true]).await,
-        Run::Burst(burst) => limits::burst(on, burst, UNLIMITED).await,
+        Run::RefusedBeside(_) => {
+            order_locks::concurrent_order_is_refused(
+                on,
+                step_with_another_verdict(OrdersVerdict::Exact),
+            )
+            .await
+        }
+        Run::Deadlock(slug) => deadlocks::play_deadlock_and_cure(on, slug, [true, true]).await,
+        Run::Burst(burst) => limits::burst_is_limited(on, burst, UNLIMITED).await,
         Run::ExclusiveRoute(route) => {
             let another = match *route {
                 "/demo1" => "/demo2",
                 _ => "/demo1",
             };
-            demos::exclusive(on, [route, another]).await
+            demos::second_request_waits(on, [route, another]).await
         }
-        Run::Typed => typed::typed(on, &lines_of(lesson)).await,
-        Run::Custom => (experiment(lesson)?.twin)(on).await,
+        Run::Typed => typed::try_lines(on, &lines_of_twin(lesson)).await,
+        Run::Custom => (find_experiment(lesson)?.twin)(on).await,
         Run::All(_) | Run::NotRun(_) => run_kind(on, lesson, run).await,
     }
 }
 
-fn experiment(lesson: &Lesson) -> Result<&'static Experiment, NoVerdict> {
+fn find_experiment(lesson: &Lesson) -> Result<&'static Experiment, NoVerdict> {
     let experiment = experiments::all().find(|known| known.lesson == lesson.id);
     experiment.ok_or_else(|| NoVerdict::failed(format!("nothing tries {}", lesson.id)))
 }
 
-/// The text oversells by far: at least this share of the sales took no piece.
+/// A load oversells by far if at least this share of its sales took no piece: a few lost updates are not what the text claims.
 const MIN_OVERSOLD_SHARE: f64 = 0.1;
 
 /// Claim: the course's load, 100 × 50, oversells by far.
 async fn oversells(on: &Cluster, strategy: &str, target: Target) -> Result<Observation, NoVerdict> {
-    let row = on.load(strategy, target).await?;
+    let row = on.send_course_load(strategy, target).await?;
     let (sold, gone) = (row.counts.sold.cast_signed(), row.gone());
-    let holds = row.verdict == Verdict::Oversold && far_too_many(sold, gone);
+    let holds = row.verdict == Verdict::Oversold && oversells_by_far(sold, gone);
     let said = words!(
         "说的是至少占卖出的 10%。",
         "At least 10 % of what was sold is claimed."
     );
-    let words = Words::join(&[sale(&row), said], ["", " "]);
+    let words = Words::join(&[describe_sale(&row), said], ["", " "]);
     Ok(Observation::holds(holds, words).sales([&row]))
 }
 
-fn far_too_many(sold: i64, gone: i64) -> bool {
+fn oversells_by_far(sold: i64, gone: i64) -> bool {
     (sold - gone) as f64 >= MIN_OVERSOLD_SHARE * sold as f64 && sold > 0
 }
 
-/// Retries of a version can outlast the service's own limit on a slow machine.
+/// A strategy that retries when the version has changed can outlast the service's own limit on a slow machine.
 const MAX_WAIT_MS: u64 = 300_000;
 
 /// Requests per connection in the quick form: as concurrent as the course's load, in a fifth of its time.
@@ -190,29 +205,29 @@ async fn exact(
 ) -> Result<Observation, NoVerdict> {
     let mut rows = Vec::new();
     for target in targets {
-        let mut plan = on.plan(strategy, *target);
+        let mut plan = on.course_load(strategy, *target);
         plan.threads = threads.unwrap_or(plan.threads);
         plan.loops = loops.unwrap_or(if on.quick { QUICK_LOOPS } else { plan.loops });
         plan.wait_ms = Some(MAX_WAIT_MS);
-        rows.push(on.send(plan).await?);
+        rows.push(on.send_load(plan).await?);
     }
     let holds = rows.iter().all(|row| row.verdict == Verdict::Exact);
-    Ok(Observation::holds(holds, sales(&rows)).sales(&rows))
+    Ok(Observation::holds(holds, describe_sales(&rows)).sales(&rows))
 }
 
-/// Claim: the ratio of two rates. `otherwise` is added if it does not hold: why not here.
-async fn compared(
+/// Claim: the ratio of two rates is within the bounds of `says`. If it is not, the words end with `otherwise`, the reason.
+async fn compare_rates(
     on: &Cluster,
     first: Side,
     second: Side,
     says: Says,
     otherwise: Option<Bilingual>,
 ) -> Result<Observation, NoVerdict> {
-    let ratio = on.paired(first, second, says).await?;
+    let ratio = on.measure_ratio(first, second, says).await?;
     let [one, other] = ratio.names();
     let sides = format!("{} / {}", one.en, other.en);
-    let mut seen = Observation::holds(true, words(&ratio))
-        .rate(&sides, says, ratio.ratio)
+    let mut seen = Observation::holds(true, describe_ratio(&ratio))
+        .require_ratio(&sides, says, ratio.ratio)
         .ratios([ratio]);
     if let (ClaimVerdict::NotReproduced, Some(why)) = (seen.verdict, otherwise) {
         seen.words = Words::join(&[seen.words, Words::new(why.zh, why.en)], ["", " "]);
@@ -220,17 +235,18 @@ async fn compared(
     Ok(seen)
 }
 
-const MIN_GROWTH: f64 = 1.5;
+/// [`Run::RetriesGrow`]: 100 connections retry at least this many times as often per piece as 10.
+const MIN_RETRY_GROWTH: f64 = 1.5;
 
 /// Claim: 100 connections retry more often per piece than 10 under the same load.
 async fn retries_grow(on: &Cluster, strategy: &'static str) -> Result<Observation, NoVerdict> {
-    let (few, many, seen) = retries(on, strategy, 10).await?;
+    let (few, many, seen) = count_retries(on, strategy, 10).await?;
     let said = words!(
-        "说的是 {MIN_GROWTH} 倍以上。",
-        "{MIN_GROWTH} times as many or more is claimed."
+        "说的是 {MIN_RETRY_GROWTH} 倍以上。",
+        "{MIN_RETRY_GROWTH} times as many or more is claimed."
     );
     Ok(seen.and(Observation::holds(
-        many > 0.0 && many >= MIN_GROWTH * few,
+        many > 0.0 && many >= MIN_RETRY_GROWTH * few,
         said,
     )))
 }
@@ -240,7 +256,7 @@ async fn few_then_most_fail(
     on: &Cluster,
     strategy: &'static str,
 ) -> Result<Observation, NoVerdict> {
-    let (few, many, seen) = retries(on, strategy, 2).await?;
+    let (few, many, seen) = count_retries(on, strategy, 2).await?;
     // One retry per piece: half of the attempts fail.
     let said = words!(
         "说的是先少于 1 次（不到一半的尝试），后多于 1 次。",
@@ -249,17 +265,17 @@ async fn few_then_most_fail(
     Ok(seen.and(Observation::holds(few < 1.0 && many > 1.0, said)))
 }
 
-/// Retries per piece, with `few` connections and with 100.
-async fn retries(
+/// Sends a load from `few` connections and from 100. Returns the retries per piece of each, and an observation of both.
+async fn count_retries(
     on: &Cluster,
     strategy: &'static str,
     few: usize,
 ) -> Result<(f64, f64, Observation), NoVerdict> {
     let mut rows = Vec::new();
     for threads in [few, 100] {
-        let mut plan = on.plan(strategy, Target::OneInstance);
+        let mut plan = on.course_load(strategy, Target::OneInstance);
         (plan.threads, plan.loops) = (threads, 2000 / threads);
-        rows.push(on.send(plan).await?);
+        rows.push(on.send_load(plan).await?);
     }
     let retries: Vec<_> = rows
         .iter()
@@ -276,9 +292,9 @@ async fn retries(
     Ok((before, after, seen.value("retries_each", retries)))
 }
 
-/// Both rates and their ratio in words.
-fn words(ratio: &Ratio) -> Words {
-    let told = explain(ratio.says, ratio.ratio, ratio.failed);
+/// Describes two rates and their ratio.
+fn describe_ratio(ratio: &Ratio) -> Words {
+    let told = explain_ratio(ratio.says, ratio.ratio, ratio.failed);
     let [first, second] = ratio.names();
     let (one, other) = (
         rate(ratio.first.per_sec.median),
@@ -298,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_oversale_does_not_count_as_far_too_many() {
+    fn a_small_oversale_is_not_one_by_far() {
         for (sold, gone, far) in [
             (5000, 4999, false),
             (5000, 4501, false),
@@ -306,7 +322,7 @@ mod tests {
             (5000, 130, true),
             (0, 0, false),
         ] {
-            assert_eq!(far_too_many(sold, gone), far, "{sold} {gone}");
+            assert_eq!(oversells_by_far(sold, gone), far, "{sold} {gone}");
         }
     }
 

@@ -92,7 +92,7 @@ fn judge_by_the_last_runs(new: &mut LessonResult, old: Option<&LessonResult>) {
     };
     let before = old.and_then(rates).map_or_else(Vec::new, |old| old.ratios);
     for (n, ratio) in measured.ratios.iter_mut().enumerate() {
-        if let Some(before) = before.get(n).filter(|before| before.claims_as(ratio)) {
+        if let Some(before) = before.get(n).filter(|before| before.is_same_claim(ratio)) {
             let mut medians = [&before.medians[..], &ratio.medians].concat();
             medians.drain(..medians.len().saturating_sub(RUNS_OF_A_RATE));
             ratio.medians = medians;

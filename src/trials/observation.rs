@@ -18,30 +18,30 @@ pub(crate) struct Observation {
     #[serde(rename = "seen")]
     pub words: Words,
     pub figures: Figures,
-    /// What the verdict is of, if rates decide it.
+    /// The ratios that decide the verdict, if rates do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rates: Option<MeasuredRates>,
-    /// The systems it was tried on: `oversell`, `redisson-3.11.2` …
+    /// The systems on which the claim was tried: `oversell`, `redisson-3.11.2` …
     pub on: Vec<String>,
 }
 
-/// Ratios of rates that decide a verdict.
+/// The ratios of rates that decide a verdict, in the form of the stored run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct MeasuredRates {
-    /// The verdict of whatever else the claim says.
+    /// The verdict of everything else that the claim says.
     pub besides: ClaimVerdict,
     pub ratios: Vec<MeasuredRatio>,
 }
 
-/// A ratio, and the bounds of the claim.
+/// A ratio of two rates, with the bounds of the claim.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct MeasuredRatio {
-    /// The sides; empty where the experiment names them.
+    /// The names of both sides; empty if the lesson has only one ratio.
     pub of: String,
     pub least: f64,
-    /// `None` without a bound.
+    /// The upper bound; `None` if the claim has none.
     pub most: Option<f64>,
-    /// The median of this run's rounds; in the stored run those of the last runs, the newest last.
+    /// The median of this run; in the stored run the medians of the last runs, the newest last.
     pub medians: Vec<f64>,
 }
 
@@ -49,38 +49,38 @@ impl MeasuredRates {
     /// The verdict of the last runs.
     pub(super) fn verdict(&self) -> ClaimVerdict {
         let ratios = self.ratios.iter().map(MeasuredRatio::verdict);
-        ratios.fold(self.besides, both)
+        ratios.fold(self.besides, join_verdicts)
     }
 }
 
 impl MeasuredRatio {
-    /// The spread of the last runs.
+    /// The spread of the medians.
     pub(super) fn spread(&self) -> Spread {
         Spread::of(self.medians.iter().copied())
     }
 
-    /// Whether the same is claimed of the same sides.
-    pub(super) fn claims_as(&self, other: &Self) -> bool {
+    /// Both ratios have the same sides and the same bounds.
+    pub(super) fn is_same_claim(&self, other: &Self) -> bool {
         let bounds = |ratio: &Self| (ratio.least.to_bits(), ratio.most.map(f64::to_bits));
         self.of == other.of && bounds(self) == bounds(other)
     }
 
     fn verdict(&self) -> ClaimVerdict {
         let most = self.most.unwrap_or(f64::INFINITY);
-        verdict_of(Says::Between(self.least, most), self.spread())
+        verdict_on_ratio(Says::Between(self.least, most), self.spread())
     }
 }
 
 /// The figures of an experiment, in forms that the report draws.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Figures {
-    /// Loads.
+    /// The loads that were sent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sales: Vec<Sale>,
-    /// Pairs of rates.
+    /// The rates that were compared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ratios: Vec<Ratio>,
-    /// Races.
+    /// The races that were played.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub plays: Vec<Play>,
     /// Other figures, by name.
@@ -141,41 +141,42 @@ impl From<&Row> for Sale {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Play {
     pub lesson: String,
-    /// Whether the cure was played, or the flaw.
+    /// The cure was played, not the flaw.
     pub cured: bool,
     #[serde(flatten)]
     pub ends: ReplayResult,
-    /// The race's own words.
+    /// The description of its end, in the words of the race.
     #[serde(skip)]
     pub said: Words,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<ReplayEvent>,
 }
 
-/// How much faster the first of two sells than the second: each round measures both, one right after the other.
+/// How many times as fast the first of two sides sells as the second; each round measures both, one right after the other.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Ratio {
-    pub first: Rated,
-    pub second: Rated,
-    /// Each round's rate of the first, divided by that of the second.
+    pub first: MeasuredRate,
+    pub second: MeasuredRate,
+    /// The rate of the first side divided by that of the second, in each round.
     pub ratio: Spread,
-    /// Further rounds, with failed requests or no sale; they do not count.
+    /// The rounds that do not count, because requests failed or nothing was sold.
     pub failed: usize,
-    /// The claim about it.
+    /// The claim about the ratio.
     #[serde(skip)]
     pub says: Says,
 }
 
+/// One side of a [`Ratio`], and the rates at which it sold.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Rated {
+pub(crate) struct MeasuredRate {
     #[serde(flatten)]
     pub side: Side,
     /// Pieces per second.
     pub per_sec: Spread,
 }
 
-/// The verdict of a claim of two parts: it holds only if both do.
-fn both(first: ClaimVerdict, second: ClaimVerdict) -> ClaimVerdict {
+/// The verdict of a claim of two parts, which holds only if both parts hold.
+fn join_verdicts(first: ClaimVerdict, second: ClaimVerdict) -> ClaimVerdict {
     match [first, second] {
         [ClaimVerdict::Reproduced, second] => second,
         [first, ClaimVerdict::Reproduced] => first,
@@ -184,9 +185,9 @@ fn both(first: ClaimVerdict, second: ClaimVerdict) -> ClaimVerdict {
     }
 }
 
-/// Whether the claim holds in these rounds, or in these runs.
+/// The verdict of a claim about a ratio: noise if the rounds, or the runs, do not agree.
 #[must_use]
-fn verdict_of(says: Says, ratio: Spread) -> ClaimVerdict {
+fn verdict_on_ratio(says: Says, ratio: Spread) -> ClaimVerdict {
     let (least, most) = says.bounds();
     let Spread { min, max, .. } = ratio;
     if min >= least && max <= most {
@@ -198,8 +199,8 @@ fn verdict_of(says: Says, ratio: Spread) -> ClaimVerdict {
     }
 }
 
-/// The ratio in words: its spread, the rounds that do not count, and the bounds of the claim.
-pub(super) fn explain(says: Says, ratio: Spread, failed: usize) -> Words {
+/// Describes a ratio: its spread, the rounds that do not count, and the bounds of the claim.
+pub(super) fn explain_ratio(says: Says, ratio: Spread, failed: usize) -> Words {
     let (mut failed_zh, mut failed_en) = (String::new(), String::new());
     if failed > 0 {
         failed_zh = format!("，另有 {failed} 轮出错，不算");
@@ -212,7 +213,7 @@ pub(super) fn explain(says: Says, ratio: Spread, failed: usize) -> Words {
             format!("{least} to {most}"),
         ),
     };
-    let (noise_zh, noise_en) = match verdict_of(says, ratio) {
+    let (noise_zh, noise_en) = match verdict_on_ratio(says, ratio) {
         ClaimVerdict::Noise => ("各轮并不一致，", "the rounds do not agree: "),
         _ => ("", ""),
     };
@@ -257,7 +258,7 @@ impl Ratio {
 pub(super) const OURS: &str = "oversell";
 
 impl Observation {
-    /// Of our service, without figures.
+    /// An observation on our service, without figures.
     pub(super) fn of(verdict: ClaimVerdict, words: Words) -> Self {
         Self {
             verdict,
@@ -268,17 +269,17 @@ impl Observation {
         }
     }
 
-    /// Reproduced if the claim holds.
+    /// An observation on our service: reproduced if the claim holds.
     pub(super) fn holds(holds: bool, words: Words) -> Self {
         Self::of(ClaimVerdict::of(holds), words)
     }
 
-    /// Joins two: the claim holds only if it holds in both.
+    /// Joins two observations: the claim holds only if it holds in both.
     pub(super) fn and(self, other: Self) -> Self {
         let rates = (self.rates.is_some() || other.rates.is_some()).then(|| {
-            let [first, second] = [self.decided_by(), other.decided_by()];
+            let [first, second] = [self.rates_so_far(), other.rates_so_far()];
             MeasuredRates {
-                besides: both(first.besides, second.besides),
+                besides: join_verdicts(first.besides, second.besides),
                 ratios: [first.ratios, second.ratios].concat(),
             }
         });
@@ -292,7 +293,7 @@ impl Observation {
         figures.plays.extend(other.figures.plays);
         figures.values.extend(other.figures.values);
         Self {
-            verdict: both(self.verdict, other.verdict),
+            verdict: join_verdicts(self.verdict, other.verdict),
             words,
             figures,
             rates,
@@ -300,17 +301,17 @@ impl Observation {
         }
     }
 
-    /// The rates that decide the verdict, and the verdict of all else.
-    fn decided_by(&self) -> MeasuredRates {
+    /// The ratios that decide the verdict so far, with the verdict of everything else.
+    fn rates_so_far(&self) -> MeasuredRates {
         self.rates.clone().unwrap_or_else(|| MeasuredRates {
             besides: self.verdict,
             ratios: Vec::new(),
         })
     }
 
-    /// The claim holds only if this ratio is within its bounds, too.
-    pub(super) fn rate(self, of: &str, says: Says, ratio: Spread) -> Self {
-        let mut rates = self.decided_by();
+    /// Adds a ratio that must be within its bounds, too. `of` names the sides.
+    pub(super) fn require_ratio(self, of: &str, says: Says, ratio: Spread) -> Self {
+        let mut rates = self.rates_so_far();
         let (least, most) = says.bounds();
         rates.ratios.push(MeasuredRatio {
             of: of.to_owned(),
@@ -319,7 +320,7 @@ impl Observation {
             medians: vec![ratio.median],
         });
         Self {
-            verdict: both(self.verdict, verdict_of(says, ratio)),
+            verdict: join_verdicts(self.verdict, verdict_on_ratio(says, ratio)),
             rates: Some(rates),
             ..self
         }
@@ -349,7 +350,7 @@ impl Observation {
 /// Why an experiment came to no verdict.
 #[derive(Debug)]
 pub(crate) enum NoVerdict {
-    /// It needs something that this cluster does not have, such as a lab.
+    /// The experiment needs something that this cluster does not have, such as a lab.
     Unavailable(Words),
     /// Something went wrong.
     Failed(Failure),
@@ -375,6 +376,7 @@ impl From<Failure> for NoVerdict {
     }
 }
 
+/// Turns these errors into a failed experiment.
 macro_rules! fails_by {
     ($($error:ty),*) => {$(
         impl From<$error> for NoVerdict {
@@ -420,7 +422,7 @@ mod tests {
             ([0.3, 0.4, 2.5], Says::Near, Noise),
         ] {
             assert_eq!(
-                verdict_of(says, Spread::of(rounds)),
+                verdict_on_ratio(says, Spread::of(rounds)),
                 verdict,
                 "{rounds:?} {says:?}"
             );
@@ -431,7 +433,7 @@ mod tests {
     fn rates_and_all_else_decide_together() {
         use ClaimVerdict::{Noise, NotReproduced, Reproduced};
         let seen = |holds| Observation::holds(holds, Words::default());
-        let with = |holds, rounds| seen(holds).rate("", Says::Faster, Spread::of(rounds));
+        let with = |holds, rounds| seen(holds).require_ratio("", Says::Faster, Spread::of(rounds));
         for (seen, verdict, besides) in [
             (with(true, [1.2, 1.3]), Reproduced, Reproduced),
             (with(true, [1.1, 1.3]), Noise, Reproduced),
@@ -451,7 +453,7 @@ mod tests {
 
     #[test]
     fn the_bounds_stand_beside_the_figure() {
-        let said = explain(Says::Faster, Spread::of([0.9, 1.2, 1.3]), 0);
+        let said = explain_ratio(Says::Faster, Spread::of([0.9, 1.2, 1.3]), 0);
         assert!(
             said.en.contains("do not agree: 1.15 or more is claimed"),
             "{}",
@@ -462,7 +464,7 @@ mod tests {
             "{}",
             said.zh
         );
-        let said = explain(Says::AboutAsFast, Spread::of([0.9, 1.0, 1.2]), 0);
+        let said = explain_ratio(Says::AboutAsFast, Spread::of([0.9, 1.0, 1.2]), 0);
         assert!(
             said.en.ends_with("; 0.8 to 1.25 is claimed."),
             "{}",

@@ -21,12 +21,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Bounds its start, and the election of a leader.
+/// Bounds the start of a lab, and the election of a leader, on a busy machine.
 const LAB_TIMEOUT: Duration = Duration::from_secs(120);
-/// The options of every lab: free ports.
-const FREE: &str = "lab --http-port 0 --mysql-port 0 --zookeeper-port 0";
+/// The command and the options that every lab has: free ports.
+const LAB_COMMAND: &str = "lab --http-port 0 --mysql-port 0 --zookeeper-port 0";
 
-/// Which servers a lab has.
+/// The servers of a lab, as options of `oversell lab`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LabKind {
     options: &'static str,
@@ -59,31 +59,31 @@ const GALERA: LabKind = LabKind {
     options: "--instances 0,0,0 --redis-ports 0 --galera 3 --writers each",
     setting: None,
 };
-/// The same, with reads that see every commit.
-const CAUSAL: LabKind = LabKind {
+/// Three Galera nodes, with an instance on each whose reads see every commit.
+const GALERA_WITH_CAUSAL_READS: LabKind = LabKind {
     setting: Some(("OVERSELL__MYSQL__CAUSAL_READS", "true")),
     ..GALERA
 };
 
-/// A Galera cluster with an instance on each node. All lessons share one.
-pub(super) async fn galera(on: &Cluster) -> Result<&Cluster, NoVerdict> {
+/// The Galera lab that all lessons share, with an instance on each node; the first call starts it.
+pub(super) async fn shared_galera(on: &Cluster) -> Result<&Cluster, NoVerdict> {
     let start = || async { Ok::<_, NoVerdict>(Box::new(OwnLab::start(on, GALERA).await?)) };
     Ok(&on.galera.get_or_try_init(start).await?.cluster)
 }
 
-/// A new one, with `mysql.causal_reads`.
-pub(super) async fn galera_with_causal_reads(on: &Cluster) -> Result<OwnLab, NoVerdict> {
-    OwnLab::start(on, CAUSAL).await
+/// Starts a Galera lab of its own, with `mysql.causal_reads`.
+pub(super) async fn start_galera_with_causal_reads(on: &Cluster) -> Result<OwnLab, NoVerdict> {
+    OwnLab::start(on, GALERA_WITH_CAUSAL_READS).await
 }
 
 impl OwnLab {
-    /// Starts one beside the lab that is tried; refused without that lab, as this machine may have no servers.
+    /// Starts a lab beside the one that is tried. Unavailable without that one, because this machine may have no servers.
     pub(super) async fn start(on: &Cluster, kind: LabKind) -> Result<Self, NoVerdict> {
         on.servers()?;
         Self::start_process(kind, on.quick, on.stop.clone()).await
     }
 
-    /// Starts one with these options of `oversell lab`; needs no other lab.
+    /// Starts a lab with these options of `oversell lab`; needs no other lab.
     pub(super) async fn start_independent(
         options: &'static str,
         stop: CancellationToken,
@@ -98,15 +98,15 @@ impl OwnLab {
         stop: CancellationToken,
     ) -> Result<Self, NoVerdict> {
         let folder = TempDir::with_prefix("oversell-").map_err(NoVerdict::failed)?;
-        // If root starts it, its servers run as another user, who must enter the folder.
+        // If root starts the lab, its servers run as another user, who must enter the folder.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755))
             .map_err(NoVerdict::failed)?;
         let said = folder.path().join("said");
-        // The kernel stops it when this process dies.
+        // The kernel stops the lab when this process dies.
         let mut child = Command::new("setpriv")
             .args(["--pdeathsig", "TERM", "--"])
             .arg(std::env::current_exe().map_err(NoVerdict::failed)?)
-            .args(FREE.split(' ').chain(kind.options.split(' ')))
+            .args(LAB_COMMAND.split(' ').chain(kind.options.split(' ')))
             .arg("--dir")
             .arg(folder.path().join("lab"))
             .envs(kind.setting)
@@ -145,8 +145,8 @@ impl OwnLab {
         })
     }
 
-    /// Waits for a leader other than `not`; the names of the ZooKeeper servers, the leader first.
-    pub(super) async fn ensemble(&self, not: &str) -> Result<Vec<String>, NoVerdict> {
+    /// Waits for a leader other than `not`; returns the names of the ZooKeeper servers, the leader first.
+    pub(super) async fn wait_for_leader(&self, not: &str) -> Result<Vec<String>, NoVerdict> {
         let servers = self.cluster.servers()?.zookeeper.connect.split(',');
         let name = |n| match n {
             1 => "zookeeper".to_owned(),

@@ -8,7 +8,7 @@ use crate::{
 use http::Method;
 use serde_json::{Value, json};
 
-/// A product in both stores.
+/// A product of an experiment, in the stock of MySQL and of Redis.
 #[derive(Debug)]
 pub(crate) struct Product<'a> {
     pub(super) on: &'a Cluster,
@@ -19,17 +19,17 @@ pub(crate) struct Product<'a> {
 /// The pieces in each store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StockCounts {
-    /// The row.
+    /// The count of the row in MySQL.
     pub mysql: i64,
-    /// The key.
+    /// The count of the key in Redis.
     pub redis: i64,
 }
 
 impl Cluster {
     /// Makes a product with `count` pieces.
-    pub(crate) async fn product(&self, count: i64) -> Result<Product<'_>, NoVerdict> {
+    pub(crate) async fn create_product(&self, count: i64) -> Result<Product<'_>, NoVerdict> {
         let id = own_product();
-        let put = format!("{}/stock?stock_id={id}", self.three());
+        let put = format!("{}/stock?stock_id={id}", self.nginx());
         let put = self
             .request(Method::PUT, &put)
             .json(&json!({"count": count}));
@@ -39,9 +39,12 @@ impl Cluster {
 }
 
 impl Cluster {
-    /// Makes a product, and waits until each instance's node of the database has it.
-    pub(super) async fn product_on_each_node(&self, count: i64) -> Result<Product<'_>, NoVerdict> {
-        let product = self.product(count).await?;
+    /// Makes a product, and waits until the node of the database behind each instance has it.
+    pub(super) async fn create_product_on_each_node(
+        &self,
+        count: i64,
+    ) -> Result<Product<'_>, NoVerdict> {
+        let product = self.create_product(count).await?;
         for at in self.instances() {
             get_json(self, &format!("{at}/stock?stock_id={}", product.id)).await?;
         }
@@ -50,9 +53,9 @@ impl Cluster {
 }
 
 impl Product<'_> {
-    /// How many pieces each store has, by `GET /stock`.
+    /// Reads how many pieces each store has, by `GET /stock`.
     pub(crate) async fn remaining(&self) -> Result<StockCounts, NoVerdict> {
-        let stock: Value = self.on.get(&self.stock()).await?.success()?.json()?;
+        let stock: Value = self.on.get(&self.stock_url()).await?.success()?.json()?;
         let count = |store: &str| {
             let count = stock[store]["count"].as_i64();
             count.ok_or_else(|| NoVerdict::failed("a store is missing"))
@@ -79,12 +82,12 @@ impl Product<'_> {
     }
 
     pub(crate) async fn remove(self) -> Result<(), NoVerdict> {
-        let removed = self.on.request(Method::DELETE, &self.stock()).answer();
+        let removed = self.on.request(Method::DELETE, &self.stock_url()).answer();
         removed.await?.success()?;
         Ok(())
     }
 
-    fn stock(&self) -> String {
-        format!("{}/stock?stock_id={}", self.on.three(), self.id)
+    fn stock_url(&self) -> String {
+        format!("{}/stock?stock_id={}", self.on.nginx(), self.id)
     }
 }

@@ -16,9 +16,9 @@ use std::{
 };
 use tokio::time::{sleep, timeout};
 
-/// The pieces of a product: more than anybody buys.
+/// The pieces of a product: more than all buyers of an experiment can buy.
 pub(super) const STOCK: i64 = 1_000_000;
-/// This many sales show that buyers are served again.
+/// This many sales show that buyers are served again; one or two may still succeed while a server dies.
 const SALES_OF_SERVICE: usize = 20;
 
 /// The outcome of a purchase; without an answer it is unknown.
@@ -33,12 +33,13 @@ pub(super) fn outcome(answer: &Result<(u16, Value), HttpError>) -> Outcome {
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct SaleCounts {
     pub(super) sold: i64,
-    /// Of these, with a lock that was kept.
+    /// Sales whose answer says that the lock was kept.
     pub(super) kept: i64,
-    /// Answered that nothing was changed.
+    /// Answers that say that nothing was changed.
     pub(super) refused: i64,
-    /// Any other answer, or none.
+    /// Purchases with any other answer, or none.
     pub(super) unknown: i64,
+    /// Pieces that left the stock.
     pub(super) gone: i64,
     pub(super) per_sec: f64,
 }
@@ -52,7 +53,7 @@ impl SaleCounts {
         }
     }
 
-    /// The sum of both.
+    /// Adds the counts of both.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             sold: self.sold + other.sold,
@@ -74,6 +75,7 @@ impl SaleCounts {
     }
 }
 
+/// A purchase of one buyer, from request to answer.
 #[derive(Debug)]
 struct Purchase {
     began: Instant,
@@ -106,7 +108,7 @@ impl Purchases {
         is_sale
     }
 
-    /// Waits until [`SALES_OF_SERVICE`] purchases that began after this were sales; `None` if they were not in time.
+    /// Waits until [`SALES_OF_SERVICE`] purchases that began after `since` were sales; `None` if that takes too long.
     pub(super) async fn wait_for_sales(&self, since: Instant, within: Duration) -> Option<()> {
         let served = async {
             while self.count_sales(since, None) < SALES_OF_SERVICE {
@@ -136,7 +138,7 @@ impl Purchases {
         gaps.max().unwrap_or_default()
     }
 
-    /// How long after `from` the first sale ended that began after it.
+    /// The time from `from` to the end of the first sale that began after it.
     pub(super) fn first_sale(&self, from: Instant) -> Duration {
         let purchases = self.0.lock();
         let sales = purchases.iter().filter(|purchase| purchase.is_sale());
@@ -145,7 +147,7 @@ impl Purchases {
         first.unwrap_or_default()
     }
 
-    /// How all of them ended; `gone` is what left the stock.
+    /// Counts the purchases by their outcome; `gone` is how many pieces left the stock.
     pub(super) fn counts(&self, gone: i64) -> SaleCounts {
         let mut counts = SaleCounts {
             gone,
@@ -158,10 +160,10 @@ impl Purchases {
     }
 }
 
-/// Each buyer buys one piece after the other until `losses` ends.
-pub(super) async fn while_they_buy<T, P>(
+/// Runs `fault` while each buyer buys one piece after the other; returns the result of `fault`.
+pub(super) async fn run_buyers_during<T, P>(
     buyers: impl IntoIterator<Item = impl Fn() -> P>,
-    losses: impl Future<Output = T>,
+    fault: impl Future<Output = T>,
 ) -> T
 where
     P: Future<Output = ()>,
@@ -175,12 +177,12 @@ where
             }
         }
     });
-    let losses = async {
-        let lost = losses.await;
+    let fault = async {
+        let result = fault.await;
         over.store(true, Relaxed);
-        lost
+        result
     };
-    tokio::join!(losses, join_all(buyers)).0
+    tokio::join!(fault, join_all(buyers)).0
 }
 
 #[cfg(test)]

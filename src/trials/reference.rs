@@ -7,7 +7,7 @@
 
 use super::{
     tools::own_key,
-    typed::{carry_out, carry_out_on},
+    typed::{run_in_bash, run_line_or_fault},
 };
 use crate::{
     claims::{ClaimVerdict, Library, Script, ScriptLine, TypedLine, Words, words},
@@ -34,9 +34,9 @@ use tokio::{process::Command, time::sleep};
 use tokio_util::task::AbortOnDropHandle;
 use zookeeper_client::{Client, Error as Zk};
 
-/// Default timeout of a line; added to a line's own duration.
+/// Default timeout of a line, for the slowest answer of a busy machine; added to a line's own duration.
 const LINE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Short beside what a line waits for.
+/// Between repetitions of a line: short beside what the line waits for.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// What a line printed, and how long it took.
@@ -46,9 +46,10 @@ struct LineResult {
     took: Duration,
 }
 
-struct VersionResult {
+/// The lines that one version of a library was sent, until the first that printed something else.
+struct LibraryRun {
     java: Java,
-    done: Vec<LineResult>,
+    lines: Vec<LineResult>,
 }
 
 /// Runs the script on each version, and adds the observation of our service. The verdict is that of the text's version.
@@ -57,31 +58,32 @@ pub(super) async fn claim(
     script: &Script,
     ours: Result<Observation, NoVerdict>,
 ) -> Result<Observation, NoVerdict> {
-    beside(on, script, &script.lines, ours, |versions, _| {
+    join_with_ours(on, script, &script.lines, ours, |versions, _| {
         versions[0].verdict()
     })
     .await
 }
 
-/// The same with the twin's lines: it is refused where neither a version nor our service reproduces it.
+/// Runs the twin's lines on each version. The twin is refused if neither a version nor our service reproduces it.
 pub(super) async fn twin(
     on: &Cluster,
     script: &Script,
     ours: Result<Observation, NoVerdict>,
 ) -> Result<Observation, NoVerdict> {
-    beside(on, script, &script.twin_lines(), ours, |versions, ours| {
-        let mut verdicts = versions.iter().map(VersionResult::verdict).chain(ours);
+    join_with_ours(on, script, &script.twin_lines(), ours, |versions, ours| {
+        let mut verdicts = versions.iter().map(LibraryRun::verdict).chain(ours);
         ClaimVerdict::of(verdicts.any(|verdict| verdict == ClaimVerdict::Reproduced))
     })
     .await
 }
 
-async fn beside(
+/// Runs the lines on each version and joins the results with the observation of our service; `verdict` decides.
+async fn join_with_ours(
     on: &Cluster,
     script: &Script,
     lines: &[ScriptLine],
     ours: Result<Observation, NoVerdict>,
-    verdict: impl Fn(&[VersionResult], Option<ClaimVerdict>) -> ClaimVerdict,
+    verdict: impl Fn(&[LibraryRun], Option<ClaimVerdict>) -> ClaimVerdict,
 ) -> Result<Observation, NoVerdict> {
     let versions = on.java_libraries.versions(script.on);
     if versions.is_empty() {
@@ -115,12 +117,12 @@ async fn beside(
         }
     };
     seen.verdict = verdict(&versions, of_ours);
-    // Rates of ours do not decide it.
+    // The rates of our service do not decide the verdict.
     seen.rates = None;
-    seen.words = in_words(script, &versions, of_ours, &seen.words);
+    seen.words = describe(script, &versions, of_ours, &seen.words);
     seen.on
         .extend(versions.iter().map(|version| version.java.to_string()));
-    let figures: Vec<Value> = versions.iter().map(VersionResult::figures).collect();
+    let figures: Vec<Value> = versions.iter().map(LibraryRun::figures).collect();
     let seen = seen.value("theirs", figures);
     Ok(match of_ours {
         Some(verdict) => seen.value("ours", json!(verdict)),
@@ -128,7 +130,7 @@ async fn beside(
     })
 }
 
-/// Without Java processes the verdict is that of our service, and the words say so.
+/// The observation of our service alone, if no version of the library can be started; a note says why.
 fn only_ours(
     on: &Cluster,
     library: Library,
@@ -165,8 +167,8 @@ async fn try_version(
     library: Library,
     java: Java,
     lines: &[ScriptLine],
-) -> Result<VersionResult, NoVerdict> {
-    // It is a name for MySQL, too.
+) -> Result<LibraryRun, NoVerdict> {
+    // The key is the name of a database of MySQL, too.
     let key = own_key("theirs").replace(':', "_");
     let servers = on.servers()?;
     let mut numbers: Vec<_> = lines.iter().map(|line| line.process).collect();
@@ -191,7 +193,7 @@ async fn try_version(
         Ok::<_, NoVerdict>((number, Peer::start(java, program, &log).await?))
     });
     let peers: BTreeMap<_, _> = try_join_all(starting).await?.into_iter().collect();
-    let done = follow(on, &peers, lines, key).await;
+    let results = send_lines(on, &peers, lines, key).await;
     for peer in peers.values() {
         peer.stop().await;
     }
@@ -205,25 +207,28 @@ async fn try_version(
             remove_keys(servers.redis.iter().map(|node| &node.url[..]), key).await?;
             remove_nodes(&on.zookeeper().await?, "/", key).await?;
             let drop = format!("mysql {{mysql}} -e 'DROP DATABASE {key}'");
-            carry_out(on.placeholders().typed(&TypedLine::new(&drop, "")).run).await?;
+            run_in_bash(on.placeholders().typed(&TypedLine::new(&drop, "")).run).await?;
         }
     }
-    Ok(VersionResult { java, done: done? })
+    Ok(LibraryRun {
+        java,
+        lines: results?,
+    })
 }
 
-/// A line that ended in ` &`: its number, and its pending answer.
+/// The number of a line that ended in ` &`, and its pending answer.
 type BackgroundLine = (usize, AbortOnDropHandle<(String, Duration)>);
 
-/// Sends the lines in turn; stops at the first that does not print what it should.
-async fn follow(
+/// Sends the lines in turn and returns their results; stops at the first line that does not print what it should.
+async fn send_lines(
     on: &Cluster,
     peers: &BTreeMap<u8, Peer>,
     lines: &[ScriptLine],
     key: &str,
 ) -> Result<Vec<LineResult>, NoVerdict> {
     let (placeholders, ports) = (on.placeholders(), [free_port()?, free_port()?]);
-    let mut done: Vec<LineResult> = Vec::new();
-    let mut beside: Vec<BackgroundLine> = Vec::new();
+    let mut results: Vec<LineResult> = Vec::new();
+    let mut background: Vec<BackgroundLine> = Vec::new();
     let mut printed: Vec<String> = Vec::new();
     for (n, line) in lines.iter().enumerate() {
         let filled = |text: &str| {
@@ -237,44 +242,46 @@ async fn follow(
             )
         };
         let (run, peer) = (filled(&line.run), &peers[&line.process]);
-        let came = match run.strip_suffix(" &") {
+        let finished = match run.strip_suffix(" &") {
             Some(run) => {
                 let (pending, limit) = (peer.tell(&line.thread, run), limit(line));
                 let answered = answer_within(pending, limit);
-                beside.push((n, AbortOnDropHandle::new(tokio::spawn(answered))));
+                background.push((n, AbortOnDropHandle::new(tokio::spawn(answered))));
                 vec![]
             }
             None if run == "wait" => {
                 let is_awaited = |(n, _): &mut BackgroundLine| {
                     (lines[*n].process, &lines[*n].thread) == (line.process, &line.thread)
                 };
-                let mut came = Vec::new();
-                for (n, going) in beside.extract_if(.., is_awaited) {
-                    let (printed, took) = going.await?;
-                    came.push(LineResult {
+                let mut finished = Vec::new();
+                for (n, answer) in background.extract_if(.., is_awaited) {
+                    let (printed, took) = answer.await?;
+                    finished.push(LineResult {
                         line: lines[n].clone(),
                         printed,
                         took,
                     });
                 }
-                came
+                finished
             }
             None => vec![run_line(on, peer, line, &run).await?],
         };
         printed.push(
-            came.first()
-                .map(|done| done.printed.clone())
+            finished
+                .first()
+                .map(|result| result.printed.clone())
                 .unwrap_or_default(),
         );
-        let as_said = came.iter().all(LineResult::is_as_said);
-        done.extend(came);
+        let as_said = finished.iter().all(LineResult::is_as_said);
+        results.extend(finished);
         if !as_said {
             break;
         }
     }
-    Ok(done)
+    Ok(results)
 }
 
+/// Runs one line, again and again if it has an `until`, up to its time limit.
 async fn run_line(
     on: &Cluster,
     peer: &Peer,
@@ -283,20 +290,21 @@ async fn run_line(
 ) -> Result<LineResult, NoVerdict> {
     let begun = Instant::now();
     loop {
-        let printed = carry_out_line(on, peer, line, run).await?;
-        let done = LineResult {
+        let printed = send_line(on, peer, line, run).await?;
+        let result = LineResult {
             line: line.clone(),
             printed,
             took: begun.elapsed(),
         };
-        if line.until.is_none() || done.prints_as_said() || done.took > limit(line) {
-            return Ok(done);
+        if line.until.is_none() || result.prints_as_said() || result.took > limit(line) {
+            return Ok(result);
         }
         sleep(RETRY_PAUSE).await;
     }
 }
 
-async fn carry_out_line(
+/// Sends a line to the Java process, or does what its first word says; returns what it prints.
+async fn send_line(
     on: &Cluster,
     peer: &Peer,
     line: &ScriptLine,
@@ -321,13 +329,14 @@ async fn carry_out_line(
             .await;
             Ok(String::new())
         }
-        ("redis-cli" | "mysql" | "oversell", _) => carry_out_on(on, run).await,
+        ("redis-cli" | "mysql" | "oversell", _) => run_line_or_fault(on, run).await,
         _ => Ok(answer_within(peer.tell(&line.thread, run), limit(line))
             .await
             .0),
     }
 }
 
+/// Waits for an answer, up to a limit; returns what is printed for it, and how long it took.
 fn answer_within(
     pending: PendingAnswer,
     limit: Duration,
@@ -365,15 +374,15 @@ async fn remove_keys(nodes: impl Iterator<Item = &str>, key: &str) -> Result<(),
     Ok(())
 }
 
-/// Removes the children whose names begin with `begins`, and all below them.
+/// Removes the children of `below` whose names begin with `prefix`, and all nodes below them.
 fn remove_nodes<'a>(
     zookeeper: &'a Client,
     below: &'a str,
-    begins: &'a str,
+    prefix: &'a str,
 ) -> BoxFuture<'a, Result<(), NoVerdict>> {
     async move {
         for name in zookeeper.list_children(below).await? {
-            if name.starts_with(begins) {
+            if name.starts_with(prefix) {
                 let path = format!("{}/{name}", below.trim_end_matches('/'));
                 remove_nodes(zookeeper, &path, "").await?;
                 match zookeeper.delete(&path, None).await {
@@ -388,6 +397,7 @@ fn remove_nodes<'a>(
     .boxed()
 }
 
+/// The time limit of a line.
 fn limit(line: &ScriptLine) -> Duration {
     LINE_TIMEOUT
         + line
@@ -396,7 +406,7 @@ fn limit(line: &ScriptLine) -> Duration {
 }
 
 /// The line for a reader: without the generated key, and with the thread unless it is the first.
-fn words_of(line: &ScriptLine) -> String {
+fn printable_line(line: &ScriptLine) -> String {
     let run = line.run.replace("{key}", "key");
     let run = run
         .replace("{redis} ", "")
@@ -412,6 +422,7 @@ fn words_of(line: &ScriptLine) -> String {
 }
 
 impl LineResult {
+    /// The line printed its text, or a number within its bounds.
     fn prints_as_said(&self) -> bool {
         let text = self.line.prints.as_ref().or(self.line.until.as_ref());
         let number = || self.printed.parse::<i64>().ok();
@@ -420,6 +431,7 @@ impl LineResult {
                 .is_none_or(|[least, most]| number().is_some_and(|n| (least..=most).contains(&n)))
     }
 
+    /// The line printed what it should, within the bounds of its duration.
     fn is_as_said(&self) -> bool {
         let in_time = |[least, most]: [u64; 2]| {
             (u128::from(least)..=u128::from(most)).contains(&self.took.as_millis())
@@ -427,9 +439,9 @@ impl LineResult {
         self.prints_as_said() && self.line.takes_ms.is_none_or(in_time)
     }
 
-    /// TypedLine, print and time, with the bounds of each.
+    /// The line, what it printed and how long it took, with the bounds of each.
     fn words(&self) -> String {
-        let mut words = words_of(&self.line);
+        let mut words = printable_line(&self.line);
         if !self.printed.is_empty() {
             words += &format!(" → {}", shortened(&self.printed));
         }
@@ -443,6 +455,7 @@ impl LineResult {
     }
 }
 
+/// One line of at most 60 characters.
 fn shortened(text: &str) -> String {
     const MAX_CHARS: usize = 60;
     match text.char_indices().nth(MAX_CHARS) {
@@ -451,33 +464,34 @@ fn shortened(text: &str) -> String {
     }
 }
 
-impl VersionResult {
+impl LibraryRun {
     fn verdict(&self) -> ClaimVerdict {
-        ClaimVerdict::of(self.done.iter().all(LineResult::is_as_said))
+        ClaimVerdict::of(self.lines.iter().all(LineResult::is_as_said))
     }
 
+    /// The verdict and the lines, as JSON.
     fn figures(&self) -> Value {
-        let line = |done: &LineResult| {
-            let took = u64::try_from(done.took.as_millis()).unwrap_or(u64::MAX);
-            json!({"line": words_of(&done.line), "printed": done.printed, "took_ms": took})
+        let line = |result: &LineResult| {
+            let took = u64::try_from(result.took.as_millis()).unwrap_or(u64::MAX);
+            json!({"line": printable_line(&result.line), "printed": result.printed, "took_ms": took})
         };
-        let lines: Vec<_> = self.done.iter().map(line).collect();
+        let lines: Vec<_> = self.lines.iter().map(line).collect();
         json!({"on": self.java.to_string(), "verdict": self.verdict(), "lines": lines})
     }
 
     /// All checked lines for the first version; only the failed line for the others.
     fn words(&self, is_first: bool) -> Words {
-        let said = |done: &&LineResult| match is_first {
+        let said = |result: &&LineResult| match is_first {
             true => {
-                done.line.prints.is_some()
-                    || done.line.between.is_some()
-                    || done.line.takes_ms.is_some()
-                    || !done.is_as_said()
+                result.line.prints.is_some()
+                    || result.line.between.is_some()
+                    || result.line.takes_ms.is_some()
+                    || !result.is_as_said()
             }
-            false => !done.is_as_said(),
+            false => !result.is_as_said(),
         };
         let said: Vec<_> = self
-            .done
+            .lines
             .iter()
             .filter(said)
             .map(LineResult::words)
@@ -494,10 +508,10 @@ impl VersionResult {
     }
 }
 
-/// `Redisson 3.11.2 reproduced (…); 4.7.0 not reproduced (…). Ours reproduced: …`
-fn in_words(
+/// Describes all versions and our service: `Redisson 3.11.2 reproduced (…); 4.7.0 not reproduced (…). Ours reproduced: …`
+fn describe(
     script: &Script,
-    versions: &[VersionResult],
+    versions: &[LibraryRun],
     ours: Option<ClaimVerdict>,
     seen: &Words,
 ) -> Words {
@@ -565,18 +579,18 @@ mod tests {
     fn the_first_version_decides_the_verdict() {
         let line =
             "thread = 'B'\nrun = 'try lock {key} 500'\nprints = 'false'\ntakes_ms = [490, 1500]";
-        let version = |version, printed| VersionResult {
+        let version = |version, printed| LibraryRun {
             java: Java {
                 library: "redisson",
                 version,
             },
-            done: vec![done(line, printed, 501)],
+            lines: vec![done(line, printed, 501)],
         };
         let versions = [version("3.11.2", "false"), version("4.7.0", "true")];
         assert_eq!(versions[0].verdict(), ClaimVerdict::Reproduced);
         let script = "on = 'redisson'\ntwin = [1, '']\nlines = []";
         let script: Script = toml::from_str(script).unwrap();
-        let said = in_words(
+        let said = describe(
             &script,
             &versions,
             Some(ClaimVerdict::Noise),

@@ -11,12 +11,14 @@ use futures::TryStreamExt;
 use http::{Method, StatusCode};
 use serde::Deserialize;
 
+/// The answer of `GET /replays`.
 #[derive(Deserialize)]
 struct ReplayList {
     enabled: bool,
     replays: Vec<ReplayEntry>,
 }
 
+/// A race of that list; `cannot` is the reason why it cannot be played here.
 #[derive(Deserialize)]
 struct ReplayEntry {
     lesson: String,
@@ -25,6 +27,7 @@ struct ReplayEntry {
     cured_ends: ExpectedEnd,
 }
 
+/// The figures with which a race must end.
 #[derive(Default, Deserialize)]
 struct ExpectedEnd {
     sold: i64,
@@ -35,12 +38,13 @@ struct ExpectedEnd {
     said: Words,
 }
 
+/// The answer to the start of a replay: the path of its events.
 #[derive(Deserialize)]
 struct StartedReplay {
     events: String,
 }
 
-/// Claim: the flaw and its cure both end as they must. `cured`: whether each of the two is played with the cure.
+/// Claim: a race with its flaw, and with its cure, ends as it must. `cured`: whether the first and the second race have the cure.
 pub(super) async fn flaw_and_cure(
     on: &Cluster,
     lesson: &str,
@@ -78,15 +82,15 @@ pub(super) async fn flaw_and_cure(
 }
 
 impl Cluster {
-    /// Plays a race, by the clock or in the quick form by force, and compares its end with that of the flaw or of the cure.
-    /// Dropping it leaves the race to end by itself.
+    /// Plays a race, by the clock or in the quick form by force, and compares its end with that of the cure (`ends_cured`) or of the
+    /// flaw. Dropping the future leaves the race to end by itself.
     pub(crate) async fn replay(
         &self,
         lesson: &str,
         cured: bool,
         ends_cured: bool,
     ) -> Result<Play, NoVerdict> {
-        let at = self.one();
+        let at = self.one_instance();
         let none = || NoVerdict::unavailable("这个集群不能重演", "this cluster plays no replays");
         let known = self.get(&format!("{at}/replays")).await?;
         let known: ReplayList = match known.success() {
@@ -131,7 +135,7 @@ impl Cluster {
     }
 }
 
-/// Reads a whole stream of events.
+/// Reads the events of a race to their end, and compares the figures with those that are meant.
 async fn read_to_end(
     lesson: &str,
     cured: bool,

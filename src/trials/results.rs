@@ -13,6 +13,7 @@ use crate::{
 use serde::Serialize;
 use std::time::Duration;
 
+/// The results of a run of `oversell course`, in the order in which the lessons were tried.
 #[derive(Debug, Serialize)]
 pub(super) struct CourseResults {
     pub(super) conditions: Conditions,
@@ -26,15 +27,16 @@ pub(super) struct TwinResult {
     verdict: ClaimVerdict,
 }
 
-/// The program that a verdict to be stored is of.
+/// The program and the day of a run whose verdict is to be stored.
 #[derive(Debug, Serialize)]
-pub(super) struct RunOf {
+pub(super) struct RunOrigin {
     pub(super) commit: &'static str,
     pub(super) date: String,
     /// The digest of what the lesson rests on.
     pub(super) sources: String,
 }
 
+/// The result of one lesson, or of its twin.
 #[derive(Debug, Serialize)]
 pub(super) struct TrialResult {
     pub(super) id: &'static str,
@@ -43,14 +45,14 @@ pub(super) struct TrialResult {
     pub(super) claim: Bilingual,
     /// Whether the verdict rests on timing.
     pub(super) timing: bool,
-    /// If a twin was tried, verdict, words and figures are the twin's.
+    /// If a twin was tried, `seen` is what was seen of the twin.
     pub(super) twin: Option<TwinResult>,
     #[serde(flatten)]
     pub(super) seen: Observation,
     pub(super) took_ms: u64,
     /// `None` where the result is not to be stored: the quick form, a twin, a failure, another lab, an unknown commit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) run: Option<RunOf>,
+    pub(super) run: Option<RunOrigin>,
     /// Why the experiment failed, if it did.
     #[serde(skip)]
     pub(super) failed: Option<String>,
@@ -98,8 +100,8 @@ impl TrialResult {
         self.seen.verdict
     }
 
-    /// Whether the verdict differs from the last full run, unless it rests on timing; or a twin was not refused.
-    pub(super) fn is_otherwise(&self) -> bool {
+    /// The verdict differs from the last full run (unless it rests on timing), or the twin was not refused.
+    pub(super) fn is_unexpected(&self) -> bool {
         if self.twin.is_some() {
             return !matches!(
                 self.verdict(),
@@ -114,17 +116,21 @@ impl TrialResult {
 }
 
 impl CourseResults {
+    /// The number of lessons with this verdict.
     pub(super) fn count(&self, verdict: ClaimVerdict) -> usize {
-        let so = self
+        let lessons = self
             .lessons
             .iter()
             .filter(|tried| tried.verdict() == verdict);
-        so.count()
+        lessons.count()
     }
 
+    /// # Errors
+    ///
+    /// [`Failure::Promise`] if a verdict is unexpected, [`Failure::Unusable`] if an experiment failed.
     pub(super) fn verdict(&self) -> Result<(), Failure> {
-        let otherwise = self.lessons.iter().filter(|tried| tried.is_otherwise());
-        let otherwise: Vec<_> = otherwise
+        let unexpected = self.lessons.iter().filter(|tried| tried.is_unexpected());
+        let unexpected: Vec<_> = unexpected
             .map(|t| format!("{}: {}", t.id, t.verdict().words().here()))
             .collect();
         let failed = self
@@ -132,11 +138,11 @@ impl CourseResults {
             .iter()
             .filter_map(|tried| Some(format!("{}: {}", tried.id, tried.failed.as_ref()?)));
         let failed: Vec<_> = failed.collect();
-        match (otherwise.is_empty(), failed.is_empty()) {
+        match (unexpected.is_empty(), failed.is_empty()) {
             (false, _) => Err(Failure::Promise(told!(
                 "与上一次完整运行不同：{}",
                 "otherwise than in the last full run: {}",
-                otherwise.join("; ")
+                unexpected.join("; ")
             ))),
             (true, false) => Err(unusable_told!(
                 "没能验证：{}",

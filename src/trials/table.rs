@@ -5,15 +5,15 @@ use crate::{
     claims::{ClaimVerdict, Words},
     terminal::{
         bilingual::Bilingual,
-        stdout::{columns, has_colours, mark},
+        stdout::{has_colours, mark, terminal_width},
         wrap::wrapped,
     },
 };
 use comfy_table::{ContentArrangement, LineStyle, Table, presets::NOTHING};
 
-/// The greatest width, and the width without a terminal.
-const WIDTH: u16 = 100;
-/// A narrower terminal breaks its lines.
+/// The greatest width, and the width without a terminal: longer lines are hard to read.
+const MAX_WIDTH: u16 = 100;
+/// In less, four columns of text cannot be read; a narrower terminal breaks the lines of the table itself.
 const MIN_WIDTH: u16 = 60;
 
 const LESSON: Bilingual = Bilingual::of("课", "lesson");
@@ -26,7 +26,7 @@ const CHANGED: Bilingual = Bilingual::of(
     ", otherwise than in the last full run",
 );
 
-/// A language of the table.
+/// The language of the table, of the generated pages and of their words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Lang {
     /// Chinese
@@ -51,12 +51,12 @@ impl Lang {
     }
 }
 
-/// ClaimVerdict and claim, cut to one line of the terminal.
+/// The verdict and the claim of a lesson, cut to one line of the terminal.
 pub(super) fn verdict_line(tried: &TrialResult, lang: Lang) -> String {
-    let verdict = verdict(tried, lang);
+    let verdict = verdict_words(tried, lang);
     let line = format!("{}  {verdict}: {}", tried.id, lang.of(tried.claim));
     // The mark and a space come before it.
-    let width = columns().map(|width| width.saturating_sub(2));
+    let width = terminal_width().map(|width| width.saturating_sub(2));
     let line = width.map_or_else(|| line.clone(), |width| shortened(&line, width));
     format!("{} {line}", mark(tried.verdict().mark()))
 }
@@ -70,21 +70,22 @@ fn shortened(line: &str, width: usize) -> String {
     format!("{} …", lines.lines().next().unwrap_or_default())
 }
 
-/// The verdict in words, and whether it rests on timing or has changed.
-fn verdict(tried: &TrialResult, lang: Lang) -> String {
+/// The words for the verdict of a lesson, for timing and for an unexpected verdict.
+fn verdict_words(tried: &TrialResult, lang: Lang) -> String {
     let mut verdict = lang.of(tried.verdict().words()).to_owned();
     if tried.timing {
         verdict += lang.of(TIMING);
     }
-    if tried.is_otherwise() {
+    if tried.is_unexpected() {
         verdict += lang.of(CHANGED);
     }
     verdict
 }
 
-pub(super) fn of(lessons: &[&TrialResult], lang: Lang) -> Table {
-    let width = columns().and_then(|columns| u16::try_from(columns).ok());
-    let width = width.map_or(WIDTH, |width| width.clamp(MIN_WIDTH, WIDTH));
+/// Draws the table: a row for each lesson, with the twin in place of the claim where it was tried.
+pub(super) fn verdict_table(lessons: &[&TrialResult], lang: Lang) -> Table {
+    let width = terminal_width().and_then(|width| u16::try_from(width).ok());
+    let width = width.map_or(MAX_WIDTH, |width| width.clamp(MIN_WIDTH, MAX_WIDTH));
     let mut table = Table::new();
     if !has_colours() {
         table.force_no_tty();
@@ -102,7 +103,7 @@ pub(super) fn of(lessons: &[&TrialResult], lang: Lang) -> Table {
                 None => lang.of(tried.claim).to_owned(),
             },
             lang.words(&tried.seen.words).to_owned(),
-            format!("{} {}", tried.verdict().mark(), verdict(tried, lang)),
+            format!("{} {}", tried.verdict().mark(), verdict_words(tried, lang)),
         ]
     }));
     for column in table.column_iter_mut() {
@@ -112,15 +113,15 @@ pub(super) fn of(lessons: &[&TrialResult], lang: Lang) -> Table {
 }
 
 /// The number of claims per verdict.
-pub(super) fn summary(found: &CourseResults, lang: Lang) -> String {
-    let (so, otherwise, noise, unavailable) = (
-        found.count(ClaimVerdict::Reproduced),
-        found.count(ClaimVerdict::NotReproduced),
-        found.count(ClaimVerdict::Noise),
-        found.count(ClaimVerdict::Unavailable),
+pub(super) fn summary(results: &CourseResults, lang: Lang) -> String {
+    let (reproduced, not_reproduced, noise, unavailable) = (
+        results.count(ClaimVerdict::Reproduced),
+        results.count(ClaimVerdict::NotReproduced),
+        results.count(ClaimVerdict::Noise),
+        results.count(ClaimVerdict::Unavailable),
     );
-    let all = found.lessons.len();
-    let sign = mark(if found.verdict().is_ok() {
+    let all = results.lessons.len();
+    let sign = mark(if results.verdict().is_ok() {
         "✓"
     } else {
         "✗"
@@ -128,11 +129,11 @@ pub(super) fn summary(found: &CourseResults, lang: Lang) -> String {
     match lang {
         Lang::Zh => {
             format!(
-                "{sign} {all} 条论断：{so} 条已复现，{otherwise} 条未复现，{noise} 条误差范围内，{unavailable} 条未验证"
+                "{sign} {all} 条论断：{reproduced} 条已复现，{not_reproduced} 条未复现，{noise} 条误差范围内，{unavailable} 条未验证"
             )
         }
         Lang::En => format!(
-            "{sign} {all} claims: {so} reproduced, {otherwise} not reproduced, {noise} noise, {unavailable} unavailable"
+            "{sign} {all} claims: {reproduced} reproduced, {not_reproduced} not reproduced, {noise} noise, {unavailable} unavailable"
         ),
     }
 }

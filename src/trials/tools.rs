@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use zookeeper_client::{Client, Error as Zk};
 
-/// A key that no other experiment uses.
+/// A new key that no other experiment uses.
 pub(super) fn own_key(name: &str) -> String {
     format!("course:{:08x}:{name}", fastrand::u32(..))
 }
@@ -29,7 +29,7 @@ pub(super) async fn ask<T: FromRedisValue>(
     Ok(command.arg(line).query_async(redis).await?)
 }
 
-/// `n` clients of the main Redis, each with its own connection.
+/// Opens `n` connections to the main Redis, one for each client.
 pub(super) async fn clients(
     on: &Cluster,
     n: usize,
@@ -38,6 +38,7 @@ pub(super) async fn clients(
     Ok(try_join_all((0..n).map(|_| redis_at(url))).await?)
 }
 
+/// Waits until a key exists.
 pub(super) async fn wait_for_key(
     redis: &mut MultiplexedConnection,
     key: &str,
@@ -52,6 +53,7 @@ pub(super) async fn wait_for_key(
     there.unwrap_or_else(|_| Err(NoVerdict::failed(format!("nobody writes {key}"))))
 }
 
+/// Sends a GET that must succeed; returns its JSON.
 pub(super) async fn get_json(on: &Cluster, url: &str) -> Result<Value, NoVerdict> {
     let request = on
         .request(Method::GET, url)
@@ -59,6 +61,7 @@ pub(super) async fn get_json(on: &Cluster, url: &str) -> Result<Value, NoVerdict
     Ok(request.answer().await?.success()?.json()?)
 }
 
+/// The number of children of a node; 0 if there is no such node.
 pub(super) async fn count_children(zookeeper: &Client, path: &str) -> Result<usize, NoVerdict> {
     match zookeeper.list_children(path).await {
         Err(Zk::NoNode) => Ok(0),
@@ -84,8 +87,8 @@ pub(super) async fn wait_for_children(
         .unwrap_or_else(|_| Err(late()))
 }
 
-/// `mutex 三个实例：卖出 5000 件，库存减少 4321 件，超卖 679 件。`
-pub(super) fn sale(row: &Row) -> Words {
+/// Describes a load: `mutex 三个实例：卖出 5000 件，库存减少 4321 件，超卖 679 件。`
+pub(super) fn describe_sale(row: &Row) -> Words {
     let (sold, gone, over) = (row.counts.sold, row.gone(), row.oversold);
     let Bilingual { zh, en } = if row.target == target_name(Target::OneInstance) {
         Target::OneInstance
@@ -106,8 +109,8 @@ pub(super) fn sale(row: &Row) -> Words {
     )
 }
 
-/// The same for several.
-pub(super) fn sales(rows: &[Row]) -> Words {
-    let each: Vec<_> = rows.iter().map(sale).collect();
+/// Describes several loads.
+pub(super) fn describe_sales(rows: &[Row]) -> Words {
+    let each: Vec<_> = rows.iter().map(describe_sale).collect();
     Words::join(&each, ["", " "])
 }

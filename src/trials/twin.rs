@@ -9,31 +9,37 @@ use crate::{
     terminal::bilingual::Bilingual,
 };
 
-/// Oversells.
+/// The strategy that oversells: the twin of a claim that one sells exactly.
 pub(super) const OVERSELLS: &str = "none";
-/// Sells exactly, and never tries again.
+/// The strategy that sells exactly and never retries: the twin of a claim that one oversells or retries.
 pub(super) const EXACT: &str = "single-update";
-/// A step of the seckill with another verdict of the checker.
-pub(super) const fn other_step(comes_to: OrdersVerdict) -> &'static str {
-    match comes_to {
+/// A step of the seckill for which the checker reaches another verdict than this one.
+pub(super) const fn step_with_another_verdict(verdict: OrdersVerdict) -> &'static str {
+    match verdict {
         OrdersVerdict::Exact => "check-then-deduct",
         _ => "redis-rlock",
     }
 }
-/// A route without a limit.
+/// A route without a limit: the twin of a claim about a limit.
 pub(super) const UNLIMITED: &str = "/seckill/unlimited";
 
-/// The twin of a lesson in words. A unit test refuses a tried lesson without one.
-pub(super) fn words_of(lesson: &Lesson) -> Option<Words> {
-    let theirs = lesson.theirs.as_ref().map(|script| instead(&script.twin));
+/// Describes the twin of a lesson for a reader. `None` if it has no twin, which a unit test refuses for each lesson that is tried.
+pub(super) fn describe_twin(lesson: &Lesson) -> Option<Words> {
+    let theirs = lesson
+        .theirs
+        .as_ref()
+        .map(|script| describe_change(&script.twin));
     if lesson.why_not().is_some() {
         return theirs;
     }
-    let both: Vec<_> = [our_twin(lesson)?].into_iter().chain(theirs).collect();
+    let both: Vec<_> = [describe_our_twin(lesson)?]
+        .into_iter()
+        .chain(theirs)
+        .collect();
     Some(Words::join(&both, ["；", "; "]))
 }
 
-fn our_twin(lesson: &Lesson) -> Option<Words> {
+fn describe_our_twin(lesson: &Lesson) -> Option<Words> {
     match (&lesson.twin, &lesson.run) {
         (Some(Twin::Is(Bilingual { zh, en })), _) => Some(Words::new(*zh, *en)),
         (Some(Twin::Typed(n, line)), _) if line.is_empty() => {
@@ -44,15 +50,15 @@ fn our_twin(lesson: &Lesson) -> Option<Words> {
         }
         (Some(Twin::Run(run)), _) | (None, run) => {
             let each = run.parts().iter();
-            let each = each.map(|run| words_of_run(run, lesson.twin.is_some()));
+            let each = each.map(|run| describe_twin_run(run, lesson.twin.is_some()));
             let each = each.collect::<Option<Vec<_>>>()?;
             Some(Words::join(&each, ["；", "; "]))
         }
     }
 }
 
-/// The lines that are typed in its place.
-pub(super) fn lines_of(lesson: &Lesson) -> Vec<TypedLine> {
+/// The lines of a typed lesson with the change of its twin; without a change, all but the first.
+pub(super) fn lines_of_twin(lesson: &Lesson) -> Vec<TypedLine> {
     let mut lines = lesson.by_hand.clone();
     match &lesson.twin {
         Some(Twin::Typed(n, run)) if !run.is_empty() => run.clone_into(&mut lines[n - 1].run),
@@ -62,8 +68,8 @@ pub(super) fn lines_of(lesson: &Lesson) -> Vec<TypedLine> {
     lines
 }
 
-/// How the lines for the Java process differ.
-fn instead(twin: &TwinChange) -> Words {
+/// Describes what the twin changes in the lines for the Java process.
+fn describe_change(twin: &TwinChange) -> Words {
     match twin {
         TwinChange::Line(n, run) if run.is_empty() => words!(
             "Java 进程少第 {n} 行",
@@ -84,8 +90,8 @@ fn instead(twin: &TwinChange) -> Words {
     }
 }
 
-/// The twin of this kind of experiment; `instead` if `run` is itself the lesson's twin.
-fn words_of_run(run: &Run, instead: bool) -> Option<Words> {
+/// Describes the twin of an experiment of this kind. `is_twin`: the lesson names `run` itself as its twin.
+fn describe_twin_run(run: &Run, is_twin: bool) -> Option<Words> {
     let place = |other: &str| words!("换成 {other}", "{other} in its place");
     Some(match run {
         Run::Replay => words!(
@@ -95,7 +101,7 @@ fn words_of_run(run: &Run, instead: bool) -> Option<Words> {
         Run::Exact { .. } => place(OVERSELLS),
         Run::Oversells { .. } | Run::RetriesGrow(_) | Run::FewThenMostFail(_) => place(EXACT),
         Run::Compared { first, second, .. } => {
-            let (one, other) = if instead {
+            let (one, other) = if is_twin {
                 (first, second)
             } else {
                 (second, first)
@@ -107,10 +113,10 @@ fn words_of_run(run: &Run, instead: bool) -> Option<Words> {
                 other.strategy
             )
         }
-        Run::Crowd { comes_to, .. } => place(other_step(*comes_to)),
-        Run::RefusedBeside(_) => place(other_step(OrdersVerdict::Exact)),
+        Run::Crowd { comes_to, .. } => place(step_with_another_verdict(*comes_to)),
+        Run::RefusedBeside(_) => place(step_with_another_verdict(OrdersVerdict::Exact)),
         Run::Deadlock(_) => words!("只有解法", "its cure alone"),
-        Run::Burst(burst) => place(if instead { burst.route } else { UNLIMITED }),
+        Run::Burst(burst) => place(if is_twin { burst.route } else { UNLIMITED }),
         Run::ExclusiveRoute(_) => words!("另一把锁的路由", "a route with another lock"),
         Run::Typed => words!("不输入第 1 行", "the first line is not typed"),
         Run::All(_) | Run::Custom | Run::NotRun(_) => return None,
@@ -125,7 +131,7 @@ mod tests {
     #[test]
     fn every_lesson_that_is_tried_has_a_twin() {
         for lesson in lessons().filter(|lesson| lesson.is_tried()) {
-            assert!(words_of(lesson).is_some(), "{} has no twin", lesson.id);
+            assert!(describe_twin(lesson).is_some(), "{} has no twin", lesson.id);
             if let Some(Twin::Typed(n, _)) = &lesson.twin {
                 assert!((1..=lesson.by_hand.len()).contains(n), "{}", lesson.id);
             }

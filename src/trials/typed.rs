@@ -17,35 +17,38 @@ use tempfile::NamedTempFile;
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
-/// The part of a key that is replaced by a unique name.
-const KEY: &str = "by-hand";
-/// Bounds an answer, and the repetitions of a line.
+/// The part of a key that is replaced by a unique name, so that no student and no experiment uses the same key.
+const KEY_OF_STUDENT: &str = "by-hand";
+/// Bounds the answer to a line, and its repetitions: longer than a lease of 30 s.
 const LINE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Far more than a line should print.
 const MAX_OUTPUT_BYTES: usize = 64 * 1024;
-/// Short beside what a line waits for.
+/// Between repetitions of a line: short beside what the line waits for.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-pub(super) async fn typed(on: &Cluster, lines: &[TypedLine]) -> Result<Observation, NoVerdict> {
+/// Tries typed lines with a product and keys of their own.
+pub(super) async fn try_lines(on: &Cluster, lines: &[TypedLine]) -> Result<Observation, NoVerdict> {
     if lines.iter().any(|line| !line.run.starts_with("curl")) {
         on.servers()?;
     }
-    let (product, key) = (on.product(5000).await?, own_key(KEY));
+    let (product, key) = (on.create_product(5000).await?, own_key(KEY_OF_STUDENT));
     let placeholders = on.placeholders().with_product(product.id);
     let typed = lines.iter().map(|line| {
         let line = placeholders.typed(line);
-        let run = line.run.replace(KEY, &key);
+        let run = line.run.replace(KEY_OF_STUDENT, &key);
         TypedLine { run, ..line }
     });
-    let printed = follow(on, &typed.collect::<Vec<_>>()).await;
+    let printed = run_lines(on, &typed.collect::<Vec<_>>()).await;
     product.remove().await?;
-    Ok(observation(lines, &printed?))
+    Ok(observe(lines, &printed?))
 }
 
 /// Runs a line in bash, with the servers' own clients; returns what it prints.
-pub(super) async fn carry_out(line: String) -> Result<String, NoVerdict> {
+pub(super) async fn run_in_bash(line: String) -> Result<String, NoVerdict> {
     Ok(run_line(&line).await?.stdout.trim_end().to_owned())
 }
 
+/// Runs a line in bash, unless its program is missing; returns all of its output.
 async fn run_line(line: &str) -> Result<ShellOutput, NoVerdict> {
     let program = line.split(' ').next().unwrap_or_default();
     if program != "oversell" && programs::find(program).is_none() {
@@ -59,11 +62,11 @@ async fn run_line(line: &str) -> Result<ShellOutput, NoVerdict> {
     ran.map_err(NoVerdict::failed)
 }
 
-/// The same for a line that may order a fault, which is mended after the experiment.
-pub(super) async fn carry_out_on(on: &Cluster, line: &str) -> Result<String, NoVerdict> {
+/// Runs a line in bash; if it injects a fault, that is mended after the experiment. Returns what it prints.
+pub(super) async fn run_line_or_fault(on: &Cluster, line: &str) -> Result<String, NoVerdict> {
     let words: Vec<_> = line.split(' ').collect();
     let ["oversell", "lab", "fault", action, member, ..] = &words[..] else {
-        return carry_out(line.to_owned()).await;
+        return run_in_bash(line.to_owned()).await;
     };
     let action = Action::from_str(action, false).map_err(NoVerdict::failed)?;
     let faults = on.faults()?;
@@ -79,42 +82,43 @@ pub(super) async fn carry_out_on(on: &Cluster, line: &str) -> Result<String, NoV
     Ok(ran.stdout.trim_end().to_owned())
 }
 
-/// Runs the lines in order; returns what each printed. A line that ends in ` &` runs beside the next ones until its terminal
-/// waits.
-async fn follow(on: &Cluster, lines: &[TypedLine]) -> Result<Vec<String>, NoVerdict> {
+/// Runs the lines in order; returns what each printed. A line that ends in ` &` runs in the background until `wait` is typed in
+/// its terminal.
+async fn run_lines(on: &Cluster, lines: &[TypedLine]) -> Result<Vec<String>, NoVerdict> {
     let mut printed = vec![String::new(); lines.len()];
-    let mut beside = Vec::new();
+    let mut background = Vec::new();
     for (n, line) in lines.iter().enumerate() {
         if line.run == "wait" {
             let waits = |(n, _): &mut (usize, _)| lines[*n].terminal == line.terminal;
-            for (n, going) in beside.extract_if(.., waits) {
-                printed[n] = join_line(going).await?;
+            for (n, answer) in background.extract_if(.., waits) {
+                printed[n] = join_line(answer).await?;
             }
         } else if let Some(run) = line.run.strip_suffix(" &") {
-            let going = tokio::spawn(carry_out(run.to_owned()));
-            beside.push((n, AbortOnDropHandle::new(going)));
+            let running = tokio::spawn(run_in_bash(run.to_owned()));
+            background.push((n, AbortOnDropHandle::new(running)));
         } else {
             let begun = Instant::now();
-            printed[n] = carry_out_on(on, &line.run).await?;
+            printed[n] = run_line_or_fault(on, &line.run).await?;
             while line.again && !line.is_printed(&printed[n]) && begun.elapsed() < LINE_TIMEOUT {
                 sleep(RETRY_PAUSE).await;
-                printed[n] = carry_out_on(on, &line.run).await?;
+                printed[n] = run_line_or_fault(on, &line.run).await?;
             }
         }
     }
-    for (n, going) in beside {
-        printed[n] = join_line(going).await?;
+    for (n, answer) in background {
+        printed[n] = join_line(answer).await?;
     }
     Ok(printed)
 }
 
+/// Waits for the answer of a line in the background.
 async fn join_line(
-    going: AbortOnDropHandle<Result<String, NoVerdict>>,
+    answer: AbortOnDropHandle<Result<String, NoVerdict>>,
 ) -> Result<String, NoVerdict> {
-    going.await?
+    answer.await?
 }
 
-/// Shown to a reader as `PUT`.
+/// The beginning of a line that a reader sees as `PUT`.
 const PUT_JSON: &str = "curl -s -X PUT -H 'content-type: application/json' -d";
 
 /// Parts of a line that a student must type and a reader need not see.
@@ -131,7 +135,7 @@ const HIDDEN_PARTS: [&str; 9] = [
 ];
 
 /// Claim: each line prints what it should.
-fn observation(lines: &[TypedLine], printed: &[String]) -> Observation {
+fn observe(lines: &[TypedLine], printed: &[String]) -> Observation {
     let lines = || lines.iter().zip(printed);
     let as_said = lines().all(|(line, printed)| line.is_printed(printed));
     let words = lines().filter(|(line, _)| line.run != "wait");
@@ -162,7 +166,7 @@ mod tests {
             .iter()
             .map(|line| line.expect.clone())
             .collect();
-        let words = observation(&lesson.by_hand, &printed).words;
+        let words = observe(&lesson.by_hand, &printed).words;
         assert!(words.en.starts_with("PUT '{\"count\":"), "{}", words.en);
         assert!(!words.en.contains("-H"), "{}", words.en);
     }
@@ -175,7 +179,7 @@ mod tests {
             (["OK", "1", "1"], ClaimVerdict::NotReproduced),
         ] {
             let printed = printed.map(str::to_owned);
-            assert_eq!(observation(&lesson.by_hand, &printed).verdict, verdict);
+            assert_eq!(observe(&lesson.by_hand, &printed).verdict, verdict);
         }
     }
 }

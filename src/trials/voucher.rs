@@ -11,9 +11,10 @@ use chrono::{TimeDelta, Utc};
 use http::{Method, header::ACCEPT};
 use serde_json::{Value, json};
 
-/// How long each order stays in the section in which its step breaks.
+/// How long each order of a crowd stays in the section in which its step breaks: other orders come in between.
 const HOLD_MS: u64 = 20;
 
+/// A voucher of an experiment, with users that no other voucher has.
 #[derive(Debug)]
 pub(super) struct TrialVoucher<'a> {
     on: &'a Cluster,
@@ -21,8 +22,8 @@ pub(super) struct TrialVoucher<'a> {
 }
 
 impl Cluster {
-    /// Puts a voucher on sale; `from` and `until` are relative to now.
-    pub(super) async fn voucher(
+    /// Makes a voucher; its period is from `from` until `until`, relative to now.
+    pub(super) async fn create_voucher(
         &self,
         pieces: i64,
         from: TimeDelta,
@@ -31,7 +32,7 @@ impl Cluster {
         let [begin, end] = [from, until].map(|by| (Utc::now() + by).to_rfc3339());
         let new = json!({"title": "100元代金券", "stock": pieces, "begin": begin, "end": end});
         let added: Value = self
-            .request(Method::POST, &format!("{}/voucher", self.three()))
+            .request(Method::POST, &format!("{}/voucher", self.nginx()))
             .json(&new)
             .answer()
             .await?
@@ -43,13 +44,17 @@ impl Cluster {
         Ok(TrialVoucher { on: self, id })
     }
 
-    pub(super) async fn on_sale(&self, pieces: i64) -> Result<TrialVoucher<'_>, NoVerdict> {
-        self.voucher(pieces, -TimeDelta::hours(1), TimeDelta::hours(1))
+    /// Makes a voucher that is on sale now.
+    pub(super) async fn create_voucher_on_sale(
+        &self,
+        pieces: i64,
+    ) -> Result<TrialVoucher<'_>, NoVerdict> {
+        self.create_voucher(pieces, -TimeDelta::hours(1), TimeDelta::hours(1))
             .await
     }
 
-    /// Each of `users` orders the same voucher `repeats` times, all at once.
-    pub(super) async fn crowd(
+    /// Has each of `users` order one voucher `repeats` times, all at once.
+    pub(super) async fn send_orders(
         &self,
         step: &str,
         target: Target,
@@ -57,9 +62,9 @@ impl Cluster {
         users: u64,
         repeats: u64,
     ) -> Result<(Row, OrderFigures), Failure> {
-        let mut plan = self.plan(step, target);
+        let mut plan = self.course_load(step, target);
         (plan.threads, plan.count, plan.hold_ms) = ((users * repeats) as usize, pieces, HOLD_MS);
-        let mut row = self.send(plan.ordering(users, repeats)).await?;
+        let mut row = self.send_load(plan.ordering(users, repeats)).await?;
         let orders = row.orders.take();
         let none = || unusable!("{step}: nobody has counted the orders");
         Ok((row, orders.ok_or_else(none)?))
@@ -67,7 +72,7 @@ impl Cluster {
 }
 
 impl TrialVoucher<'_> {
-    /// Orders it for one of its own users; returns status and answer.
+    /// Orders the voucher for one of its own users; returns status and answer.
     pub(super) async fn order(
         &self,
         at: &str,
@@ -88,7 +93,7 @@ impl TrialVoucher<'_> {
         Ok((answer.status.as_u16(), answer.json()?))
     }
 
-    /// The id of one of this voucher's own users.
+    /// The id of this voucher's own user with this number.
     pub(super) const fn user(&self, user: i64) -> i64 {
         self.id * 1_000_000 + user
     }
@@ -97,7 +102,7 @@ impl TrialVoucher<'_> {
         self.on
             .request(
                 Method::DELETE,
-                &format!("{}/voucher/{}", self.on.three(), self.id),
+                &format!("{}/voucher/{}", self.on.nginx(), self.id),
             )
             .answer()
             .await?

@@ -1,10 +1,10 @@
-//! The ceilings that need no HTTP: what several clients, each with a task of its own, do in a second.
+//! The ceilings that need no HTTP: the rate at which several clients, each with a task of its own, do the same work.
 //!
-//! A lock's ceiling is one uncontended client, which takes it, runs the section and releases it. Of `redis-lock` it is the
-//! lock itself. Of `zk-lock` it is the least that any lock in ZooKeeper must do: make a numbered node, delete it. (To list
-//! the others, which the lock does besides, is not in it.) A lock lets one in at a time, so how many wait cannot make the
-//! section faster. But in ZooKeeper the next ones make their nodes while one is inside, and the server writes these with the
-//! deletion of the last: what the one client does one after the other overlaps. So there the ratio may be above 1.
+//! The ceiling of a lock is the rate of one uncontended client, which takes the lock, runs the section and releases the lock. The
+//! ceiling of `redis-lock` uses the lock itself. The ceiling of `zk-lock` does the least that any lock in ZooKeeper must do: it makes
+//! a numbered node and deletes it, and does not list the other nodes. A lock lets one in at a time, so waiters cannot make the section
+//! faster. But in ZooKeeper waiters make their nodes while one is inside, which the one client does afterwards. So there the ratio may
+//! be above 1.
 
 use crate::{
     addresses::Addresses,
@@ -23,16 +23,20 @@ use std::{
 use tokio::task::JoinSet;
 use zookeeper_client::{Acls, Client, CreateMode};
 
-/// How long each is measured.
+/// How long each ceiling is measured: short, so that a slow minute hits the strategy and its ceiling alike.
 const MEASURED_TIME: Duration = Duration::from_secs(1);
-/// Many times a measurement: one that takes longer hangs.
-const CEILING_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bounds the wait for a connection to MySQL.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
+/// Nobody else takes the lock, so only a server that hangs makes a client wait for it.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The session must outlive the loads between two measurements, also on a busy machine.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 /// Keeps the keys apart from those of the instances.
 pub(super) const PREFIX: &str = "oversell-bench:";
 /// Keeps the nodes apart from those of the instances.
 const DIRECTORY: &str = "/oversell-bench";
-/// Ids of a batch.
-const BATCH: u32 = 100;
+/// How many ids one command takes in [`BareWork::Ids`].
+const IDS_PER_BATCH: u32 = 100;
 
 const UPDATE: &str =
     "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";
@@ -41,7 +45,7 @@ const READ: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 const WRITE: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?";
 
-/// Work that is repeated without HTTP.
+/// The work of a ceiling, without HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum BareWork {
     /// §1.7.1: one statement.
@@ -50,18 +54,18 @@ pub(super) enum BareWork {
     ForUpdate,
     /// Lock, section and unlock in Redis.
     RedisLock,
-    /// A numbered node of ZooKeeper, the section, and the node is deleted.
+    /// Makes a numbered node of ZooKeeper, runs the section, deletes the node.
     ZkNode,
-    /// `INCR` alone.
+    /// `INCR` of a key in Redis.
     Incr,
-    /// An id for each command.
+    /// Takes one global id by each command.
     Id,
-    /// Many ids for each command.
+    /// Takes [`IDS_PER_BATCH`] global ids by each command.
     Ids,
 }
 
 impl BareWork {
-    /// How many workers do it at once. Of several numbers the one with the highest rate counts: on one hot row, more
+    /// How many workers do the work at once. Of several numbers the one with the highest rate counts, because on one hot row more
     /// connections may sell less.
     const fn workers(self) -> &'static [usize] {
         match self {
@@ -96,7 +100,7 @@ pub(super) struct Ceilings {
 type CeilingResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 impl Ceilings {
-    /// Clients of a lab's servers, for work on this product.
+    /// Connects to the servers of a lab, for work on this product.
     /// Errors: [`Failure::Unusable`] where an address is not one, or ZooKeeper does not answer.
     pub(super) async fn open(at: &Addresses, product: i64) -> Result<Arc<Self>, Failure> {
         let open = async || -> CeilingResult<_> {
@@ -108,11 +112,11 @@ impl Ceilings {
                 ("zookeeper.connect", at.zookeeper.connect.clone()),
             ])?;
             let zookeeper = Client::connector()
-                .with_session_timeout(CEILING_TIMEOUT)
+                .with_session_timeout(SESSION_TIMEOUT)
                 .with_fail_eagerly()
                 .connect(&at.zookeeper.connect)
                 .await?;
-            // Not a container: the server deletes one whenever it finds it empty.
+            // The directory is no container, because the server deletes an empty container.
             let directory = CreateMode::Persistent.with_acls(Acls::anyone_all());
             zookeeper.mkdir(DIRECTORY, &directory).await?;
             Ok(Arc::new(Self {
@@ -124,21 +128,22 @@ impl Ceilings {
         open().await.map_err(failed)
     }
 
+    /// The highest rate over the numbers of workers.
     pub(super) async fn per_second(self: &Arc<Self>, bare: BareWork) -> Result<f64, Failure> {
         let mut most = 0.0_f64;
         for workers in bare.workers() {
-            most = most.max(self.by(bare, *workers).await.map_err(failed)?);
+            most = most.max(self.per_second_of(bare, *workers).await.map_err(failed)?);
         }
         Ok(most)
     }
 
-    /// The rate with this many workers, each with a connection to MySQL.
-    async fn by(self: &Arc<Self>, bare: BareWork, workers: usize) -> CeilingResult<f64> {
+    /// The rate of this many workers, each with a connection to MySQL.
+    async fn per_second_of(self: &Arc<Self>, bare: BareWork, workers: usize) -> CeilingResult<f64> {
         let mut conns = Vec::with_capacity(workers);
         for _ in 0..workers {
-            let mut conn = self.ctx.db.conn(CEILING_TIMEOUT).await?;
-            // The first time prepares its statements.
-            self.once(bare, &mut conn).await?;
+            let mut conn = self.ctx.db.conn(CONNECTION_TIMEOUT).await?;
+            // The first run prepares the statements.
+            self.run_once(bare, &mut conn).await?;
             conns.push(conn);
         }
         let (begun, mut running) = (Instant::now(), JoinSet::new());
@@ -147,7 +152,7 @@ impl Ceilings {
             running.spawn(async move {
                 let mut done = 0;
                 while begun.elapsed() < MEASURED_TIME {
-                    done += on.once(bare, &mut conn).await?;
+                    done += on.run_once(bare, &mut conn).await?;
                 }
                 conn.done();
                 CeilingResult::Ok(done)
@@ -160,8 +165,8 @@ impl Ceilings {
         Ok(f64::from(done) / begun.elapsed().as_secs_f64())
     }
 
-    /// Does it once, and returns how many that were.
-    async fn once(&self, bare: BareWork, conn: &mut MySqlConnection) -> CeilingResult<u32> {
+    /// Does the work once; returns how many pieces, commands or ids that were.
+    async fn run_once(&self, bare: BareWork, conn: &mut MySqlConnection) -> CeilingResult<u32> {
         let (ctx, product) = (&self.ctx, self.product);
         match bare {
             BareWork::Update => {
@@ -177,7 +182,7 @@ impl Ceilings {
                 conn.execute("COMMIT").await?;
             }
             BareWork::RedisLock => {
-                let guard = ctx.redis.lock("lock").acquire(CEILING_TIMEOUT).await?;
+                let guard = ctx.redis.lock("lock").acquire(ACQUIRE_TIMEOUT).await?;
                 self.section(conn).await?;
                 guard.release().await?;
             }
@@ -200,8 +205,8 @@ impl Ceilings {
                 id_worker::batch(ctx, "bench", 1).await?;
             }
             BareWork::Ids => {
-                id_worker::batch(ctx, "bench", BATCH).await?;
-                return Ok(BATCH);
+                id_worker::batch(ctx, "bench", IDS_PER_BATCH).await?;
+                return Ok(IDS_PER_BATCH);
             }
         }
         Ok(1)
@@ -222,7 +227,7 @@ impl Ceilings {
         Ok(())
     }
 
-    /// Takes away what it has made and does not expire, and closes the clients.
+    /// Deletes the key and the node that do not expire, and closes the clients.
     pub(super) async fn close(&self) {
         let mut redis = self.ctx.redis.connection();
         let key = self.ctx.redis_key("incr");
@@ -236,6 +241,7 @@ impl Ceilings {
     }
 }
 
+/// The failure of a command by this error.
 pub(super) fn failed(error: impl fmt::Display) -> Failure {
     unusable!("the ceiling cannot be measured: {error}")
 }

@@ -1,12 +1,12 @@
-//! Memory that keys of the lock library's layer cost: 100,000 of them held at once, and once more under other names.
+//! The memory that keys of the lock library's layer cost: 100,000 keys are held at once, and then 100,000 other keys.
 //!
-//! In this process, where nothing else has happened yet. An allocator keeps pages that it has freed; so the keys are held
-//! twice, by other names the second time: what was kept of the first would be on top of the second.
+//! The memory is that of this process, in which nothing else has happened yet. An allocator keeps pages that it has freed, so the
+//! second keys cost nothing more, unless something of the first keys was kept.
 
 use super::{
     ceilings::{PREFIX, failed},
-    figure::{Figure, Unit},
     memory::resident,
+    result::{BenchResult, Unit},
 };
 use crate::terminal::failure::Failure;
 use axum::body::Bytes;
@@ -29,44 +29,49 @@ const KEY_COUNT: usize = 100_000;
 const BATCH: usize = 500;
 /// Locks taken before the measurement, so that the client's own buffers are allocated.
 const WARM_UP_KEYS: usize = 1000;
-/// Lease and timeout: long enough that nothing is renewed or given up during the measurement.
-const MAX_TIME: Duration = Duration::from_secs(600);
+/// The lease and all timeouts: long enough that nothing is renewed or given up during the measurement.
+const LEASE_AND_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Holds the keys, and says what they took.
+/// Holds the keys twice, and returns the memory that they took.
 /// Errors: [`Failure::Unusable`] where Redis does not answer.
-pub(super) async fn figures(redis: &str) -> Result<Vec<Figure>, Failure> {
+pub(super) async fn measure_keys(redis: &str) -> Result<Vec<BenchResult>, Failure> {
     let options = RedisOptions::new(redis)
         .prefix(PREFIX)
-        .lease(MAX_TIME)
-        .timeout(MAX_TIME);
+        .lease(LEASE_AND_TIMEOUT)
+        .timeout(LEASE_AND_TIMEOUT);
     let client = RedisClient::new(options).map_err(failed)?;
-    hold(&client, "first", WARM_UP_KEYS).await?;
+    memory_while_holding(&client, "first", WARM_UP_KEYS).await?;
     let before = resident(std::process::id())?;
-    let held = hold(&client, "held", KEY_COUNT).await? - before;
-    let again = hold(&client, "again", KEY_COUNT).await? - before - held;
+    let held = memory_while_holding(&client, "held", KEY_COUNT).await? - before;
+    let again = memory_while_holding(&client, "again", KEY_COUNT).await? - before - held;
     let left = client.locks_in_use();
     client.close().await;
-    let shown =
-        |what: &str, seen: f64, most: f64| Figure::at_most(what, &[seen], Unit::Megabytes, most);
+    let result = |what: &str, seen: f64, most: f64| {
+        BenchResult::at_most(what, &[seen], Unit::Megabytes, most)
+    };
     Ok(vec![
-        shown("100,000 keys of the layer, held at once", held, 1000.0)
+        result("100,000 keys of the layer, held at once", held, 1000.0)
             .bounded_by("a task, a request and a guard for each"),
-        shown(
+        result(
             "100,000 other keys after them: more than the first took",
             again,
             0.25 * held,
         )
         .bounded_by("nothing is kept for a key that nobody uses")
-        .unless((left > 0).then(|| format!("{left} are still used"))),
+        .void_if((left > 0).then(|| format!("{left} are still used"))),
     ])
 }
 
-/// Holds so many keys at once; the memory of this process while they are held.
-async fn hold(client: &RedisClient, name: &str, keys: usize) -> Result<f64, Failure> {
+/// Holds this many keys at once; returns the memory of this process while they are held.
+async fn memory_while_holding(
+    client: &RedisClient,
+    name: &str,
+    keys: usize,
+) -> Result<f64, Failure> {
     let (go_on, (entered, mut inside)) = (Arc::new(Semaphore::new(0)), mpsc::unbounded_channel());
     let locks = client.clone();
     let layer: LockLayer<String> = LockLayer::by_key(format!("{name}:{{sku}}"))
-        .wait(MAX_TIME)
+        .wait(LEASE_AND_TIMEOUT)
         .locks(move |name| locks.lock(name))
         .map_err(failed)?;
     let work = Arc::clone(&go_on);

@@ -7,11 +7,12 @@ pub fn peak(pid: u32) -> Result<f64, Failure> {
     memory(pid, "VmHWM")
 }
 
-/// The memory that a process has resident now (`VmRSS`), in the same unit.
+/// The memory that a process has resident now (`VmRSS`), in MB of 10⁶ bytes.
 pub(super) fn resident(pid: u32) -> Result<f64, Failure> {
     memory(pid, "VmRSS")
 }
 
+/// Reads a line of `/proc/{pid}/status`, in MB of 10⁶ bytes.
 fn memory(pid: u32, line: &str) -> Result<f64, Failure> {
     let path = format!("/proc/{pid}/status");
     let status = std::fs::read_to_string(&path).map_err(|e| unusable!("{path}: {e}"))?;

@@ -3,14 +3,14 @@
 //! Absolute figures of a shared machine mean little, so each is a ratio to a ceiling that is measured in the same run:
 //! the same SQL without HTTP, from as many connections as sell most, or one client that has a lock to itself. Ceiling
 //! and strategy take turns, and the ratios of the rounds are compared, so that a slow minute hits both. Only pieces that
-//! were sold count, and one request that failed makes a figure void.
+//! were sold count, and one request that failed makes a result void.
 //!
 //! Next: `thresholds.rs`, which lists what is measured and what is wanted of it.
 
 mod ceilings;
-mod figure;
 mod keys;
 mod memory;
+mod result;
 mod thresholds;
 mod words;
 
@@ -35,15 +35,15 @@ use crate::{
     },
 };
 use ceilings::Ceilings;
-use figure::{Figure, Goal, Unit};
+use result::{BenchResult, Goal, Unit, results_table};
 use serde::Serialize;
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use thresholds::{Threshold, WAITERS, Work, measurements, thresholds};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// The least ratio of the slowest to the fastest of [`WAITERS`].
-const FLAT: f64 = 0.8;
+/// The least ratio of the slowest to the fastest of [`WAITERS`]: more waiters may cost a lock a fifth of its rate.
+const MIN_FLATNESS: f64 = 0.8;
 
 /// Measures strategies as ratios to ceilings of the same run.
 #[derive(Debug, clap::Args)]
@@ -76,25 +76,25 @@ impl Outputs for Args {
     }
 }
 
-/// Everything that a bench has found.
+/// The JSON of a bench.
 #[derive(Debug, Serialize)]
 struct BenchReport {
     conditions: Conditions,
     rounds: u32,
-    figures: Vec<Figure>,
+    figures: Vec<BenchResult>,
 }
 
-/// The lab under measurement, and what was measured so far.
+/// The lab that is measured, and the measurements so far.
 struct Bench<'a> {
     at: &'a Addresses,
     bar: Bar,
     stop: &'a CancellationToken,
-    /// One value for each round.
+    /// The rate of each round.
     rates: BTreeMap<Work, Vec<f64>>,
-    /// The longest latency over the mean, and the 99 % line over the median, of each lock with 100 waiters.
+    /// For each lock with 100 waiters, in each round: the longest latency over the mean, and the 99 % line over the median.
     waits: BTreeMap<&'static str, [Vec<f64>; 2]>,
-    /// By figure: what went wrong.
-    void: BTreeMap<String, String>,
+    /// The reason why the results of a measurement do not count, by the name of that.
+    void_reasons: BTreeMap<String, String>,
 }
 
 /// Runs the command, against the lab at `at` or the one that the arguments name; `starts` is how long an instance took
@@ -115,8 +115,8 @@ pub async fn run(
     let slugs: Vec<_> = works.iter().filter_map(|work| work.strategy()).collect();
     check(&at.http, Registry::Strategies, &slugs).await?;
     let conditions = Conditions::of(Some(&at)).await;
-    // First, while this process is small.
-    let keys = keys::figures(at.main_redis()).await?;
+    // The keys come first, while this process is small.
+    let keys = keys::measure_keys(at.main_redis()).await?;
     let rounds = args.rounds;
     say!(
         "{conditions}\n{}",
@@ -128,18 +128,18 @@ pub async fn run(
         stop: &stop,
         rates: BTreeMap::new(),
         waits: BTreeMap::new(),
-        void: BTreeMap::new(),
+        void_reasons: BTreeMap::new(),
     };
     bench.measure(args.rounds, &works).await?;
-    let mut figures = bench.figures(&starts)?;
+    let mut figures = bench.results(&starts)?;
     figures.extend(keys);
     drop(bench);
 
-    say!("{}", figure::shown(&figures, args.markdown));
+    say!("{}", results_table(&figures, args.markdown));
     let missed: Vec<_> = figures
         .iter()
-        .filter(|f| !f.reached)
-        .map(|f| words::here(&f.figure))
+        .filter(|result| !result.is_reached)
+        .map(|result| words::here(&result.name))
         .collect();
     if let Some(file) = &args.json {
         let rounds = args.rounds;
@@ -160,15 +160,16 @@ pub async fn run(
     }
 }
 
-/// Why the ratio does not count: what is measured had errors, or its ceiling had, which would be too low.
-fn void(void: &BTreeMap<String, String>, threshold: &Threshold) -> Option<String> {
+/// Why a ratio does not count: the measurement had errors, or its ceiling had, which is too low then.
+fn void_reason(void_reasons: &BTreeMap<String, String>, threshold: &Threshold) -> Option<String> {
     let sides = [threshold.measured, threshold.ceiling];
     sides
         .iter()
-        .find_map(|work| void.get(&work.figure()).cloned())
+        .find_map(|work| void_reasons.get(&work.name()).cloned())
 }
 
 impl Bench<'_> {
+    /// Measures all of `works` in each round, on a product of its own.
     async fn measure(&mut self, rounds: u32, works: &[Work]) -> Result<(), Failure> {
         let strategy = stock::find("single-update").expect("it is in the registry");
         let (token, stock_id) = (token(Some(self.at)), own_product());
@@ -182,7 +183,7 @@ impl Bench<'_> {
         let ceilings = Ceilings::open(self.at, stock_id).await?;
         let measured = async {
             for work in (0..rounds).flat_map(|_| works) {
-                self.once(*work, &ceilings).await?;
+                self.measure_once(*work, &ceilings).await?;
             }
             Ok(())
         };
@@ -191,23 +192,25 @@ impl Bench<'_> {
         measured.and(product.remove().await)
     }
 
-    async fn once(&mut self, work: Work, on: &Arc<Ceilings>) -> Result<(), Failure> {
+    /// Measures once, and adds the rate to those of the earlier rounds.
+    async fn measure_once(&mut self, work: Work, on: &Arc<Ceilings>) -> Result<(), Failure> {
         if self.stop.is_cancelled() {
             return Err(stopped());
         }
         let rate = match work.plan(self.at) {
-            Ok(plan) => self.load(work, plan).await?,
+            Ok(plan) => self.send_load(work, plan).await?,
             Err(bare) => {
                 let nothing = watch::channel(Snapshot::default()).1;
                 let rate = on.per_second(bare);
-                self.bar.during(&work.to_string(), nothing, rate).await?
+                self.bar.run_step(&work.to_string(), nothing, rate).await?
             }
         };
         self.rates.entry(work).or_default().push(rate);
         Ok(())
     }
 
-    async fn load(&mut self, work: Work, plan: Plan) -> Result<f64, Failure> {
+    /// Sends a load; returns the pieces sold per second.
+    async fn send_load(&mut self, work: Work, plan: Plan) -> Result<f64, Failure> {
         let plan = Plan {
             token: token(Some(self.at)),
             ..plan
@@ -216,8 +219,8 @@ impl Bench<'_> {
         if self.stop.is_cancelled() {
             return Err(stopped());
         }
-        let complaint = row.complaint().map(|why| (work.figure(), why));
-        self.void.extend(complaint);
+        let complaint = row.complaint().map(|why| (work.name(), why));
+        self.void_reasons.extend(complaint);
         if let Work::Wait(slug, waiters) = work
             && waiters == WAITERS[1]
         {
@@ -232,29 +235,30 @@ impl Bench<'_> {
         self.rates.get(&work).map_or(&[], Vec::as_slice)
     }
 
-    fn ratio_of(&self, threshold: &Threshold) -> Figure {
+    /// The result for a threshold.
+    fn ratio_of(&self, threshold: &Threshold) -> BenchResult {
         let (seen, ceiling) = (
             self.rates(threshold.measured),
             self.rates(threshold.ceiling),
         );
-        Figure::ratio(
-            &threshold.measured.figure(),
+        BenchResult::ratio(
+            &threshold.measured.name(),
             seen,
-            threshold.of,
+            threshold.ceiling_name,
             ceiling,
-            threshold.wanted,
+            threshold.goal,
         )
         .bounded_by(threshold.bounded_by)
-        .unless(void(&self.void, threshold))
+        .void_if(void_reason(&self.void_reasons, threshold))
     }
 
-    /// The figures of all measurements.
-    fn figures(&self, starts: &[Duration]) -> Result<Vec<Figure>, Failure> {
+    /// The results of all measurements.
+    fn results(&self, starts: &[Duration]) -> Result<Vec<BenchResult>, Failure> {
         let mut figures = Vec::new();
         for threshold in thresholds() {
             figures.push(self.ratio_of(&threshold));
             if let Work::Wait(slug, _) = threshold.measured {
-                figures.extend(self.of_lock(slug, threshold.bounded_by));
+                figures.extend(self.results_of_lock(slug, threshold.bounded_by));
             }
         }
         let mut memory = 0.0_f64;
@@ -263,51 +267,51 @@ impl Bench<'_> {
         }
         let what = "memory of an instance, its peak";
         figures.push(
-            Figure::at_most(what, &[memory], Unit::Megabytes, 60.0)
+            BenchResult::at_most(what, &[memory], Unit::Megabytes, 60.0)
                 .bounded_by("1,000 connections at once"),
         );
         if !starts.is_empty() {
             let ms = starts.iter().map(|took| took.as_secs_f64() * 1000.0);
             let (ms, what) = (ms.collect::<Vec<_>>(), "start-up of an instance");
             figures.push(
-                Figure::at_most(what, &ms, Unit::Milliseconds, 1000.0)
+                BenchResult::at_most(what, &ms, Unit::Milliseconds, 1000.0)
                     .bounded_by("a ZooKeeper session, and how often the lab looks"),
             );
         }
         Ok(figures)
     }
 
-    /// How much its number of waiters slows a lock down, and how long the unluckiest of them wait.
-    fn of_lock(
+    /// The results that tell how much its number of waiters slows a lock down, and how long its unluckiest waiters wait.
+    fn results_of_lock(
         &self,
         slug: &'static str,
         bounded_by: &'static str,
-    ) -> impl Iterator<Item = Figure> {
+    ) -> impl Iterator<Item = BenchResult> {
         let each = WAITERS.map(|waiters| self.rates(Work::Wait(slug, waiters)));
         let extreme = |pick: fn(f64, f64) -> f64| -> Vec<f64> {
             let rounds = each.iter().map(|rates| rates.len()).min().unwrap_or(0);
             let of_round = |i: usize| each.iter().map(|rates| rates[i]).reduce(pick);
             (0..rounds).filter_map(of_round).collect()
         };
-        let flat = Figure::ratio(
+        let flat = BenchResult::ratio(
             &format!("{slug}, slowest of 10, 100 and 1,000 waiters"),
             &extreme(f64::min),
             "the fastest of them",
             &extreme(f64::max),
-            Goal::Ratio(FLAT),
+            Goal::Ratio(MIN_FLATNESS),
         );
         let [longest, tail] = self.waits.get(slug).cloned().unwrap_or_default();
         let times = |what: &str, seen: &[f64], most| {
-            Figure::at_most(&format!("{slug}, {what}"), seen, Unit::Times, most)
+            BenchResult::at_most(&format!("{slug}, {what}"), seen, Unit::Times, most)
         };
-        let void = self.void.get(slug).cloned();
+        let void_reason = self.void_reasons.get(slug).cloned();
         [
             flat,
             times("longest wait over the mean", &longest, 20.0),
             times("p99 over the median", &tail, 10.0),
         ]
         .into_iter()
-        .map(move |figure| figure.bounded_by(bounded_by).unless(void.clone()))
+        .map(move |figure| figure.bounded_by(bounded_by).void_if(void_reason.clone()))
     }
 }
 
@@ -320,16 +324,22 @@ mod tests {
         let threshold = thresholds()
             .find(|threshold| threshold.ceiling == Work::Sell("redis-script"))
             .expect("redis-watch-merged is measured against it");
-        let failed = |of: Work| BTreeMap::from([(of.figure(), "3 errors".to_owned())]);
+        let failed = |of: Work| BTreeMap::from([(of.name(), "3 errors".to_owned())]);
         for (errors, counts) in [
             (failed(threshold.ceiling), false),
             (failed(threshold.measured), false),
             (failed(Work::Sell("single-update")), true),
             (BTreeMap::new(), true),
         ] {
-            let ratio = Figure::ratio("x", &[60.0], threshold.of, &[6.0], Goal::Ratio(0.6));
-            let figure = ratio.unless(void(&errors, &threshold));
-            assert_eq!(figure.reached, counts, "{errors:?}");
+            let ratio = BenchResult::ratio(
+                "x",
+                &[60.0],
+                threshold.ceiling_name,
+                &[6.0],
+                Goal::Ratio(0.6),
+            );
+            let figure = ratio.void_if(void_reason(&errors, &threshold));
+            assert_eq!(figure.is_reached, counts, "{errors:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::terminal::chinese;
 
-/// Parts of names, the longer ones first.
+/// Parts of names with their Chinese; a longer part stands before one that it contains.
 const CHINESE: &[(&str, &str)] = &[
     ("FOR UPDATE without HTTP", "不经 HTTP 的 FOR UPDATE"),
     ("UPDATE without HTTP", "不经 HTTP 的 UPDATE"),
@@ -85,6 +85,7 @@ const CHINESE: &[(&str, &str)] = &[
     ),
 ];
 
+/// A name in the language of the terminal.
 pub(super) fn here(name: &str) -> String {
     match chinese::is_wanted() {
         true => in_chinese(name),
@@ -106,8 +107,8 @@ mod tests {
     fn every_figure_has_its_chinese() {
         for threshold in thresholds() {
             let figures = [
-                threshold.measured.figure(),
-                threshold.of.to_owned(),
+                threshold.measured.name(),
+                threshold.ceiling_name.to_owned(),
                 threshold.bounded_by.to_owned(),
             ];
             for english in figures {

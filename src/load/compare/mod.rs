@@ -1,5 +1,4 @@
-//! `oversell compare`: strategies against one instance and against three behind nginx, with a verdict each, and what
-//! they sell in a second.
+//! `oversell compare`: loads strategies on one instance and on three behind nginx; gives each a verdict, and its sales per second.
 //!
 //! The verdict comes from one run of 100 × 50, the course's load.
 
@@ -8,7 +7,7 @@ mod tests;
 
 use super::{
     ceiling::Ceiling,
-    measure::{MeasureArgs, Measurement, name_of},
+    measure::{MeasureArgs, Measurement, name_parser},
     plan::{PLENTIFUL_STOCK, Plan, target_name},
     table,
     target::Registry,
@@ -25,8 +24,8 @@ use crate::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The strategies that everybody knows.
-const KNOWN: [&str; 9] = [
+/// The strategies of a comparison without further options: those that everybody knows.
+const DEFAULT_STRATEGIES: [&str; 9] = [
     "none",
     "mutex",
     "single-update",
@@ -69,7 +68,7 @@ pub struct Args {
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=60_000))]
     hold_ms: u64,
     /// Only these strategies, by name [default: the nine that everybody knows]
-    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = name_of(&stock::ALL), hide_possible_values = true, conflicts_with_all = ["course", "all"])]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = name_parser(&stock::ALL), hide_possible_values = true, conflicts_with_all = ["course", "all"])]
     strategies: Vec<&'static Strategy>,
     /// All strategies of the course
     #[arg(long, conflicts_with = "all")]
@@ -104,7 +103,7 @@ pub async fn run(
         say!("\n{}\n", table::aggregate(&found.rows, args.how.markdown));
         say!("{}\n", table::contention(&found.rows, args.how.markdown));
     }
-    // The answer comes last, where it is seen.
+    // The promises come last, where they are seen.
     for line in table::promises(&found.rows) {
         say!("{line}");
     }
@@ -126,7 +125,7 @@ async fn compare(
     let mut ceilings = Vec::new();
     for (name, base) in &setup.targets {
         let ceiling = Ceiling::measure(name, base, threads, stop).await?;
-        let (target, most, what) = (target_name(name), rate(ceiling.throughput), ceiling.what());
+        let (target, most, what) = (target_name(name), rate(ceiling.throughput), ceiling.words());
         say!(
             "{}",
             told!(
@@ -153,7 +152,7 @@ impl Args {
         let wanted = |s: &&Strategy| match self {
             Self { all: true, .. } => !s.is_own_lock(),
             Self { course: true, .. } => !s.spec.rank.is_beyond(),
-            _ => KNOWN.contains(&s.slug),
+            _ => DEFAULT_STRATEGIES.contains(&s.slug),
         };
         if self.strategies.is_empty() {
             stock::ALL.iter().filter(wanted).collect()

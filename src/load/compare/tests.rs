@@ -37,7 +37,7 @@ fn row(strategy: &str, target: &str, sold: u64, gone: i64) -> Row {
     };
     let mut plan = Plan::new("", target, strategy);
     (plan.threads, plan.loops) = (1, sold as usize);
-    let shelf = StockChange {
+    let stock_change = StockChange {
         before: 5000,
         after: 5000 - gone,
     };
@@ -50,7 +50,11 @@ fn row(strategy: &str, target: &str, sold: u64, gone: i64) -> Row {
         elapsed,
         behind: 0,
     };
-    let sold = SaleResult::product(stock::find(strategy).unwrap(), shelf, ended.all.counts);
+    let sold = SaleResult::product(
+        stock::find(strategy).unwrap(),
+        stock_change,
+        ended.all.counts,
+    );
     Row::new(&plan, sold, ended, false)
 }
 
@@ -109,7 +113,14 @@ async fn each_strategy_runs_once_against_each_target() {
     let rows: Vec<_> = found
         .rows
         .iter()
-        .map(|r| (r.strategy, r.target.as_str(), r.shelf.before, r.shelf.after))
+        .map(|r| {
+            (
+                r.strategy,
+                r.target.as_str(),
+                r.stock_change.before,
+                r.stock_change.after,
+            )
+        })
         .collect();
     assert_eq!(
         rows,
@@ -130,7 +141,7 @@ fn strategies_are_the_nine_the_course_or_all() {
         let strategies = args(line).unwrap().strategies();
         strategies.iter().map(|s| s.slug).collect::<Vec<_>>()
     };
-    assert_eq!(slugs(""), KNOWN);
+    assert_eq!(slugs(""), DEFAULT_STRATEGIES);
     let course = stock::ALL.iter().filter(|s| !s.spec.rank.is_beyond());
     let course: Vec<_> = course.map(|s| s.slug).collect();
     assert_eq!(slugs("--course"), course);

@@ -15,7 +15,7 @@ experiments! {
     "1.4.printed" => percentiles_cover_their_share(|stats| [stats.p90_line, stats.p95_line, stats.p99_line]), twin(|stats| [stats.p90_line; 3]);
 }
 
-/// Buyers at once, and the purchases of each.
+/// 1000 purchases, so that one percent of them are ten: 20 buyers at once, 50 purchases each.
 const LOAD: [usize; 2] = [20, 50];
 
 /// Claim: the 90 %, 95 % and 99 % lines of `oversell compare` each cover that share of the requests of a load. `percentiles`
@@ -24,12 +24,12 @@ async fn percentiles_cover_their_share(
     on: &Cluster,
     percentiles: fn(&Stats) -> [f64; 3],
 ) -> Result<Observation, NoVerdict> {
-    let product = on.product(5000).await?;
+    let product = on.create_product(5000).await?;
     let buyers = (0..LOAD[0]).map(|_| async {
         let mut took = Vec::new();
         for _ in 0..LOAD[1] {
             let begun = Instant::now();
-            product.buy(on.one(), "none", "").await?;
+            product.buy(on.one_instance(), "none", "").await?;
             took.push(begun.elapsed());
         }
         Ok::<_, NoVerdict>(took)

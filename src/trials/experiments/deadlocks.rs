@@ -3,7 +3,7 @@
 use crate::{
     claims::{Words, words},
     classroom::deadlocks::{self, DEADLOCK},
-    trials::{Cluster, NoVerdict, Observation, experiments::galera::error_of},
+    trials::{Cluster, NoVerdict, Observation, experiments::galera::error_number},
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -12,10 +12,11 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 experiments! {
-    "5.kinds.table" => tables(&[LOCK_TABLES, METADATA]), twin(&[ROWS]);
-    "003.for-update.no-index" => no_index([false, true]), twin([true, true]);
+    "5.kinds.table" => table_locks_do_not_deadlock(&[TABLE_LOCKS, METADATA_LOCKS]), twin(&[ROW_LOCKS]);
+    "003.for-update.no-index" => locks_other_rows_without_index([false, true]), twin([true, true]);
 }
 
+/// The answer of `POST /test/deadlock/{slug}`.
 #[derive(Deserialize)]
 struct DeadlockRun {
     error: Option<u16>,
@@ -25,19 +26,21 @@ struct DeadlockRun {
     plans: Vec<Plan>,
 }
 
+/// A statement of the deadlock, and how many rows its transaction had locked then.
 #[derive(Deserialize)]
 struct StatementResult {
     row_locks: Option<u64>,
 }
 
+/// A row of EXPLAIN.
 #[derive(Deserialize)]
 struct Plan {
     r#type: Option<String>,
     key: Option<String>,
 }
 
-/// Claim: the deadlock ends with its error, and its cure without one. `cured`: whether each of the two is played with the cure.
-pub(in crate::trials) async fn deadlock(
+/// Claim: the deadlock ends with its error, and its cure without one. `cured`: whether the first and the second run have the cure.
+pub(in crate::trials) async fn play_deadlock_and_cure(
     on: &Cluster,
     slug: &str,
     cured: [bool; 2],
@@ -49,7 +52,7 @@ pub(in crate::trials) async fn deadlock(
         let (status, answer) = on
             .answer(
                 http::Method::POST,
-                &format!("{}/test/deadlock/{slug}?cured={cured}", on.one()),
+                &format!("{}/test/deadlock/{slug}?cured={cured}", on.one_instance()),
             )
             .await?;
         if status != 200 {
@@ -116,7 +119,7 @@ pub(in crate::trials) async fn deadlock(
         .value("cure", figures(cure)))
 }
 
-/// Whether the plans before and after differ in the index they use.
+/// The plan of the cure uses an index that the plan of the flaw does not use.
 fn uses_another_index(flaw: &DeadlockRun, cure: &DeadlockRun) -> bool {
     match (flaw.plans.last(), cure.plans.last()) {
         (Some(before), Some(after)) => {
@@ -127,7 +130,10 @@ fn uses_another_index(flaw: &DeadlockRun, cure: &DeadlockRun) -> bool {
 }
 
 /// Claim: locking the row of a code locks other rows too, unless the code has an index.
-async fn no_index(on: &Cluster, has_index: [bool; 2]) -> Result<Observation, NoVerdict> {
+async fn locks_other_rows_without_index(
+    on: &Cluster,
+    has_index: [bool; 2],
+) -> Result<Observation, NoVerdict> {
     let (mut one, mut other) = (on.mysql().await?, on.mysql().await?);
     let table = format!("course_{:08x}", fastrand::u32(..));
     let mut refused = Vec::new();
@@ -185,16 +191,16 @@ async fn no_index(on: &Cluster, has_index: [bool; 2]) -> Result<Observation, NoV
     Ok(Observation::holds(refused == [true, false], words).value("refused", refused))
 }
 
-/// What locks in the first of two tables, and what then locks in the second. Another connection waits in between.
+/// What two connections lock in two tables, in opposite order.
 #[derive(Debug, Clone, Copy)]
 struct OppositeLocks {
     words: [&'static str; 2],
     begin: &'static str,
-    /// Of two connections, in opposite order.
+    /// For each connection, the statement for the one table and that for the other.
     locks: [[&'static str; 2]; 2],
 }
 
-const LOCK_TABLES: OppositeLocks = OppositeLocks {
+const TABLE_LOCKS: OppositeLocks = OppositeLocks {
     words: [
         "LOCK TABLES（先放掉手里的那张，再锁下一张）",
         "LOCK TABLES (which gives back what it has before it takes the next)",
@@ -205,8 +211,8 @@ const LOCK_TABLES: OppositeLocks = OppositeLocks {
         ["LOCK TABLES {a} WRITE", "LOCK TABLES {b} WRITE"],
     ],
 };
-/// Whoever reads a table in a transaction has its metadata lock until the end; RENAME TABLE takes those of both.
-const METADATA: OppositeLocks = OppositeLocks {
+/// A transaction that reads a table has its metadata lock until the end; RENAME TABLE takes the metadata locks of both tables.
+const METADATA_LOCKS: OppositeLocks = OppositeLocks {
     words: [
         "元数据锁（SELECT 与 RENAME TABLE）",
         "metadata locks (SELECT and RENAME TABLE)",
@@ -220,7 +226,7 @@ const METADATA: OppositeLocks = OppositeLocks {
         ],
     ],
 };
-const ROWS: OppositeLocks = OppositeLocks {
+const ROW_LOCKS: OppositeLocks = OppositeLocks {
     words: ["行锁", "locks on rows"],
     begin: "START TRANSACTION",
     locks: [
@@ -236,10 +242,13 @@ const ROWS: OppositeLocks = OppositeLocks {
 };
 
 /// Claim: none of these locks on tables deadlocks, and those on rows do.
-async fn tables(on: &Cluster, of_tables: &[OppositeLocks]) -> Result<Observation, NoVerdict> {
+async fn table_locks_do_not_deadlock(
+    on: &Cluster,
+    of_tables: &[OppositeLocks],
+) -> Result<Observation, NoVerdict> {
     let (mut all, mut errors) = (Vec::new(), Vec::new());
-    for tried in of_tables.iter().chain([&ROWS]) {
-        let error = deadlock_of(on, tried).await?;
+    for tried in of_tables.iter().chain([&ROW_LOCKS]) {
+        let error = lock_in_opposite_order(on, tried).await?;
         let [zh, en] = tried.words;
         all.push(match error {
             Some(number) => words!("{zh}：错误 {number}", "{en}: error {number}"),
@@ -258,8 +267,11 @@ async fn tables(on: &Cluster, of_tables: &[OppositeLocks]) -> Result<Observation
     Ok(Observation::holds(holds, words).value("errors", json!(of_tables)))
 }
 
-/// Two connections lock in two tables; the number of the error that one of them gets.
-async fn deadlock_of(on: &Cluster, tried: &OppositeLocks) -> Result<Option<u16>, NoVerdict> {
+/// Two connections lock in two tables. Returns the number of the error that one of them gets.
+async fn lock_in_opposite_order(
+    on: &Cluster,
+    tried: &OppositeLocks,
+) -> Result<Option<u16>, NoVerdict> {
     let (mut one, mut other, mut observer) =
         (on.mysql().await?, on.mysql().await?, on.mysql().await?);
     // RENAME TABLE takes its locks in the order of the names.
@@ -302,7 +314,7 @@ async fn deadlock_of(on: &Cluster, tried: &OppositeLocks) -> Result<Option<u16>,
                 .await
                 .unwrap_or(Ok(()))?;
             let done = one.execute(first[1].as_str()).await;
-            // Whoever waits behind this connection goes on.
+            // The connection that waits for these locks goes on.
             one.execute("ROLLBACK").await?;
             one.execute("UNLOCK TABLES").await?;
             Ok::<_, sqlx::Error>(done)
@@ -318,7 +330,7 @@ async fn deadlock_of(on: &Cluster, tried: &OppositeLocks) -> Result<Option<u16>,
     for conn in [one, other, observer] {
         conn.close().await?;
     }
-    let [one, other] = ends.map(error_of);
+    let [one, other] = ends.map(error_number);
     let error = one?.or(other?);
     match error {
         None | Some(DEADLOCK) => Ok(error),

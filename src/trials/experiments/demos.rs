@@ -14,26 +14,29 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
 experiments! {
-    "004.thread-id" => thread_id(false), twin(true);
-    "004.uuid" => uuid("uuid"), twin("thread");
-    "004.unfair" => unfair("demo1"), twin("test/fair");
+    "004.thread-id" => thread_ids_differ(false), twin(true);
+    "004.uuid" => uuid_is_not_reentrant("uuid"), twin("thread");
+    "004.unfair" => queue_is_not_fair("demo1"), twin("test/fair");
 }
 
 /// How long the work of an experiment takes, instead of the text's 5 s, in milliseconds.
 const WORK_MS: u64 = 500;
 /// The script of §2.6.1: returns 1 if the lock is free or its owner takes it again.
-const COUNTS_ITS_OWNER: &str = "if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end \
+const REENTRANT_LOCK_LUA: &str = "if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end \
     redis.call('hincrby', KEYS[1], ARGV[1], 1) return 1";
-/// The first request is inside by then.
+/// The second request comes this long after the first, which is inside by then.
 const HEAD_START: Duration = Duration::from_millis(200);
 
 /// Claim: the second of two requests, on another instance, waits for the first.
-pub(in crate::trials) async fn exclusive(
+pub(in crate::trials) async fn second_request_waits(
     on: &Cluster,
     paths: [&str; 2],
 ) -> Result<Observation, NoVerdict> {
-    let other = on.instances().last().map_or(on.one(), String::as_str);
-    let [first, second] = [(on.one(), paths[0]), (other, paths[1])]
+    let other = on
+        .instances()
+        .last()
+        .map_or(on.one_instance(), String::as_str);
+    let [first, second] = [(on.one_instance(), paths[0]), (other, paths[1])]
         .map(|(at, path)| format!("{at}{path}?hold_ms={WORK_MS}"));
     let later = async {
         sleep(HEAD_START).await;
@@ -55,14 +58,18 @@ pub(in crate::trials) async fn exclusive(
 }
 
 /// Claim: the thread ids that instances write into the key differ.
-async fn thread_id(on: &Cluster, all_on_one: bool) -> Result<Observation, NoVerdict> {
+async fn thread_ids_differ(on: &Cluster, all_on_one: bool) -> Result<Observation, NoVerdict> {
     let mut values = Vec::new();
     for (n, instance) in on.instances().iter().enumerate() {
-        let instance = if all_on_one { on.one() } else { instance };
+        let instance = if all_on_one {
+            on.one_instance()
+        } else {
+            instance
+        };
         // A new product, so that no other request holds its lock.
         let stock_id = fastrand::i64(2_000_000_000..3_000_000_000) + n as i64;
         let url = format!("{instance}/demo2?hold_ms={WORK_MS}&stock_id={stock_id}");
-        values.push(key_meanwhile(on, &url, stock_id).await?);
+        values.push(read_key_while_held(on, &url, stock_id).await?);
     }
     let differ = values
         .iter()
@@ -84,8 +91,8 @@ async fn thread_id(on: &Cluster, all_on_one: bool) -> Result<Observation, NoVerd
     Ok(Observation::holds(differ, words).value("values", values))
 }
 
-/// The value of demo2's key while this request holds the lock.
-async fn key_meanwhile(on: &Cluster, url: &str, stock_id: i64) -> Result<String, NoVerdict> {
+/// Reads the key of demo2 while a request to `url` holds the lock.
+async fn read_key_while_held(on: &Cluster, url: &str, stock_id: i64) -> Result<String, NoVerdict> {
     let mut redis = on.redis().await?;
     let value = async {
         sleep(HEAD_START).await;
@@ -97,21 +104,21 @@ async fn key_meanwhile(on: &Cluster, url: &str, stock_id: i64) -> Result<String,
     value
 }
 
-/// Claim: two calls of one client write different values, so as owners of a re-entrant lock (§2.6.1) the second does not enter.
-async fn uuid(on: &Cluster, id: &str) -> Result<Observation, NoVerdict> {
+/// Claim: two calls of one client write different values, so a re-entrant lock (§2.6.1) refuses the second.
+async fn uuid_is_not_reentrant(on: &Cluster, id: &str) -> Result<Observation, NoVerdict> {
     let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);
     let mut values = Vec::new();
     for _ in 0..2 {
         let url = format!(
             "{}/demo2?id={id}&hold_ms={WORK_MS}&stock_id={stock_id}",
-            on.one()
+            on.one_instance()
         );
-        values.push(key_meanwhile(on, &url, stock_id).await?);
+        values.push(read_key_while_held(on, &url, stock_id).await?);
     }
     let (mut redis, lock) = (on.redis().await?, own_key("lock"));
     let mut entered = Vec::new();
     for value in &values {
-        let take = ["EVAL", COUNTS_ITS_OWNER, "1", &lock, value];
+        let take = ["EVAL", REENTRANT_LOCK_LUA, "1", &lock, value];
         entered.push(ask::<i64>(&mut redis, &take).await?);
     }
     ask::<()>(&mut redis, &["DEL", &lock]).await?;
@@ -127,7 +134,7 @@ async fn uuid(on: &Cluster, id: &str) -> Result<Observation, NoVerdict> {
 }
 
 /// Ten requests queue while the lock is held; claim: they do not enter in order of arrival.
-async fn unfair(on: &Cluster, route: &str) -> Result<Observation, NoVerdict> {
+async fn queue_is_not_fair(on: &Cluster, route: &str) -> Result<Observation, NoVerdict> {
     let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);
     let begun = Instant::now();
     let visits = (0..11_u32).map(|n| async move {
@@ -135,7 +142,7 @@ async fn unfair(on: &Cluster, route: &str) -> Result<Observation, NoVerdict> {
         let hold = if n == 0 { 900 } else { 20 };
         let url = format!(
             "{}/{route}?stock_id={stock_id}&hold_ms={hold}&who=v{n}",
-            on.one()
+            on.one_instance()
         );
         let (status, _) = on.answer(Method::GET, &url).await?;
         if status != 200 {

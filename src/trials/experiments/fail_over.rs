@@ -28,34 +28,34 @@ use std::{
 use tokio::time::{sleep, timeout};
 
 experiments! {
-    "2.8" => lock_lost_by_a_crash(true), twin(false);
-    "2.9" => redlock_kept_in_a_crash(5), twin(1);
-    "003.master" => lost_and_kept([true, false]), twin([false, true]);
-    "beyond.fail-over" => planned([0, 1, 2]), twin([2; 3]);
-    "beyond.cut-off" => cut_off(0), twin(1);
-    "beyond.lost-release" => lost_release(false), twin(true);
+    "2.8" => crash_of_primary_loses_locks(true), twin(false);
+    "2.9" => crash_of_one_node_loses_no_redlock(5), twin(1);
+    "003.master" => crash_loses_locks_and_no_redlock([true, false]), twin([false, true]);
+    "beyond.fail-over" => planned_failover_loses_locks([0, 1, 2]), twin([2; 3]);
+    "beyond.cut-off" => cut_off_primary_loses_locks(0), twin(1);
+    "beyond.lost-release" => cut_off_primary_loses_release(false), twin(true);
 }
 
-/// Longer than a fail-over takes.
+/// Longer than a fail-over takes, so that no lock is lost because its lease ends.
 const LEASE: Lease = Lease::Fixed(Duration::from_secs(120));
 const ACQUIRE_TIMEOUT: Duration = Duration::from_millis(500);
-/// Each process takes this many locks before the fault.
+/// Each process takes this many locks before the fault: enough to see a tenth of them lost.
 const MIN_LOCKS: usize = 20;
-/// How long until the locks are acquired: before the fault, and again after it.
+/// Bounds the wait for the first locks: before the fault, and again after the fail-over.
 const FIRST_LOCKS_TIMEOUT: Duration = Duration::from_secs(30);
-/// The Sentinels begin no fail-over within 20 s of another one.
+/// A fail-over takes some seconds, and the Sentinels begin none within 20 s of another one.
 const FAILOVER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The lab's name of the first primary.
 const PRIMARY: &str = "redis";
 
-/// The locks of a process, and how many of them another process could take too.
+/// How many locks a process held (`of`), and how many of them another process could take too (`twice`).
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-struct HeldTwice {
+struct LockCounts {
     twice: usize,
     of: usize,
 }
 
-impl HeldTwice {
+impl LockCounts {
     fn and(self, other: Self) -> Self {
         Self {
             twice: self.twice + other.twice,
@@ -63,8 +63,8 @@ impl HeldTwice {
         }
     }
 
-    /// At least a tenth: more than those taken in the last moment.
-    fn most_are_lost(self) -> bool {
+    /// At least a tenth is held twice. Locks that are taken in the last moment before the fault are fewer.
+    fn many_are_lost(self) -> bool {
         self.of > 0 && self.twice * 10 >= self.of
     }
 
@@ -73,21 +73,25 @@ impl HeldTwice {
     }
 }
 
-impl fmt::Display for HeldTwice {
+impl fmt::Display for LockCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.twice, self.of)
     }
 }
 
-/// Locks held over a planned fail-over: without waiting for replicas, waiting for one, and for both.
-async fn planned(on: &Cluster, waited_for: [u32; 3]) -> Result<Observation, NoVerdict> {
+/// Claim: a planned fail-over loses locks that no replica or only one is known to have, and none that both have. `waited_for`:
+/// how many replicas each of three processes waits for.
+async fn planned_failover_loses_locks(
+    on: &Cluster,
+    waited_for: [u32; 3],
+) -> Result<Observation, NoVerdict> {
     let lab = OwnLab::start(on, SENTINELS).await?;
     let on = &lab.cluster;
-    let group = group(on).await?;
-    let (mut held, mut fail_overs) = ([HeldTwice::default(); 3], 0);
+    let group = sentinel_group_name(on).await?;
+    let (mut held, mut fail_overs) = ([LockCounts::default(); 3], 0);
     for to in ["replica-2", "replica", PRIMARY] {
-        let promoted = on.fault(Action::Promote, to);
-        let these = held_over(on, &group, waited_for, promoted).await?;
+        let promoted = on.inject_fault(Action::Promote, to);
+        let these = hold_locks_of_sentinel_group(on, &group, waited_for, promoted).await?;
         held = [0, 1, 2].map(|n: usize| held[n].and(these[n]));
         fail_overs += 1;
         if held[..2].iter().all(|held| held.twice > 0) {
@@ -106,27 +110,32 @@ async fn planned(on: &Cluster, waited_for: [u32; 3]) -> Result<Observation, NoVe
         .value("held", json!(held)))
 }
 
-/// Locks held while the primary is cut off from replicas and Sentinels but not from clients: plain ones, ones that a replica
-/// has, and plain ones with `min-replicas-to-write`. A killed primary is tried too, without a verdict.
-async fn cut_off(on: &Cluster, min_replicas: u8) -> Result<Observation, NoVerdict> {
+/// Claim: a primary that is cut off from replicas and Sentinels but not from clients loses plain locks, and none that a replica
+/// has or that `min-replicas-to-write` lets through. A killed primary is tried too, without a verdict.
+async fn cut_off_primary_loses_locks(
+    on: &Cluster,
+    min_replicas: u8,
+) -> Result<Observation, NoVerdict> {
     let lab = OwnLab::start(on, SENTINELS).await?;
     let on = &lab.cluster;
-    let group = group(on).await?;
+    let group = sentinel_group_name(on).await?;
     let is_cut = || lose_primary(on, &group, Action::Cut);
     set_min_replicas(on, min_replicas).await?;
-    let [plain, waited] = held_over(on, &group, [0, 1], is_cut()).await?;
+    let [plain, waited] = hold_locks_of_sentinel_group(on, &group, [0, 1], is_cut()).await?;
     restore_first_primary(on).await?;
     set_min_replicas(on, 1).await?;
-    let [refused] = held_over(on, &group, [0], is_cut()).await?;
+    let [refused] = hold_locks_of_sentinel_group(on, &group, [0], is_cut()).await?;
     restore_first_primary(on).await?;
     set_min_replicas(on, 0).await?;
-    let [killed] = held_over(on, &group, [0], lose_primary(on, &group, Action::Kill)).await?;
+    let [killed] =
+        hold_locks_of_sentinel_group(on, &group, [0], lose_primary(on, &group, Action::Kill))
+            .await?;
     lab.stop().await?;
     let words = words!(
         "主节点和从节点、Sentinel 断开，客户端还连着它，同时有两个持有者的锁：不等从节点 {plain}，等一个从节点（WAIT 1）{waited}，min-replicas-to-write 1 而不等 {refused}。另外试了一次主节点被杀（kill -9），不等从节点：{killed}。",
         "The primary is cut off from replicas and Sentinels, and its clients go on. Locks held twice at once: {plain} plain ones, {waited} that one replica had (WAIT 1), {refused} plain ones with min-replicas-to-write 1. One try besides in which the primary was killed (kill -9): {killed} plain ones."
     );
-    let holds = plain.most_are_lost()
+    let holds = plain.many_are_lost()
         && waited.all_are_kept()
         && refused.of > 0
         && refused.twice * 10 <= plain.twice;
@@ -137,15 +146,18 @@ async fn cut_off(on: &Cluster, min_replicas: u8) -> Result<Observation, NoVerdic
         .value("killed", json!(killed)))
 }
 
-/// A release at a cut-off primary is lost: the next primary keeps the lock until its lease ends.
-async fn lost_release(on: &Cluster, is_replicated: bool) -> Result<Observation, NoVerdict> {
+/// Claim: a release at a cut-off primary is lost: the next primary keeps the lock until its lease ends.
+async fn cut_off_primary_loses_release(
+    on: &Cluster,
+    is_replicated: bool,
+) -> Result<Observation, NoVerdict> {
     const LEASE_TIME: Duration = Duration::from_secs(30);
     /// The new primary must lead this long before the lease ends, or the run shows nothing.
     const MIN_LEASE_LEFT: Duration = Duration::from_secs(5);
     let lab = OwnLab::start(on, SENTINELS).await?;
     let on = &lab.cluster;
-    let (group, name) = (group(on).await?, own_key("lock"));
-    let holder = process(on, &group, 2)?;
+    let (group, name) = (sentinel_group_name(on).await?, own_key("lock"));
+    let holder = connect_to_group(on, &group, 2)?;
     let lock = holder.lock(&name).lease(Lease::Fixed(LEASE_TIME));
     let taken = Instant::now();
     let guard = lock
@@ -153,21 +165,21 @@ async fn lost_release(on: &Cluster, is_replicated: bool) -> Result<Observation, 
         .await
         .map_err(NoVerdict::failed)?;
     if !is_replicated {
-        on.fault(Action::Cut, PRIMARY).await?;
+        on.inject_fault(Action::Cut, PRIMARY).await?;
     }
     let released = guard.release().await.is_ok();
     if is_replicated {
-        // It waits for both replicas, which then have the release too.
+        // To acquire another lock waits for both replicas, which then have the release too.
         let later = holder.lock(&own_key("lock")).acquire(ACQUIRE_TIMEOUT).await;
         drop(later.map_err(NoVerdict::failed)?);
-        on.fault(Action::Cut, PRIMARY).await?;
+        on.inject_fault(Action::Cut, PRIMARY).await?;
     }
     wait_for_new_leader(on, &group).await?;
     let promoted = taken.elapsed();
     if promoted + MIN_LEASE_LEFT > LEASE_TIME {
         return Err(NoVerdict::failed("the Sentinels took as long as the lease"));
     }
-    let next = process(on, &group, 0)?;
+    let next = connect_to_group(on, &group, 0)?;
     let had = next.lock(&name).acquire(2 * LEASE_TIME).await;
     let had_after = taken.elapsed();
     drop(had.map_err(NoVerdict::failed)?);
@@ -185,18 +197,18 @@ async fn lost_release(on: &Cluster, is_replicated: bool) -> Result<Observation, 
         .value("had_after_s", had_after))
 }
 
-/// Locks held while the primary is killed (`kill -9`): with the replication up, and a second after it was cut.
+/// The locks of a process when the primary is killed (`kill -9`): with the replication up, and a second after it was cut.
 #[derive(Debug, Clone, Copy, Serialize)]
-struct ByCrash {
-    alone: HeldTwice,
-    lagging: HeldTwice,
+struct CrashCounts {
+    alone: LockCounts,
+    lagging: LockCounts,
 }
 
-impl ByCrash {
+impl CrashCounts {
     async fn of(on: &Cluster, nodes: usize, lags: bool) -> Result<Self, NoVerdict> {
         Ok(Self {
-            alone: held_in_a_crash(on, nodes, false).await?,
-            lagging: held_in_a_crash(on, nodes, lags).await?,
+            alone: hold_locks_through_crash(on, nodes, false).await?,
+            lagging: hold_locks_through_crash(on, nodes, lags).await?,
         })
     }
 
@@ -219,16 +231,19 @@ impl ByCrash {
     }
 }
 
-/// Claim: a lock is lost where the primary dies before its replica has heard of it. What a crash alone loses is said beside it.
-async fn lock_lost_by_a_crash(on: &Cluster, lags: bool) -> Result<Observation, NoVerdict> {
-    let seen = ByCrash::of(on, 1, lags).await?;
-    let holds = seen.lagging.most_are_lost();
+/// Claim: a lock is lost if the primary dies before the replica has heard of it. The words also say what a crash alone loses.
+async fn crash_of_primary_loses_locks(on: &Cluster, lags: bool) -> Result<Observation, NoVerdict> {
+    let seen = CrashCounts::of(on, 1, lags).await?;
+    let holds = seen.lagging.many_are_lost();
     Ok(Observation::holds(holds, seen.words(lags)).value("plain_in_a_crash", json!(seen)))
 }
 
-/// Claim: of locks on five independent nodes none is lost by either, though one of the nodes is such a primary.
-async fn redlock_kept_in_a_crash(on: &Cluster, nodes: usize) -> Result<Observation, NoVerdict> {
-    let seen = ByCrash::of(on, nodes, true).await?;
+/// Claim: neither crash loses a Redlock on five independent nodes, although the primary is one of them.
+async fn crash_of_one_node_loses_no_redlock(
+    on: &Cluster,
+    nodes: usize,
+) -> Result<Observation, NoVerdict> {
+    let seen = CrashCounts::of(on, nodes, true).await?;
     let holds = seen.alone.all_are_kept() && seen.lagging.all_are_kept();
     let Words { zh, en } = seen.words(true);
     let words = words!(
@@ -238,41 +253,54 @@ async fn redlock_kept_in_a_crash(on: &Cluster, nodes: usize) -> Result<Observati
     Ok(Observation::holds(holds, words).value("redlock_in_a_crash", json!(seen)))
 }
 
-/// Claim: a plain lock is lost, and a Redlock is not.
-async fn lost_and_kept(on: &Cluster, [lags, alone]: [bool; 2]) -> Result<Observation, NoVerdict> {
+/// Claim: a crash loses a plain lock, and no Redlock.
+async fn crash_loses_locks_and_no_redlock(
+    on: &Cluster,
+    [lags, alone]: [bool; 2],
+) -> Result<Observation, NoVerdict> {
     let nodes = if alone { 1 } else { 5 };
-    let lost = lock_lost_by_a_crash(on, lags).await?;
-    Ok(lost.and(redlock_kept_in_a_crash(on, nodes).await?))
+    let lost = crash_of_primary_loses_locks(on, lags).await?;
+    Ok(lost.and(crash_of_one_node_loses_no_redlock(on, nodes).await?))
 }
 
-/// Locks on this many nodes; the first is a primary of its own, which is killed, and the others are the nodes of the lab.
-async fn held_in_a_crash(on: &Cluster, nodes: usize, lags: bool) -> Result<HeldTwice, NoVerdict> {
+/// Holds locks on this many nodes while the first is killed. The first is the primary of a lab of its own; the others are nodes of
+/// the common lab.
+async fn hold_locks_through_crash(
+    on: &Cluster,
+    nodes: usize,
+    lags: bool,
+) -> Result<LockCounts, NoVerdict> {
+    /// Long enough for many locks of which the replicas do not hear.
     const LAG: Duration = Duration::from_secs(1);
     let lab = OwnLab::start(on, SENTINELS).await?;
     let own = &lab.cluster;
-    let group = group(own).await?;
+    let group = sentinel_group_name(own).await?;
     let others = on.servers()?.redis.iter().skip(1).take(nodes - 1);
     let others: Vec<_> = others
         .map(|node| RedisClient::new(RedisOptions::new(&node.url)))
         .collect::<Result<_, _>>()
         .map_err(NoVerdict::failed)?;
-    let all = || Ok::<_, NoVerdict>(Nodes([&[process(own, &group, 0)?], &others[..]].concat()));
+    let all = || {
+        Ok::<_, NoVerdict>(LockClients(
+            [&[connect_to_group(own, &group, 0)?], &others[..]].concat(),
+        ))
+    };
     let crash = async {
         if lags {
-            own.fault(Action::Cut, PRIMARY).await?;
+            own.inject_fault(Action::Cut, PRIMARY).await?;
             sleep(LAG).await;
         }
         lose_primary(own, &group, Action::Kill).await
     };
-    let [held] = held_by([all()?], &all()?, crash).await?;
+    let [held] = hold_locks_through_fault([all()?], &all()?, crash).await?;
     lab.stop().await?;
     Ok(held)
 }
 
-/// A client of the lock library on one node, or of its Redlock on several.
-struct Nodes(Vec<RedisClient>);
+/// The clients of one process: of one node for plain locks, of several for a Redlock.
+struct LockClients(Vec<RedisClient>);
 
-impl Nodes {
+impl LockClients {
     fn lock(&self, name: &str) -> Result<Box<dyn DynLock>, NoVerdict> {
         Ok(match &self.0[..] {
             [one] => one.lock(name).lease(LEASE).boxed(),
@@ -285,14 +313,15 @@ impl Nodes {
     }
 }
 
-/// Has one process per number of awaited replicas take and hold locks over `fault`.
-async fn held_over<const N: usize>(
+/// Has one process per entry of `waited_for` take locks and hold them during `fault`; each waits for that many replicas.
+async fn hold_locks_of_sentinel_group<const N: usize>(
     on: &Cluster,
     group: &str,
     waited_for: [u32; N],
     fault: impl Future<Output = Result<(), NoVerdict>>,
-) -> Result<[HeldTwice; N], NoVerdict> {
-    let one = |replicas| Ok::<_, NoVerdict>(Nodes(vec![process(on, group, replicas)?]));
+) -> Result<[LockCounts; N], NoVerdict> {
+    let one =
+        |replicas| Ok::<_, NoVerdict>(LockClients(vec![connect_to_group(on, group, replicas)?]));
     let mut processes = Vec::new();
     for replicas in waited_for {
         processes.push(one(replicas)?);
@@ -300,15 +329,15 @@ async fn held_over<const N: usize>(
     let processes = processes
         .try_into()
         .map_err(|_| NoVerdict::failed("other processes"))?;
-    held_by(processes, &one(0)?, fault).await
+    hold_locks_through_fault(processes, &one(0)?, fault).await
 }
 
-/// Has each process take and hold locks over `fault`; counts those that the other process can take.
-async fn held_by<const N: usize>(
-    processes: [Nodes; N],
-    other: &Nodes,
+/// Has each process take locks and hold them during `fault`; counts those that the other process can take too.
+async fn hold_locks_through_fault<const N: usize>(
+    processes: [LockClients; N],
+    other: &LockClients,
     fault: impl Future<Output = Result<(), NoVerdict>>,
-) -> Result<[HeldTwice; N], NoVerdict> {
+) -> Result<[LockCounts; N], NoVerdict> {
     let (over, had) = (AtomicBool::new(false), [const { AtomicUsize::new(0) }; N]);
     let fault = async {
         let begun = async {
@@ -329,10 +358,10 @@ async fn held_by<const N: usize>(
     let (done, locks) = tokio::join!(fault, locks);
     done?;
     wait_for_locks(other).await?;
-    let mut held = [HeldTwice::default(); N];
+    let mut held = [LockCounts::default(); N];
     for (held, locks) in held.iter_mut().zip(locks) {
         let locks = locks?;
-        held.twice = held_twice(other, &locks).await?;
+        held.twice = count_double_holds(other, &locks).await?;
         held.of = locks.len();
     }
     Ok(held)
@@ -340,12 +369,12 @@ async fn held_by<const N: usize>(
 
 /// Injects the fault and waits for a new primary.
 async fn lose_primary(on: &Cluster, group: &str, fault: Action) -> Result<(), NoVerdict> {
-    on.fault(fault, PRIMARY).await?;
+    on.inject_fault(fault, PRIMARY).await?;
     wait_for_new_leader(on, group).await
 }
 
 async fn wait_for_new_leader(on: &Cluster, group: &str) -> Result<(), NoVerdict> {
-    let mut sentinel = sentinel(on).await?;
+    let mut sentinel = connect_to_sentinel(on).await?;
     let first = on.servers()?.main_redis();
     let promoted = async {
         let asked = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", group];
@@ -361,13 +390,13 @@ async fn wait_for_new_leader(on: &Cluster, group: &str) -> Result<(), NoVerdict>
     timeout(FAILOVER_TIMEOUT, promoted).await.map_err(late)?
 }
 
-/// Mends the first primary, and makes it the primary again.
+/// Mends the first primary and makes it the primary again.
 async fn restore_first_primary(on: &Cluster) -> Result<(), NoVerdict> {
-    on.fault(Action::Mend, PRIMARY).await?;
-    on.fault(Action::Promote, PRIMARY).await
+    on.inject_fault(Action::Mend, PRIMARY).await?;
+    on.inject_fault(Action::Promote, PRIMARY).await
 }
 
-/// The leader refuses writes unless this many replicas have answered within 2 s.
+/// From now on the leader refuses writes unless this many replicas have answered within 2 s.
 async fn set_min_replicas(on: &Cluster, count: u8) -> Result<(), NoVerdict> {
     let at = on.servers()?;
     let replicas = at.replicas.iter().map(|node| node.url.as_str());
@@ -381,22 +410,22 @@ async fn set_min_replicas(on: &Cluster, count: u8) -> Result<(), NoVerdict> {
     Ok(())
 }
 
-async fn sentinel(on: &Cluster) -> Result<redis::aio::MultiplexedConnection, NoVerdict> {
+async fn connect_to_sentinel(on: &Cluster) -> Result<redis::aio::MultiplexedConnection, NoVerdict> {
     let sentinel = on.servers()?.sentinels.first();
     let sentinel = sentinel.ok_or_else(|| NoVerdict::failed("no Sentinel"))?;
     Ok(redis_at(&sentinel.url).await?)
 }
 
-/// The Sentinels' name of the group.
-async fn group(on: &Cluster) -> Result<String, NoVerdict> {
-    let mut sentinel = sentinel(on).await?;
+/// Asks a Sentinel for the name of the group of the primary and its replicas.
+async fn sentinel_group_name(on: &Cluster) -> Result<String, NoVerdict> {
+    let mut sentinel = connect_to_sentinel(on).await?;
     let known: Vec<HashMap<String, String>> = ask(&mut sentinel, &["SENTINEL", "MASTERS"]).await?;
     let name = known.first().and_then(|known| known.get("name")).cloned();
     name.ok_or_else(|| NoVerdict::failed("the Sentinel watches nobody"))
 }
 
-/// A client of the lock library that waits for this many replicas.
-fn process(on: &Cluster, group: &str, replicas: u32) -> Result<RedisClient, NoVerdict> {
+/// A client of the lock library that waits for this many replicas after each write.
+fn connect_to_group(on: &Cluster, group: &str, replicas: u32) -> Result<RedisClient, NoVerdict> {
     let at = on.servers()?;
     let sentinels = at.sentinels.iter().map(|one| one.url.as_str());
     let options = RedisOptions::new(at.main_redis())
@@ -405,10 +434,10 @@ fn process(on: &Cluster, group: &str, replicas: u32) -> Result<RedisClient, NoVe
     RedisClient::new(options).map_err(NoVerdict::failed)
 }
 
-/// Takes lock after lock and holds all of them until `over`.
+/// Takes lock after lock and holds all of them until `over`. `taken` counts them.
 async fn take_locks_until(
     over: &AtomicBool,
-    process: &Nodes,
+    process: &LockClients,
     taken: &AtomicUsize,
 ) -> Result<Vec<(String, Guard)>, NoVerdict> {
     let mut held = Vec::new();
@@ -425,7 +454,10 @@ async fn take_locks_until(
 }
 
 /// Counts the locks that another client can take although their guards are not lost.
-async fn held_twice(other: &Nodes, held: &[(String, Guard)]) -> Result<usize, NoVerdict> {
+async fn count_double_holds(
+    other: &LockClients,
+    held: &[(String, Guard)],
+) -> Result<usize, NoVerdict> {
     let mut twice = 0;
     for (name, guard) in held {
         match other.lock(name)?.try_acquire().await {
@@ -440,7 +472,8 @@ async fn held_twice(other: &Nodes, held: &[(String, Guard)]) -> Result<usize, No
     Ok(twice)
 }
 
-async fn wait_for_locks(process: &Nodes) -> Result<(), NoVerdict> {
+/// Waits until a process can take a lock again.
+async fn wait_for_locks(process: &LockClients) -> Result<(), NoVerdict> {
     let had = async {
         while process
             .lock(&own_key("lock"))?
@@ -468,8 +501,8 @@ mod tests {
             (0, 3700, false, true),
             (0, 0, false, false),
         ] {
-            let held = HeldTwice { twice, of };
-            assert_eq!(held.most_are_lost(), lost, "{held}");
+            let held = LockCounts { twice, of };
+            assert_eq!(held.many_are_lost(), lost, "{held}");
             assert_eq!(held.all_are_kept(), kept, "{held}");
         }
     }

@@ -6,8 +6,8 @@ use crate::{
     load::spread::Spread,
     trials::{
         Cluster, NoVerdict, Observation, Product,
-        observation::explain,
-        own_lab::{galera, galera_with_causal_reads},
+        observation::explain_ratio,
+        own_lab::{shared_galera, start_galera_with_causal_reads},
         purchases::{STOCK, SaleCounts, outcome},
     },
 };
@@ -19,16 +19,16 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 experiments! {
-    "beyond.node-locks" => locked_on_one_node(1), twin(0);
-    "beyond.stale-read" => stale(false), twin(true);
-    "beyond.lagging" => lagging(true), twin(false);
-    "beyond.read-only" => read_only(""), twin(", READ ONLY ADMIN");
-    "beyond.writers" => three_writers(3), twin(1);
+    "beyond.node-locks" => row_lock_stays_on_its_node(1), twin(0);
+    "beyond.stale-read" => stale_read_oversells(false), twin(true);
+    "beyond.lagging" => lagging_node_refuses_sales(true), twin(false);
+    "beyond.read-only" => read_only_node_refuses_plain_user(""), twin(", READ ONLY ADMIN");
+    "beyond.writers" => compare_one_and_three_writers(3), twin(1);
     "beyond.snapshots" => snapshot_isolation_loses_updates(0), twin(1);
 }
 
-/// The errors of a transaction that was rolled back: deadlock, or a row that has changed.
-const ROLLED_BACK: [u16; 2] = [1213, 1020];
+/// The numbers of the errors after which a transaction is rolled back: deadlock, and a row that has changed since it was read.
+const ROLLBACK_ERRORS: [u16; 2] = [1213, 1020];
 
 impl SaleCounts {
     fn words(self, strategy: &str) -> Words {
@@ -43,8 +43,8 @@ impl SaleCounts {
     }
 }
 
-/// Spreads the buyers over these instances; each buys `each` times, one piece after the other.
-async fn sell(
+/// Spreads the buyers over these instances. Each buys `each` times, one piece after the other.
+async fn buy_at_all(
     product: &Product<'_>,
     at: &[String],
     [buyers, each]: [usize; 2],
@@ -69,22 +69,23 @@ async fn sell(
     Ok(all)
 }
 
-/// A lock that is never lost does not help against a stale read; a fence does, and reads that wait for all commits do.
-async fn stale(on: &Cluster, causal_reads: bool) -> Result<Observation, NoVerdict> {
-    /// The race does not show in every round.
+/// Claim: a lock that is never lost does not help against a stale read; a fence does, and so do reads that wait for all commits.
+async fn stale_read_oversells(on: &Cluster, causal_reads: bool) -> Result<Observation, NoVerdict> {
+    /// More than one, because a stale read does not happen in every round.
     const ROUNDS: usize = 5;
-    let causal = galera_with_causal_reads(on).await?;
+    let causal = start_galera_with_causal_reads(on).await?;
     let plain = match causal_reads {
         true => &causal.cluster,
-        false => galera(on).await?,
+        false => shared_galera(on).await?,
     };
     // Many products commit at once, so that nodes fall behind.
     let sells = async |on: &Cluster, strategy| {
         const PRODUCTS: usize = 10;
-        let products = try_join_all((0..PRODUCTS).map(|_| on.product_on_each_node(STOCK))).await?;
+        let products =
+            try_join_all((0..PRODUCTS).map(|_| on.create_product_on_each_node(STOCK))).await?;
         let terms = (strategy, "&hold_ms=5&wait_ms=60000");
         let each = products.iter();
-        let each = each.map(|product| sell(product, on.instances(), [6, 20], terms));
+        let each = each.map(|product| buy_at_all(product, on.instances(), [6, 20], terms));
         let sold = try_join_all(each).await?;
         for product in products {
             product.remove().await?;
@@ -126,12 +127,15 @@ async fn stale(on: &Cluster, causal_reads: bool) -> Result<Observation, NoVerdic
         .value("causal_reads", json!(fresh)))
 }
 
-/// Row locks and named locks do not reach another node.
-async fn locked_on_one_node(on: &Cluster, second_node: usize) -> Result<Observation, NoVerdict> {
+/// Claim: row locks and named locks do not reach another node.
+async fn row_lock_stays_on_its_node(
+    on: &Cluster,
+    second_node: usize,
+) -> Result<Observation, NoVerdict> {
     const LOCK: &str = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
     const TAKE: &str = "UPDATE db_stock SET count = count - 1 WHERE id = ?";
-    let on = galera(on).await?;
-    let product = on.product_on_each_node(STOCK).await?;
+    let on = shared_galera(on).await?;
+    let product = on.create_product_on_each_node(STOCK).await?;
     let nodes: Vec<_> = on.servers()?.mysql_nodes().collect();
     let other = nodes[second_node];
     let mut one = MySqlConnection::connect(&nodes[0].url).await?;
@@ -142,11 +146,11 @@ async fn locked_on_one_node(on: &Cluster, second_node: usize) -> Result<Observat
     }
     let locks = |node| {
         let lock = sqlx::query_scalar::<_, i64>(LOCK).bind(product.id);
-        async move { error_of(lock.fetch_one(node).await) }
+        async move { error_number(lock.fetch_one(node).await) }
     };
     let takes = |node| {
         let take = sqlx::query(TAKE).bind(product.id);
-        async move { error_of(take.execute(node).await) }
+        async move { error_number(take.execute(node).await) }
     };
     let first = locks(&mut one).await?;
     let begun = Instant::now();
@@ -154,8 +158,8 @@ async fn locked_on_one_node(on: &Cluster, second_node: usize) -> Result<Observat
     let waited_ms = begun.elapsed().as_millis();
     let both_take = [takes(&mut one).await?, takes(&mut two).await?];
     let ends = [
-        error_of(one.execute("COMMIT").await)?,
-        error_of(two.execute("COMMIT").await)?,
+        error_number(one.execute("COMMIT").await)?,
+        error_number(two.execute("COMMIT").await)?,
     ];
     let mut named = Vec::new();
     for node in [&mut one, &mut two] {
@@ -165,7 +169,11 @@ async fn locked_on_one_node(on: &Cluster, second_node: usize) -> Result<Observat
     }
     let gone = STOCK - product.remaining().await?.mysql;
     product.remove().await?;
-    let (second_shown, one_ends, two_ends) = (shown(second), shown(ends[0]), shown(ends[1]));
+    let (second_shown, one_ends, two_ends) = (
+        describe_error(second),
+        describe_error(ends[0]),
+        describe_error(ends[1]),
+    );
     let named_shown: Vec<_> = named
         .iter()
         .map(|had| had.unwrap_or(-1).to_string())
@@ -186,12 +194,12 @@ async fn locked_on_one_node(on: &Cluster, second_node: usize) -> Result<Observat
         .value("get_lock", json!(named)))
 }
 
-fn shown(error: Option<u16>) -> String {
+fn describe_error(error: Option<u16>) -> String {
     error.map_or("OK".to_owned(), |error| error.to_string())
 }
 
 /// The server's error number, if it answered with one.
-pub(super) fn error_of<T>(done: sqlx::Result<T>) -> Result<Option<u16>, NoVerdict> {
+pub(super) fn error_number<T>(done: sqlx::Result<T>) -> Result<Option<u16>, NoVerdict> {
     match done {
         Ok(_) => Ok(None),
         Err(sqlx::Error::Database(error)) => {
@@ -201,11 +209,12 @@ pub(super) fn error_of<T>(done: sqlx::Result<T>) -> Result<Option<u16>, NoVerdic
     }
 }
 
-/// Reads and sales on a node that applies no changes for a while.
-async fn lagging(on: &Cluster, lags: bool) -> Result<Observation, NoVerdict> {
-    const WAIT: Duration = Duration::from_secs(1);
-    let on = galera(on).await?;
-    let product = on.product_on_each_node(STOCK).await?;
+/// Claim: a node that applies no changes reads an old count, refuses sales, and serves no read that waits for all commits.
+async fn lagging_node_refuses_sales(on: &Cluster, lags: bool) -> Result<Observation, NoVerdict> {
+    /// A read that waits for all commits would return within milliseconds on a node that is up to date.
+    const CAUSAL_READ_TIMEOUT: Duration = Duration::from_secs(1);
+    let on = shared_galera(on).await?;
+    let product = on.create_product_on_each_node(STOCK).await?;
     let [one, two, ..] = on.instances() else {
         return Err(NoVerdict::unavailable(
             "要有两个实例",
@@ -228,7 +237,7 @@ async fn lagging(on: &Cluster, lags: bool) -> Result<Observation, NoVerdict> {
     }
     let sold = product.buy(one, "single-update", "").await?.0;
     let plain = read(0).await?;
-    let causal = match timeout(WAIT, read(1)).await {
+    let causal = match timeout(CAUSAL_READ_TIMEOUT, read(1)).await {
         Ok(read) => Some(read?),
         Err(_) => None,
     };
@@ -250,11 +259,14 @@ async fn lagging(on: &Cluster, lags: bool) -> Result<Observation, NoVerdict> {
         .value("gone", gone))
 }
 
-/// A read-only node stops a plain user, and not root.
-async fn read_only(on: &Cluster, rights: &str) -> Result<Observation, NoVerdict> {
+/// Claim: a read-only node refuses the writes of a plain user, and not those of root.
+async fn read_only_node_refuses_plain_user(
+    on: &Cluster,
+    rights: &str,
+) -> Result<Observation, NoVerdict> {
     const SHOP: &str = "shop@'127.0.0.1'";
-    let on = galera(on).await?;
-    let product = on.product_on_each_node(STOCK).await?;
+    let on = shared_galera(on).await?;
+    let product = on.create_product_on_each_node(STOCK).await?;
     let node = on.servers()?.mysql_nodes().nth(1).map(|node| &node.url);
     let node = node.ok_or_else(|| NoVerdict::failed("no second node"))?;
     let mut root = MySqlConnection::connect(node).await?;
@@ -267,11 +279,11 @@ async fn read_only(on: &Cluster, rights: &str) -> Result<Observation, NoVerdict>
     }
     let mut shop = MySqlConnection::connect(&node.replace("root@", "shop@")).await?;
     let read = sqlx::query("SELECT count FROM db_stock WHERE id = ?").bind(product.id);
-    let read = error_of(read.fetch_one(&mut shop).await)?;
+    let read = error_number(read.fetch_one(&mut shop).await)?;
     let takes = |user| {
         let take = "UPDATE db_stock SET count = count - 1 WHERE id = ?";
         let take = sqlx::query(take).bind(product.id);
-        async move { error_of(take.execute(user).await) }
+        async move { error_number(take.execute(user).await) }
     };
     let [by_shop, by_root] = [takes(&mut shop).await?, takes(&mut root).await?];
     for order in [
@@ -282,7 +294,7 @@ async fn read_only(on: &Cluster, rights: &str) -> Result<Observation, NoVerdict>
     }
     let gone = STOCK - product.remaining().await?.mysql;
     product.remove().await?;
-    let [reads, writes, root_writes] = [read, by_shop, by_root].map(shown);
+    let [reads, writes, root_writes] = [read, by_shop, by_root].map(describe_error);
     let words = words!(
         "节点只读（read_only=ON）。普通用户：SELECT {reads}，UPDATE {writes}；root：UPDATE {root_writes}。库存一共减少 {gone} 件。",
         "The node is read only (read_only=ON). A user of the shop: SELECT {reads}, UPDATE {writes}; root: UPDATE {root_writes}. In all {gone} are gone."
@@ -291,21 +303,24 @@ async fn read_only(on: &Cluster, rights: &str) -> Result<Observation, NoVerdict>
     Ok(Observation::holds(holds, words).value("errors", json!([read, by_shop, by_root])))
 }
 
-/// The rate on one row with one and with three writing nodes, and with a row per node.
-async fn three_writers(on: &Cluster, writers: usize) -> Result<Observation, NoVerdict> {
+/// Claim: one row sells faster if one node writes it than if three do; with a row per node nothing is refused.
+async fn compare_one_and_three_writers(
+    on: &Cluster,
+    writers: usize,
+) -> Result<Observation, NoVerdict> {
     const ROUNDS: usize = 5;
     let (buyers, terms) = ([12, 25], ("single-update", ""));
-    let on = galera(on).await?;
+    let on = shared_galera(on).await?;
     let all = on.instances();
     let several = &all[..writers];
-    let shared = on.product_on_each_node(STOCK).await?;
-    let own = try_join_all(all.iter().map(|_| on.product_on_each_node(STOCK))).await?;
+    let shared = on.create_product_on_each_node(STOCK).await?;
+    let own = try_join_all(all.iter().map(|_| on.create_product_on_each_node(STOCK))).await?;
     let [mut one, mut three, mut apart] = [(); 3].map(|()| Vec::new());
     for _ in 0..ROUNDS {
-        one.push(sell(&shared, &all[..1], buyers, terms).await?);
-        three.push(sell(&shared, several, buyers, terms).await?);
+        one.push(buy_at_all(&shared, &all[..1], buyers, terms).await?);
+        three.push(buy_at_all(&shared, several, buyers, terms).await?);
         let each = (own.iter().zip(all.chunks(1)))
-            .map(|(own, at)| sell(own, at, [buyers[0] / all.len(), buyers[1]], terms));
+            .map(|(own, at)| buy_at_all(own, at, [buyers[0] / all.len(), buyers[1]], terms));
         apart.extend(try_join_all(each).await?);
     }
     for product in own.into_iter().chain([shared]) {
@@ -321,7 +336,7 @@ async fn three_writers(on: &Cluster, writers: usize) -> Result<Observation, NoVe
     let [by_one, by_three, by_each] = [&one, &three, &apart].map(|of| refused(of));
     let [one, three] = [&one, &three].map(|of| Spread::of(rates(of)).median);
     let (told, sent) = (
-        explain(Says::Faster, ratio, 0),
+        explain_ratio(Says::Faster, ratio, 0),
         ROUNDS * buyers[0] * buyers[1],
     );
     let Words { zh, en } = told;
@@ -331,19 +346,20 @@ async fn three_writers(on: &Cluster, writers: usize) -> Result<Observation, NoVe
     );
     let holds = is_exact && by_three > 0 && [by_one, by_each] == [0, 0];
     Ok(Observation::holds(holds, words)
-        .rate("", Says::Faster, ratio)
+        .require_ratio("", Says::Faster, ratio)
         .value("ratio", json!(ratio))
         .value("refused", json!([by_one, by_three, by_each])))
 }
 
-/// Transactions on all nodes read the count and write one less, with this `innodb_snapshot_isolation` and with 1.
+/// Claim: transactions on all nodes that read the count and write one less lose updates with `innodb_snapshot_isolation` off, and
+/// none with it on. `tested` is the setting that loses updates.
 async fn snapshot_isolation_loses_updates(
     on: &Cluster,
     tested: u8,
 ) -> Result<Observation, NoVerdict> {
-    let on = galera(on).await?;
-    let off = read_then_write(on, tested).await?;
-    let strict = read_then_write(on, 1).await?;
+    let on = shared_galera(on).await?;
+    let off = run_read_then_write(on, tested).await?;
+    let strict = run_read_then_write(on, 1).await?;
     let words = words!(
         "三个节点上的事务都先读后写：innodb_snapshot_isolation=OFF，提交 {} 次，丢了 {} 次更新；ON，提交 {} 次，丢了 {} 次，回滚 {} 次。",
         "Transactions read and then write on three nodes: with innodb_snapshot_isolation=OFF {} commits, {} updates lost; with ON {} commits, {} lost, {} rolled back.",
@@ -359,6 +375,7 @@ async fn snapshot_isolation_loses_updates(
         .value("on", json!(strict)))
 }
 
+/// How the transactions of all clients ended.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct CommitCounts {
     committed: i64,
@@ -367,16 +384,20 @@ struct CommitCounts {
     lost: i64,
 }
 
-async fn read_then_write(on: &Cluster, snapshot_isolation: u8) -> Result<CommitCounts, NoVerdict> {
+/// Has clients on all nodes read the count and write one less for some seconds, with this `innodb_snapshot_isolation`.
+async fn run_read_then_write(
+    on: &Cluster,
+    snapshot_isolation: u8,
+) -> Result<CommitCounts, NoVerdict> {
     const CLIENTS: usize = 6;
     const LOAD_DURATION: Duration = Duration::from_secs(3);
-    let product = on.product_on_each_node(STOCK).await?;
+    let product = on.create_product_on_each_node(STOCK).await?;
     let id = product.id;
     let nodes: Vec<_> = on.servers()?.mysql_nodes().collect();
     let clients = nodes.iter().cycle().take(CLIENTS).map(|node| async move {
         let mut node = MySqlConnection::connect(&node.url).await?;
         let isolation = format!("SET SESSION innodb_snapshot_isolation = {snapshot_isolation}");
-        if let Some(error) = error_of(node.execute(isolation.as_str()).await)? {
+        if let Some(error) = error_number(node.execute(isolation.as_str()).await)? {
             return Err(NoVerdict::unavailable(
                 format!("这个版本的 MariaDB 没有 innodb_snapshot_isolation（错误 {error}）：要 10.6.18、10.11.8 或更新"),
                 format!("this MariaDB has no innodb_snapshot_isolation (error {error}): it takes 10.6.18, 10.11.8 or newer"),
@@ -393,9 +414,9 @@ async fn read_then_write(on: &Cluster, snapshot_isolation: u8) -> Result<CommitC
                 write.bind(count - 1).bind(id).execute(&mut *work).await?;
                 work.commit().await
             };
-            match error_of(committed.await)? {
+            match error_number(committed.await)? {
                 None => done.committed += 1,
-                Some(error) if ROLLED_BACK.contains(&error) => done.rolled_back += 1,
+                Some(error) if ROLLBACK_ERRORS.contains(&error) => done.rolled_back += 1,
                 Some(error) => return Err(NoVerdict::failed(format!("MySQL: error {error}"))),
             }
         }

@@ -9,20 +9,22 @@ use serde::Deserialize;
 use std::collections::HashSet;
 
 experiments! {
-    "002.ids" => unique(false), twin(true);
+    "002.ids" => ids_are_unique(false), twin(true);
 }
 
-/// The text's test: 300 tasks with 100 ids each.
+/// The text's test has 300 tasks with 100 ids each.
 const TASKS: usize = 300;
-const EACH: usize = 100;
+const IDS_PER_TASK: usize = 100;
 
+/// An entry of the answer of `GET /id/{prefix}`.
 #[derive(Deserialize)]
 struct Id {
     id: String,
 }
 
 /// Claim: ids taken from all instances at once are unique, and ids taken in turn grow.
-async fn unique(on: &Cluster, own_counters: bool) -> Result<Observation, NoVerdict> {
+async fn ids_are_unique(on: &Cluster, own_counters: bool) -> Result<Observation, NoVerdict> {
+    /// A multiple of three: all instances give equally many.
     const IN_TURN: usize = 99;
     let prefix = format!("course-{:08x}", fastrand::u32(..));
     let take = async |n: usize, count: usize| {
@@ -37,7 +39,7 @@ async fn unique(on: &Cluster, own_counters: bool) -> Result<Observation, NoVerdi
             .map(|id| id.id.parse::<i64>().map_err(NoVerdict::failed))
             .collect::<Result<Vec<_>, _>>()
     };
-    let tasks = stream::iter(0..TASKS).map(|n| take(n, EACH));
+    let tasks = stream::iter(0..TASKS).map(|n| take(n, IDS_PER_TASK));
     let batches: Vec<Vec<i64>> = tasks.buffer_unordered(50).try_collect().await?;
     let mut in_turn = Vec::new();
     for n in 0..IN_TURN {
@@ -60,9 +62,10 @@ async fn unique(on: &Cluster, own_counters: bool) -> Result<Observation, NoVerdi
             if grow { "grow" } else { "do not all grow" }
         ),
     );
-    Ok(
-        Observation::holds(all == TASKS * EACH && distinct == all && grow, words)
-            .value("ids", all)
-            .value("distinct", distinct),
+    Ok(Observation::holds(
+        all == TASKS * IDS_PER_TASK && distinct == all && grow,
+        words,
     )
+    .value("ids", all)
+    .value("distinct", distinct))
 }

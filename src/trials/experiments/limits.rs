@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
 experiments! {
-    "003.limits" => each_instance(false), twin(true);
+    "003.limits" => limit_per_instance_lets_more_through(false), twin(true);
 }
 
-/// How many requests of a burst came through, and how long they took, in seconds.
+/// How many requests of a burst were let through and how many were refused, and how long they took, in seconds.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct BurstResult {
     through: usize,
@@ -24,8 +24,8 @@ struct BurstResult {
     took_s: f64,
 }
 
-/// Sends a burst, and if the claim has `again` another one later.
-pub(in crate::trials) async fn burst(
+/// Claim: a burst of requests is limited as the lesson says; so is a second burst, if the lesson has one.
+pub(in crate::trials) async fn burst_is_limited(
     on: &Cluster,
     burst: &Burst,
     route: &str,
@@ -33,11 +33,11 @@ pub(in crate::trials) async fn burst(
     sleep(Duration::from_secs_f64(burst.quiet_s)).await;
     let url = format!("{}{}", on.address(burst.on), route);
     let urls = vec![url; burst.requests];
-    let first = at_once(on, &urls).await?;
+    let first = send_at_once(on, &urls).await?;
     let again = match burst.again {
         Some(again) => {
             sleep(Duration::from_secs_f64(again.after_s)).await;
-            Some(at_once(on, &urls).await?)
+            Some(send_at_once(on, &urls).await?)
         }
         None => None,
     };
@@ -59,11 +59,12 @@ pub(in crate::trials) async fn burst(
         )
     }));
     let words = Words::join(&words, ["", " "]);
-    let seen = Observation::holds(holds(burst, &first, again.as_ref()), words);
+    let seen = Observation::holds(is_within_bounds(burst, &first, again.as_ref()), words);
     Ok(seen.value("burst", serde_json::to_value((first, again))?))
 }
 
-fn holds(burst: &Burst, first: &BurstResult, again: Option<&BurstResult>) -> bool {
+/// The figures of the bursts are within the bounds of the claim.
+fn is_within_bounds(burst: &Burst, first: &BurstResult, again: Option<&BurstResult>) -> bool {
     let within = |[fewest, most]: [usize; 2], came: &BurstResult| {
         let most = most + (came.took_s * burst.more_per_second) as usize;
         (fewest..=most).contains(&came.through)
@@ -75,7 +76,8 @@ fn holds(burst: &Burst, first: &BurstResult, again: Option<&BurstResult>) -> boo
         && (burst.again.zip(again)).is_none_or(|(meant, came)| within(meant.through, came))
 }
 
-async fn at_once(on: &Cluster, urls: &[String]) -> Result<BurstResult, NoVerdict> {
+/// Sends a request to each address, all at once.
+async fn send_at_once(on: &Cluster, urls: &[String]) -> Result<BurstResult, NoVerdict> {
     let begun = Instant::now();
     let asked = urls.iter().enumerate().map(|(n, url)| async move {
         let joint = if url.contains('?') { '&' } else { '?' };
@@ -100,8 +102,12 @@ async fn at_once(on: &Cluster, urls: &[String]) -> Result<BurstResult, NoVerdict
 }
 
 /// Claim: three buckets let thirty of sixty concurrent requests through, one shared limiter ten.
-async fn each_instance(on: &Cluster, all_to_one: bool) -> Result<Observation, NoVerdict> {
-    const EACH: usize = 20;
+async fn limit_per_instance_lets_more_through(
+    on: &Cluster,
+    all_to_one: bool,
+) -> Result<Observation, NoVerdict> {
+    /// Twice as many as a bucket holds.
+    const REQUESTS_PER_INSTANCE: usize = 20;
     let [one, _, _] = on.instances() else {
         return Err(NoVerdict::unavailable(
             "要有三个实例",
@@ -114,23 +120,23 @@ async fn each_instance(on: &Cluster, all_to_one: bool) -> Result<Observation, No
         sleep(Duration::from_millis(1200)).await;
         let urls = on.instances().iter().flat_map(|instance| {
             let at = if all_to_one { one } else { instance };
-            vec![format!("{at}{route}"); EACH]
+            vec![format!("{at}{route}"); REQUESTS_PER_INSTANCE]
         });
-        came.push(at_once(on, &urls.collect::<Vec<_>>()).await?);
+        came.push(send_at_once(on, &urls.collect::<Vec<_>>()).await?);
     }
     let (own, shared) = (came[0], came[1]);
     let words = words!(
-        "三个实例各 {EACH} 个请求，同时到：各有各的令牌桶，一共放过 {} 个；共用 Redis 里的限流器，放过 {} 个。",
-        "{EACH} requests to each of three instances, all at once: {} let through where each has a bucket of its own, {} by the one limiter in Redis.",
+        "三个实例各 {REQUESTS_PER_INSTANCE} 个请求，同时到：各有各的令牌桶，一共放过 {} 个；共用 Redis 里的限流器，放过 {} 个。",
+        "{REQUESTS_PER_INSTANCE} requests to each of three instances, all at once: {} let through where each has a bucket of its own, {} by the one limiter in Redis.",
         own.through,
         shared.through
     );
-    Ok(Observation::holds(thirty_and_ten(&own, &shared), words)
+    Ok(Observation::holds(is_thirty_and_ten(&own, &shared), words)
         .value("came", serde_json::to_value(came)?))
 }
 
-/// Ten per instance and ten in all, and the tokens that flow in meanwhile.
-fn thirty_and_ten(own: &BurstResult, shared: &BurstResult) -> bool {
+/// Own buckets let ten per instance through and the shared limiter ten in all, besides the tokens that flow in meanwhile.
+fn is_thirty_and_ten(own: &BurstResult, shared: &BurstResult) -> bool {
     let more = |came: &BurstResult, a_second: f64| (came.took_s * a_second).ceil() as usize;
     (30..=30 + more(own, 30.0)).contains(&own.through)
         && (10..=10 + more(shared, 10.0)).contains(&shared.through)
@@ -181,7 +187,11 @@ mod tests {
             (came(10, 2.0, 0.1, 2.0), 5, false),
         ] {
             let again = came(again, 0.1, 0.1, 0.1);
-            assert_eq!(holds(&bucket, &first, Some(&again)), expected, "{first:?}");
+            assert_eq!(
+                is_within_bounds(&bucket, &first, Some(&again)),
+                expected,
+                "{first:?}"
+            );
         }
     }
 
@@ -196,7 +206,11 @@ mod tests {
             (0, 0, false),
         ] {
             let [own, shared] = [own, shared].map(|through| came(through, 0.1, 0.1, 0.1));
-            assert_eq!(thirty_and_ten(&own, &shared), holds, "{own:?} {shared:?}");
+            assert_eq!(
+                is_thirty_and_ten(&own, &shared),
+                holds,
+                "{own:?} {shared:?}"
+            );
         }
     }
 }

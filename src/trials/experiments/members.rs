@@ -7,7 +7,7 @@ use crate::{
     trials::{
         Cluster, NoVerdict, Observation, Product,
         own_lab::{ENSEMBLE, ONE_WRITER, OwnLab},
-        purchases::{Purchases, STOCK, outcome, while_they_buy},
+        purchases::{Purchases, STOCK, outcome, run_buyers_during},
     },
 };
 use nix::{
@@ -19,65 +19,77 @@ use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
 experiments! {
-    "beyond.ensemble" => ensemble(false), twin(true);
-    "beyond.dead-writer" => dead_writer(false), twin(true);
+    "beyond.ensemble" => measure_ensemble_outages(false), twin(true);
+    "beyond.dead-writer" => measure_writer_outages(false), twin(true);
 }
 
-/// Bounds the wait for sales while a majority lives, and after a server was started.
+/// Bounds the wait for sales while a majority lives; longer than each outage that a claim allows.
 const SERVICE_TIMEOUT: Duration = Duration::from_secs(20);
+/// Bounds the wait after a server was started or told to end.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
+/// A session outlives the election of a leader if the servers elect one within its timeout of 10 s.
 const MAX_OUTAGE_ON_FAILOVER: Duration = Duration::from_secs(10);
-const MAX_RECONNECT: Duration = Duration::from_secs(2);
+/// Clients of a lost follower connect to another server at once; a slow machine may take two seconds.
+const MAX_RECONNECT_OUTAGE: Duration = Duration::from_secs(2);
+/// How long no sale is allowed while only one server of three lives; buyers try many times in it.
 const MINORITY_DURATION: Duration = Duration::from_secs(4);
-/// A cluster drops a silent node after 5 s, `evs.suspect_timeout`; some seconds more are allowed.
+/// A Galera cluster drops a silent node after 5 s, `evs.suspect_timeout`; some seconds more are allowed.
 const MAX_OUTAGE_OF_GALERA: Duration = Duration::from_secs(15);
 
-/// An ensemble of three loses a follower, its leader, then its majority, and recovers, while buyers go on.
-async fn ensemble(on: &Cluster, majority_dies: bool) -> Result<Observation, NoVerdict> {
+/// Claim: an ensemble of three that loses a follower or its leader sells again within seconds; without a majority it sells nothing
+/// until a server is back.
+async fn measure_ensemble_outages(
+    on: &Cluster,
+    majority_dies: bool,
+) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, ENSEMBLE).await?;
-    let seen = ensemble_losses(&own, majority_dies).await?;
+    let seen = lose_members_of_ensemble(&own, majority_dies).await?;
     own.stop().await?;
     Ok(seen)
 }
 
-async fn ensemble_losses(own: &OwnLab, majority_dies: bool) -> Result<Observation, NoVerdict> {
+/// Kills a follower, the leader and one more server, and starts one, while buyers buy.
+async fn lose_members_of_ensemble(
+    own: &OwnLab,
+    majority_dies: bool,
+) -> Result<Observation, NoVerdict> {
     let on = &own.cluster;
-    let servers = own.ensemble("").await?;
+    let servers = own.wait_for_leader("").await?;
     let [leader, another, follower] = &servers[..] else {
         return Err(NoVerdict::failed("three servers are needed"));
     };
-    let product = on.product(STOCK).await?;
+    let product = on.create_product(STOCK).await?;
     let purchases = Purchases::default();
-    let losses = async {
+    let faults = async {
         purchases
             .wait_for_sales(Instant::now(), SERVICE_TIMEOUT)
             .await;
-        let fault = on.fault(Action::Kill, follower);
-        let without_follower = without_service(&purchases, fault).await?;
-        on.fault(Action::Start, follower).await?;
+        let fault = on.inject_fault(Action::Kill, follower);
+        let without_follower = outage_after(&purchases, fault).await?;
+        on.inject_fault(Action::Start, follower).await?;
         purchases
             .wait_for_sales(Instant::now(), SERVICE_TIMEOUT)
             .await;
         let fault = async {
-            on.fault(Action::Kill, leader).await?;
+            on.inject_fault(Action::Kill, leader).await?;
             match majority_dies {
-                true => on.fault(Action::Kill, another).await,
+                true => on.inject_fault(Action::Kill, another).await,
                 false => Ok(()),
             }
         };
-        let without_leader = without_service(&purchases, fault).await?;
+        let without_leader = outage_after(&purchases, fault).await?;
         if !majority_dies {
-            on.fault(Action::Kill, another).await?;
+            on.inject_fault(Action::Kill, another).await?;
         }
         let minority = Instant::now();
         sleep(MINORITY_DURATION).await;
         let mended = Instant::now();
-        on.fault(Action::Start, another).await?;
+        on.inject_fault(Action::Start, another).await?;
         let back = purchases.wait_for_sales(mended, RECOVERY_TIMEOUT).await;
         let back = back.map(|()| purchases.first_sale(mended));
         Ok::<_, NoVerdict>((without_follower, without_leader, [minority, mended], back))
     };
-    let lost = while_sold(&product, "zk-lock", &purchases, losses).await?;
+    let lost = buy_during(&product, "zk-lock", &purchases, faults).await?;
     let (without_follower, without_leader, [minority, mended], back) = lost;
     let in_minority = purchases.count_sales(minority, Some(mended));
     let all = purchases.counts(STOCK - product.remaining().await?.mysql);
@@ -91,7 +103,7 @@ async fn ensemble_losses(own: &OwnLab, majority_dies: bool) -> Result<Observatio
         all.unknown
     );
     let within = |time: Option<Duration>, most| time.is_some_and(|time| time <= most);
-    let holds = within(without_follower, MAX_RECONNECT)
+    let holds = within(without_follower, MAX_RECONNECT_OUTAGE)
         && within(without_leader, MAX_OUTAGE_ON_FAILOVER)
         && in_minority == 0
         && back.is_some()
@@ -103,39 +115,40 @@ async fn ensemble_losses(own: &OwnLab, majority_dies: bool) -> Result<Observatio
         .value("sales", json!(all)))
 }
 
-/// Three Galera nodes lose the writer by kill -9, then the next writer by a shutdown, while buyers go on.
-async fn dead_writer(on: &Cluster, two_die: bool) -> Result<Observation, NoVerdict> {
+/// Claim: three Galera nodes sell again within seconds after the writer was killed, and sooner after the next writer was shut down.
+async fn measure_writer_outages(on: &Cluster, two_die: bool) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, ONE_WRITER).await?;
-    let seen = writers_lost(&own.cluster, two_die).await?;
+    let seen = lose_writers(&own.cluster, two_die).await?;
     own.stop().await?;
     Ok(seen)
 }
 
-async fn writers_lost(on: &Cluster, two_die: bool) -> Result<Observation, NoVerdict> {
+/// Kills the node that is written and shuts the next one down, while buyers buy.
+async fn lose_writers(on: &Cluster, two_die: bool) -> Result<Observation, NoVerdict> {
     let second = on.servers()?.galera.first().map(|node| node.pid);
     let second = second.ok_or_else(|| NoVerdict::failed("no second node"))?;
     let second = Pid::from_raw(second.cast_signed());
-    let product = on.product(STOCK).await?;
+    let product = on.create_product(STOCK).await?;
     let purchases = Purchases::default();
-    let losses = async {
+    let faults = async {
         purchases
             .wait_for_sales(Instant::now(), SERVICE_TIMEOUT)
             .await;
         let dies = async {
-            on.fault(Action::Kill, "mysql").await?;
+            on.inject_fault(Action::Kill, "mysql").await?;
             match two_die {
-                true => on.fault(Action::Kill, "mysql-2").await,
+                true => on.inject_fault(Action::Kill, "mysql-2").await,
                 false => Ok(()),
             }
         };
-        let killed = without_service(&purchases, dies).await?;
+        let killed = outage_after(&purchases, dies).await?;
         if killed.is_none() {
             return Ok([None, None]);
         }
-        let ended = without_service(&purchases, shut_down(second)).await?;
+        let ended = outage_after(&purchases, shut_down(second)).await?;
         Ok::<_, NoVerdict>([killed, ended])
     };
-    let [killed, ended] = while_sold(&product, "single-update", &purchases, losses).await?;
+    let [killed, ended] = buy_during(&product, "single-update", &purchases, faults).await?;
     let [killed_s, ended_s] = [killed, ended].map(seconds);
     // Without a node that sells, the stock cannot be read.
     let gone = match ended {
@@ -163,7 +176,7 @@ async fn writers_lost(on: &Cluster, two_die: bool) -> Result<Observation, NoVerd
         .value("sales", json!(all)))
 }
 
-/// Sends SIGTERM and waits for the end.
+/// Sends SIGTERM to a server and waits for its end.
 async fn shut_down(server: Pid) -> Result<(), NoVerdict> {
     kill(server, Signal::SIGTERM).map_err(NoVerdict::failed)?;
     let gone = async {
@@ -175,19 +188,20 @@ async fn shut_down(server: Pid) -> Result<(), NoVerdict> {
     timeout(RECOVERY_TIMEOUT, gone).await.map_err(late)
 }
 
-/// Buyers buy at all instances until `losses` ends.
-async fn while_sold<T>(
+/// Runs `fault` while buyers buy at all instances; returns the result of `fault`.
+async fn buy_during<T>(
     product: &Product<'_>,
     strategy: &'static str,
     purchases: &Purchases,
-    losses: impl Future<Output = Result<T, NoVerdict>>,
+    fault: impl Future<Output = Result<T, NoVerdict>>,
 ) -> Result<T, NoVerdict> {
     const BUYERS: usize = 6;
     let at = product.on.instances().iter().cycle().take(BUYERS);
     let buyers = at.map(|at| move || buy_at(product, strategy, at, purchases));
-    while_they_buy(buyers, losses).await
+    run_buyers_during(buyers, fault).await
 }
 
+/// Buys one piece, with a pause if it was not sold.
 async fn buy_at(product: &Product<'_>, strategy: &str, at: &str, purchases: &Purchases) {
     let buys = async { outcome(&product.buy(at, strategy, "&wait_ms=2000").await) };
     if !purchases.record(buys).await {
@@ -195,13 +209,13 @@ async fn buy_at(product: &Product<'_>, strategy: &str, at: &str, purchases: &Pur
     }
 }
 
-/// The longest gap between sales from a loss on; `None` if sales do not resume in time.
-async fn without_service(
+/// Runs `fault`; returns the longest gap between sales from then on, or `None` if sales do not resume in time.
+async fn outage_after(
     purchases: &Purchases,
-    loss: impl Future<Output = Result<(), NoVerdict>>,
+    fault: impl Future<Output = Result<(), NoVerdict>>,
 ) -> Result<Option<Duration>, NoVerdict> {
     let begun = Instant::now();
-    loss.await?;
+    fault.await?;
     let served = purchases
         .wait_for_sales(Instant::now(), SERVICE_TIMEOUT)
         .await;

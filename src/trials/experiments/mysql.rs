@@ -7,13 +7,13 @@ use crate::{
 use sqlx::{Connection, Executor, MySqlConnection, Row};
 
 experiments! {
-    "1.7.1.last" => last_piece(1), twin(2);
-    "1.7.3.stale" => most_updates_in_vain_were_stale_when_sent("version-cas"), twin(EXACT);
+    "1.7.1.last" => condition_leaves_last_piece(1), twin(2);
+    "1.7.3.stale" => most_failed_updates_were_stale_when_sent("version-cas"), twin(EXACT);
 }
 
-/// Claim: the text's condition leaves the last piece.
-async fn last_piece(on: &Cluster, pieces: i64) -> Result<Observation, NoVerdict> {
-    let product = on.product(pieces).await?;
+/// Claim: the text's condition does not sell the last piece.
+async fn condition_leaves_last_piece(on: &Cluster, pieces: i64) -> Result<Observation, NoVerdict> {
+    let product = on.create_product(pieces).await?;
     let mut conn = on.mysql().await?;
     let mut changed = Vec::new();
     for condition in ["(count - 1) > 0", "count >= 1"] {
@@ -34,22 +34,22 @@ async fn last_piece(on: &Cluster, pieces: i64) -> Result<Observation, NoVerdict>
     Ok(Observation::holds(changed == [0, 1], words).value("rows", changed))
 }
 
-/// In the order of the names.
-const COUNTED: &str =
+/// The counters that are compared; the answer has them in the order of their names.
+const SHOW_COUNTERS: &str =
     "SHOW GLOBAL STATUS WHERE variable_name IN ('Com_update', 'Innodb_row_lock_waits')";
 
-/// Claim: of the UPDATEs of 100 threads that change nothing, most were stale before they were sent: there were fewer waits for
+/// Claim: of the UPDATEs of 100 threads that change nothing, most were stale before they were sent, because fewer have waited for
 /// the row lock.
-async fn most_updates_in_vain_were_stale_when_sent(
+async fn most_failed_updates_were_stale_when_sent(
     on: &Cluster,
     strategy: &str,
 ) -> Result<Observation, NoVerdict> {
-    let mut plan = on.plan(strategy, Target::OneInstance);
+    let mut plan = on.course_load(strategy, Target::OneInstance);
     plan.loops = 20;
     let mut conn = on.mysql().await?;
-    let before = counted(&mut conn).await?;
-    let row = on.send(plan).await?;
-    let after = counted(&mut conn).await?;
+    let before = read_counters(&mut conn).await?;
+    let row = on.send_load(plan).await?;
+    let after = read_counters(&mut conn).await?;
     conn.close().await?;
     let (updates, waits) = (after[0] - before[0], after[1] - before[1]);
     let in_vain = updates - row.gone();
@@ -58,21 +58,25 @@ async fn most_updates_in_vain_were_stale_when_sent(
         "{} sold by {updates} UPDATEs, {in_vain} of them in vain; {waits} waits for a row lock in all. More than half in vain is claimed, and more than half of these without a wait.",
         row.counts.sold
     );
-    let seen = Observation::holds(most_in_vain_did_not_wait(updates, in_vain, waits), words);
+    let seen = Observation::holds(
+        most_failed_updates_did_not_wait(updates, in_vain, waits),
+        words,
+    );
     Ok(seen
         .sales([&row])
         .value("updates", updates)
         .value("row_lock_waits", waits))
 }
 
-/// Holds even if every wait was by an UPDATE in vain.
-fn most_in_vain_did_not_wait(updates: i64, in_vain: i64, waits: i64) -> bool {
+/// More than half of the UPDATEs changed nothing, and more than half of these did not wait, even if every wait was by one of them.
+fn most_failed_updates_did_not_wait(updates: i64, in_vain: i64, waits: i64) -> bool {
     in_vain * 2 > updates && waits * 2 < in_vain
 }
 
-async fn counted(conn: &mut MySqlConnection) -> Result<[i64; 2], NoVerdict> {
+/// Reads how many UPDATEs and how many waits for a row lock there were since the server started.
+async fn read_counters(conn: &mut MySqlConnection) -> Result<[i64; 2], NoVerdict> {
     let mut counts = Vec::new();
-    for row in conn.fetch_all(COUNTED).await? {
+    for row in conn.fetch_all(SHOW_COUNTERS).await? {
         let count: String = row.try_get_unchecked(1)?;
         counts.extend(count.parse::<i64>());
     }
@@ -95,7 +99,7 @@ mod tests {
             (0, 0, 0, false),
         ] {
             assert_eq!(
-                most_in_vain_did_not_wait(updates, in_vain, waits),
+                most_failed_updates_did_not_wait(updates, in_vain, waits),
                 lost,
                 "{updates} {in_vain} {waits}"
             );

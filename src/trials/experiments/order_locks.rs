@@ -1,6 +1,6 @@
 //! [002] The locks of the orders in Redis, from SETNX to Redisson.
 
-use super::orders::{beside, one_each};
+use super::orders::{each_user_gets_one_order, order_twice_at_once};
 use crate::{
     claims::{Target, words},
     trials::{
@@ -10,16 +10,16 @@ use crate::{
 };
 
 experiments! {
-    "002.lock.owner" => only_its_own("redis-lock-owner"), twin("redis-lock-fixed-id");
+    "002.lock.owner" => unlock_leaves_next_owner("redis-lock-owner"), twin("redis-lock-fixed-id");
 }
 
-/// Claim: one order per user under load, and a concurrent second one is refused.
-pub(in crate::trials) async fn refused_beside(
+/// Claim: under load each user gets one order, and a concurrent second order of a user is refused.
+pub(in crate::trials) async fn concurrent_order_is_refused(
     on: &Cluster,
     step: &str,
 ) -> Result<Observation, NoVerdict> {
-    let voucher = on.on_sale(10).await?;
-    let (status, said) = beside(on, &voucher, step).await?;
+    let voucher = on.create_voucher_on_sale(10).await?;
+    let (status, said) = order_twice_at_once(on, &voucher, step).await?;
     voucher.remove().await?;
     let words = words!(
         "同时来的第二单：{status} {said}。",
@@ -27,20 +27,20 @@ pub(in crate::trials) async fn refused_beside(
     );
     let refused = Observation::holds(status == 409 && said.contains("不允许重复下单"), words)
         .value("beside", said);
-    Ok(one_each(on, step, Target::ThreeBehindNginx)
+    Ok(each_user_gets_one_order(on, step, Target::ThreeBehindNginx)
         .await?
         .and(refused))
 }
 
-/// Claim: the unlock of an order whose lock has expired leaves the next owner's lock alone.
-async fn only_its_own(on: &Cluster, step: &str) -> Result<Observation, NoVerdict> {
-    let voucher = on.on_sale(10).await?;
+/// Claim: an order whose lock has expired does not release the next owner's lock.
+async fn unlock_leaves_next_owner(on: &Cluster, step: &str) -> Result<Observation, NoVerdict> {
+    let voucher = on.create_voucher_on_sale(10).await?;
     let (mut redis, key) = (on.redis().await?, format!("lock:order:{}", voucher.user(1)));
     let replaced = async {
         wait_for_key(&mut redis, &key).await?;
         ask::<()>(&mut redis, &["SET", &key, "another", "EX", "60"]).await
     };
-    let ordered = voucher.order(on.one(), step, 1, "&hold_ms=1500");
+    let ordered = voucher.order(on.one_instance(), step, 1, "&hold_ms=1500");
     let (ordered, replaced) = tokio::join!(ordered, replaced);
     let ((status, answer), ()) = (ordered?, replaced?);
     let left: Option<String> = ask(&mut redis, &["GET", &key]).await?;

@@ -10,19 +10,24 @@ use chrono::TimeDelta;
 use serde_json::json;
 
 experiments! {
-    "002.on-sale" => on_sale([[1, 2], [-2, -1], [-1, 1]]), twin([[-1, 1]; 3]);
-    "002.global-mutex" => global_mutex("global-mutex"), twin("user-mutex");
+    "002.on-sale" => voucher_sells_in_its_period_only([[1, 2], [-2, -1], [-1, 1]]), twin([[-1, 1]; 3]);
+    "002.global-mutex" => global_mutex_refuses_other_users("global-mutex"), twin("user-mutex");
 }
 
-async fn on_sale(on: &Cluster, periods: [[i64; 2]; 3]) -> Result<Observation, NoVerdict> {
+/// Claim: an order is refused before the period of the voucher, after it, and when it is sold out. `periods`: the hours from now of
+/// three vouchers.
+async fn voucher_sells_in_its_period_only(
+    on: &Cluster,
+    periods: [[i64; 2]; 3],
+) -> Result<Observation, NoVerdict> {
     let mut said = Vec::new();
     for hours in periods {
         let [from, until] = hours.map(TimeDelta::hours);
-        let voucher = on.voucher(1, from, until).await?;
-        let (_, mut answer) = voucher.order(on.three(), "redis-rlock", 1, "").await?;
+        let voucher = on.create_voucher(1, from, until).await?;
+        let (_, mut answer) = voucher.order(on.nginx(), "redis-rlock", 1, "").await?;
         if answer["outcome"] == "sold" {
             // The only piece is sold; ask as another user.
-            answer = voucher.order(on.three(), "redis-rlock", 2, "").await?.1;
+            answer = voucher.order(on.nginx(), "redis-rlock", 2, "").await?.1;
         }
         voucher.remove().await?;
         said.push(answer["title"].as_str().unwrap_or_default().to_owned());
@@ -36,8 +41,8 @@ async fn on_sale(on: &Cluster, periods: [[i64; 2]; 3]) -> Result<Observation, No
     Ok(Observation::holds(holds, words).value("answers", said))
 }
 
-/// Claim: for a crowd on a few pieces the checker reaches this verdict.
-pub(in crate::trials) async fn crowd(
+/// Claim: if many users order few pieces, the checker reaches this verdict.
+pub(in crate::trials) async fn crowd_gets_verdict(
     on: &Cluster,
     step: &str,
     target: Target,
@@ -45,11 +50,11 @@ pub(in crate::trials) async fn crowd(
     verdict: OrdersVerdict,
 ) -> Result<Observation, NoVerdict> {
     let (pieces, users) = if repeats == 1 { (20, 100) } else { (100, 40) };
-    let (row, ordered) = on.crowd(step, target, pieces, users, repeats).await?;
+    let (row, ordered) = on.send_orders(step, target, pieces, users, repeats).await?;
     let (written, twice, oversold) = (ordered.orders, ordered.duplicate_orders, row.oversold);
     let [placed, failed] = [row.counts.sold, row.counts.failed()].map(u64::cast_signed);
     let all = pieces.min(users.cast_signed());
-    let holds = is_verdict(verdict, &ordered.faults, [placed, written, failed], all);
+    let holds = has_verdict(verdict, &ordered.faults, [placed, written, failed], all);
     let place = target.words();
     let words = Words::new(
         format!(
@@ -70,9 +75,9 @@ pub(in crate::trials) async fn crowd(
     Ok(Observation::holds(holds, words).value("crowd", figures))
 }
 
-/// Whether the checker comes to this verdict. Missing orders are no fault to the checker, so for `exact` all orders must have
-/// been placed and written, and no request may have failed.
-fn is_verdict(
+/// The checker reaches this verdict. To the checker missing orders are no fault, so for `exact` all orders must have been placed
+/// and written, and no request may have failed.
+fn has_verdict(
     verdict: OrdersVerdict,
     faults: &[OrdersVerdict],
     orders: [i64; 3],
@@ -84,27 +89,34 @@ fn is_verdict(
     }
 }
 
-/// 40 users order three times each, all at once: nothing is oversold, and each has one order.
-pub(super) async fn one_each(
+/// Claim: if 40 users order three times each, all at once, nothing is oversold, and each has one order.
+pub(super) async fn each_user_gets_one_order(
     on: &Cluster,
     step: &str,
     target: Target,
 ) -> Result<Observation, NoVerdict> {
-    crowd(on, step, target, 3, OrdersVerdict::Exact).await
+    crowd_gets_verdict(on, step, target, 3, OrdersVerdict::Exact).await
 }
 
-/// One user stays inside, and another one comes, who may not wait: refused by the one lock, and not by a lock per user.
-async fn global_mutex(on: &Cluster, one_lock: &str) -> Result<Observation, NoVerdict> {
-    let exact = one_each(on, "global-mutex", Target::OneInstance).await?;
+/// Claim: while one user is inside, one lock for all refuses another user, who may not wait; a lock per user does not.
+async fn global_mutex_refuses_other_users(
+    on: &Cluster,
+    one_lock: &str,
+) -> Result<Observation, NoVerdict> {
+    let exact = each_user_gets_one_order(on, "global-mutex", Target::OneInstance).await?;
     let mut statuses = Vec::new();
     for step in [one_lock, "user-mutex"] {
-        let voucher = on.on_sale(10).await?;
+        let voucher = on.create_voucher_on_sale(10).await?;
         let second = async {
             tokio::time::sleep(std::time::Duration::from_millis(700)).await;
-            voucher.order(on.one(), step, 2, "&wait_ms=200").await
+            voucher
+                .order(on.one_instance(), step, 2, "&wait_ms=200")
+                .await
         };
-        let (first, second) =
-            tokio::join!(voucher.order(on.one(), step, 1, "&hold_ms=2000"), second);
+        let (first, second) = tokio::join!(
+            voucher.order(on.one_instance(), step, 1, "&hold_ms=2000"),
+            second
+        );
         first?;
         statuses.push(second?.0);
         voucher.remove().await?;
@@ -118,17 +130,20 @@ async fn global_mutex(on: &Cluster, one_lock: &str) -> Result<Observation, NoVer
     Ok(exact.and(Observation::holds(statuses == [503, 200], words).value("statuses", statuses)))
 }
 
-/// An order that stays inside, while another of the same user comes to another instance: what the second hears.
-pub(super) async fn beside(
+/// While an order stays inside, orders once more for the same user at another instance; returns the answer to that second order.
+pub(super) async fn order_twice_at_once(
     on: &Cluster,
     voucher: &TrialVoucher<'_>,
     step: &str,
 ) -> Result<(u16, String), NoVerdict> {
     let second = async {
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-        voucher.order(on.three(), step, 1, "").await
+        voucher.order(on.nginx(), step, 1, "").await
     };
-    let (first, second) = tokio::join!(voucher.order(on.one(), step, 1, "&hold_ms=1500"), second);
+    let (first, second) = tokio::join!(
+        voucher.order(on.one_instance(), step, 1, "&hold_ms=1500"),
+        second
+    );
     first?;
     let (status, answer) = second?;
     Ok((
@@ -156,7 +171,7 @@ mod tests {
             (Oversold, &[DuplicateOrders], [40, 40, 0], false),
             (Oversold, &[], [0, 0, 0], false),
         ] {
-            let found = is_verdict(verdict, faults, placed_written_and_failed, 40);
+            let found = has_verdict(verdict, faults, placed_written_and_failed, 40);
             assert_eq!(
                 found, holds,
                 "{verdict:?} {faults:?} {placed_written_and_failed:?}"

@@ -5,7 +5,7 @@ use crate::{
     clients::redis_at::redis_at,
     load::spread::Spread,
     programs::path as program,
-    trials::{Cluster, NoVerdict, Observation, observation::explain, tools::ask},
+    trials::{Cluster, NoVerdict, Observation, observation::explain_ratio, tools::ask},
 };
 use redis::{Value, aio::MultiplexedConnection};
 use std::{
@@ -20,11 +20,11 @@ use tokio::{
 };
 
 experiments! {
-    "2.4.4.cluster" => undeclared(false), twin(true);
-    "003.aof" => flushed("always"), twin("everysec");
+    "2.4.4.cluster" => cluster_refuses_undeclared_key(false), twin(true);
+    "003.aof" => compare_flush_policies("always"), twin("everysec");
 }
 
-/// A server that is killed when it is dropped.
+/// A Redis server of an experiment; dropping it kills it.
 struct OwnRedis {
     redis: MultiplexedConnection,
     child: Child,
@@ -49,7 +49,7 @@ impl OwnRedis {
         })
     }
 
-    /// `kill -9`, and a start with the same files.
+    /// Kills the server by `kill -9` and starts it again with the same files.
     async fn restart(&mut self) -> Result<(), NoVerdict> {
         self.child.kill().await.map_err(NoVerdict::failed)?;
         (self.child, self.redis) = start_server(self.port, &self.folder, &self.options).await?;
@@ -64,6 +64,7 @@ fn free_port() -> Option<u16> {
     both.iter().all(Option::is_some).then_some(port)
 }
 
+/// Starts a server and waits until it answers.
 async fn start_server(
     port: u16,
     folder: &TempDir,
@@ -87,7 +88,7 @@ async fn start_server(
         .map_err(absent)?;
     while child.try_wait().map_err(NoVerdict::failed)?.is_none() {
         if let Ok(mut redis) = redis_at(&format!("redis://127.0.0.1:{port}")).await
-            // It refuses commands while it loads its file.
+            // The server refuses commands while it loads its file.
             && ask::<String>(&mut redis, &["PING"]).await.is_ok()
         {
             return Ok((child, redis));
@@ -97,8 +98,12 @@ async fn start_server(
     Err(NoVerdict::failed("redis-server does not start"))
 }
 
-/// Two nodes with half of the slots each; a script uses a key of the other node, with and without naming it in KEYS.
-async fn undeclared(on: &Cluster, one_has_all_slots: bool) -> Result<Observation, NoVerdict> {
+/// Claim: of two nodes with half of the slots each, a node redirects a script that names a key of the other one in KEYS, and refuses
+/// one that does not name it.
+async fn cluster_refuses_undeclared_key(
+    on: &Cluster,
+    one_has_all_slots: bool,
+) -> Result<Observation, NoVerdict> {
     // Without a lab this machine may have no servers.
     on.servers()?;
     let [mut node, mut other] = [
@@ -162,16 +167,20 @@ async fn undeclared(on: &Cluster, one_has_all_slots: bool) -> Result<Observation
     Ok(Observation::holds(holds, words).value("said", said))
 }
 
-/// The rate of writes with a file that is flushed every second or every time; and what `kill -9` leaves of the former.
-async fn flushed(on: &Cluster, when: &'static str) -> Result<Observation, NoVerdict> {
+/// Claim: a file that is flushed every second, the default, takes more writes than one that is flushed each time (`when`), and
+/// `kill -9` loses nothing of it.
+async fn compare_flush_policies(
+    on: &Cluster,
+    when: &'static str,
+) -> Result<Observation, NoVerdict> {
     let mut by_default = on.redis().await?;
     let default: Vec<String> = ask(&mut by_default, &["CONFIG", "GET", "appendfsync"]).await?;
     let mut second = OwnRedis::start(&["--appendonly", "yes"]).await?;
     let mut each = OwnRedis::start(&["--appendonly", "yes", "--appendfsync", when]).await?;
     let (mut fast, mut slow) = (Vec::new(), Vec::new());
     for _ in 0..5 {
-        fast.push(writes_per_second(&mut second.redis).await?);
-        slow.push(writes_per_second(&mut each.redis).await?);
+        fast.push(measure_writes_per_second(&mut second.redis).await?);
+        slow.push(measure_writes_per_second(&mut each.redis).await?);
     }
     ask::<()>(&mut second.redis, &["SET", "lock", "A"]).await?;
     second.restart().await?;
@@ -181,7 +190,7 @@ async fn flushed(on: &Cluster, when: &'static str) -> Result<Observation, NoVerd
     let default = default.last().map_or("", String::as_str);
     let (shown, told) = (
         left.as_deref().unwrap_or("nil"),
-        explain(Says::Faster, ratio, 0),
+        explain_ratio(Says::Faster, ratio, 0),
     );
     let words = Words::new(
         format!(
@@ -195,10 +204,11 @@ async fn flushed(on: &Cluster, when: &'static str) -> Result<Observation, NoVerd
     );
     let everysec = default == "everysec";
     let holds = everysec && left.is_some();
-    Ok(Observation::holds(holds, words).rate("", Says::Faster, ratio))
+    Ok(Observation::holds(holds, words).require_ratio("", Says::Faster, ratio))
 }
 
-async fn writes_per_second(redis: &mut MultiplexedConnection) -> Result<f64, NoVerdict> {
+/// Writes for half a second, one command after the other.
+async fn measure_writes_per_second(redis: &mut MultiplexedConnection) -> Result<f64, NoVerdict> {
     let (begun, mut written) = (Instant::now(), 0);
     while begun.elapsed() < Duration::from_millis(500) {
         ask::<()>(redis, &["SET", "key", "value"]).await?;

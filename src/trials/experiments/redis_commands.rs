@@ -17,21 +17,22 @@ use std::{process::Stdio, time::Duration};
 use tokio::{process::Command, time::sleep};
 
 experiments! {
-    "2.1" => one_of_many("SETNX"), twin("SET");
-    "2.2.expire" => dies_in_between("SET", &["EX", "1", "NX"]), twin("SETNX", &[]);
-    "001.set-nx" => set_nx(false), twin(true);
-    "001.rw" => read_lock_hash(&[20_000, 1000]), twin(&[1000]);
-    "003.look" => look_and_write(LOOK_THEN_WRITE), twin(LOOK_AND_WRITE);
+    "2.1" => one_of_many_clients_locks("SETNX"), twin("SET");
+    "2.2.expire" => lock_without_expiry_stays("SET", &["EX", "1", "NX"]), twin("SETNX", &[]);
+    "001.set-nx" => set_nx_answers_like_setnx(false), twin(true);
+    "001.rw" => read_lock_is_a_hash(&[20_000, 1000]), twin(&[1000]);
+    "003.look" => paused_writer_overwrites(CHECK_THEN_WRITE), twin(CHECK_AND_WRITE);
 }
 
-/// A process that writes as long as the lock is its own, and looks before each write.
-const LOOK_THEN_WRITE: &str =
+/// A program that writes while the lock is its own, and checks the lock by a command of its own before each write.
+const CHECK_THEN_WRITE: &str =
     r#"while [ "$($cli get $lock)" = A ]; do $cli set $data A > /dev/null; done"#;
-/// The same in one script.
-const LOOK_AND_WRITE: &str = r#"while [ "$($cli eval "if redis.call('get', KEYS[1]) == 'A' then return redis.call('set', KEYS[2], 'A') end return 0" 2 $lock $data)" = OK ]; do :; done"#;
+/// A program that checks the lock and writes in one script, while the lock is its own.
+const CHECK_AND_WRITE: &str = r#"while [ "$($cli eval "if redis.call('get', KEYS[1]) == 'A' then return redis.call('set', KEYS[2], 'A') end return 0" 2 $lock $data)" = OK ]; do :; done"#;
 
-/// Claim: a process that is stopped at any moment, and goes on when another has the lock and has written, may write once more.
-async fn look_and_write(on: &Cluster, program: &str) -> Result<Observation, NoVerdict> {
+/// Claim: a process that is paused at any moment, and resumed when another has the lock and has written, may write once more.
+async fn paused_writer_overwrites(on: &Cluster, program: &str) -> Result<Observation, NoVerdict> {
+    /// Many, because only some pauses fall between the check and the write.
     const PAUSES: usize = 30;
     let mut redis = on.redis().await?;
     let cli = format!("redis-cli -u {}", on.servers()?.main_redis());
@@ -75,12 +76,13 @@ async fn look_and_write(on: &Cluster, program: &str) -> Result<Observation, NoVe
     Ok(Observation::holds(overwritten > 0, words).value("overwritten", overwritten))
 }
 
-/// Claim: of fifty clients that send it at once for one key, exactly one gets 1. Repeated twenty times.
-async fn one_of_many(on: &Cluster, command: &str) -> Result<Observation, NoVerdict> {
+/// Claim: of fifty clients that send `command` at once for one key, exactly one succeeds.
+async fn one_of_many_clients_locks(on: &Cluster, command: &str) -> Result<Observation, NoVerdict> {
     const CLIENTS: usize = 50;
-    const TIMES: usize = 20;
+    /// A command that lets two succeed shows it in the first round; more rounds make a chance unlikely.
+    const ROUNDS: usize = 20;
     let (mut clients, mut ones) = (clients(on, CLIENTS).await?, Vec::new());
-    for _ in 0..TIMES {
+    for _ in 0..ROUNDS {
         let key = own_key("lock");
         let line = [command, &key, "111"];
         let sent = clients.iter_mut().map(|client| ask(client, &line));
@@ -89,14 +91,14 @@ async fn one_of_many(on: &Cluster, command: &str) -> Result<Observation, NoVerdi
         ones.push(answers.iter().filter(|a| **a != Value::Int(0)).count());
     }
     let words = words!(
-        "{CLIENTS} 个客户端同时发，{TIMES} 次；每次成功的个数：{ones:?}。",
-        "{CLIENTS} clients at once, {TIMES} times; how many had it each time: {ones:?}."
+        "{CLIENTS} 个客户端同时发，{ROUNDS} 次；每次成功的个数：{ones:?}。",
+        "{CLIENTS} clients at once, {ROUNDS} times; how many had it each time: {ones:?}."
     );
     Ok(Observation::holds(ones.iter().all(|n| *n == 1), words).value("had_it", ones))
 }
 
-/// One client locks by SETNX and dies before its EXPIRE, another by SET … EX NX and dies at once.
-async fn dies_in_between(
+/// Claim: the lock of a client that dies between SETNX and EXPIRE never ends, and that of one that has sent SET … EX NX does.
+async fn lock_without_expiry_stays(
     on: &Cluster,
     second: &str,
     with_expiry: &[&str],
@@ -125,7 +127,11 @@ async fn dies_in_between(
     Ok(Observation::holds(left == [-1, -2], words).value("ttl", left))
 }
 
-async fn set_nx(on: &Cluster, is_deleted: bool) -> Result<Observation, NoVerdict> {
+/// Claim: SET … NX answers 1 to the first client and 0 to the second.
+async fn set_nx_answers_like_setnx(
+    on: &Cluster,
+    is_deleted: bool,
+) -> Result<Observation, NoVerdict> {
     let (mut redis, key) = (on.redis().await?, own_key("lock"));
     let first: Value = ask(&mut redis, &["SET", &key, "any", "NX"]).await?;
     if is_deleted {
@@ -143,13 +149,14 @@ async fn set_nx(on: &Cluster, is_deleted: bool) -> Result<Observation, NoVerdict
     ))
 }
 
-async fn read_lock_hash(on: &Cluster, leases: &[u64]) -> Result<Observation, NoVerdict> {
-    let product = on.product(5000).await?;
+/// Claim: the read lock is a hash with `mode` and a count for each reader, and lasts as long as the longest lease.
+async fn read_lock_is_a_hash(on: &Cluster, leases: &[u64]) -> Result<Observation, NoVerdict> {
+    let product = on.create_product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("rwLock:{}", product.id));
     for stay in leases {
         on.get(&format!(
             "{}/test/read?stock_id={}&hold_ms={stay}&who={stay}",
-            on.three(),
+            on.nginx(),
             product.id
         ))
         .await?

@@ -12,19 +12,22 @@ use futures::future::{join_all, try_join_all};
 use std::time::{Duration, Instant};
 
 experiments! {
-    "2.10.2.dead" => five_dead(true), twin(false);
-    "2.10.6" => semaphore("semaphore"), twin("fair");
+    "2.10.2.dead" => dead_waiters_delay_the_next(true), twin(false);
+    "2.10.6" => semaphore_admits_three("semaphore"), twin("fair");
 }
 
-/// One holds the lock; five waiters of another instance are killed, and one waiter of a third stands behind them.
-async fn five_dead(on: &Cluster, waiters_die: bool) -> Result<Observation, NoVerdict> {
+/// Claim: behind five dead waiters of a fair lock the next one waits for five times five seconds. The five die with their instance.
+async fn dead_waiters_delay_the_next(
+    on: &Cluster,
+    waiters_die: bool,
+) -> Result<Observation, NoVerdict> {
     let [first, second, third] = &on.servers()?.instances[..] else {
         return Err(NoVerdict::unavailable(
             "要有三个实例",
             "it takes three instances",
         ));
     };
-    let product = on.product(5000).await?;
+    let product = on.create_product(5000).await?;
     let (redis, lock, begun) = (
         on.redis().await?,
         format!("fairLock:{}", product.id),
@@ -46,7 +49,7 @@ async fn five_dead(on: &Cluster, waiters_die: bool) -> Result<Observation, NoVer
     };
     let die = async {
         wait_for_key(&mut redis.clone(), &lock).await?;
-        // Their instance is killed: no answer comes.
+        // No answer comes, because their instance is killed.
         join_all((0..5).map(|_| product.buy(&third.url, "redis-fair", "&wait_ms=60000"))).await;
         Ok::<_, NoVerdict>(())
     };
@@ -60,13 +63,13 @@ async fn five_dead(on: &Cluster, waiters_die: bool) -> Result<Observation, NoVer
     let killed = async {
         queued(6).await?;
         if waiters_die {
-            on.fault(Action::Kill, &third.name).await?;
+            on.inject_fault(Action::Kill, &third.name).await?;
         }
         Ok::<_, NoVerdict>(begun.elapsed())
     };
     let ((), (), lives, killed) = tokio::try_join!(held, die, lives, killed)?;
     if waiters_die {
-        on.fault(Action::Start, &third.name).await?;
+        on.inject_fault(Action::Start, &third.name).await?;
     }
     product.remove().await?;
     let waited = lives.saturating_sub(killed).as_millis();
@@ -79,13 +82,15 @@ async fn five_dead(on: &Cluster, waiters_die: bool) -> Result<Observation, NoVer
     Ok(Observation::holds(waited >= 25_000, words).value("waited_ms", waited))
 }
 
-async fn semaphore(on: &Cluster, route: &str) -> Result<Observation, NoVerdict> {
-    const STAY: u128 = 500;
-    let (product, begun) = (on.product(5000).await?, Instant::now());
+/// Claim: of ten visits at most three are inside at once.
+async fn semaphore_admits_three(on: &Cluster, route: &str) -> Result<Observation, NoVerdict> {
+    /// Long beside the time in which ten requests arrive.
+    const STAY_MS: u128 = 500;
+    let (product, begun) = (on.create_product(5000).await?, Instant::now());
     let visits = (0..10).map(|n| {
         let at = format!(
-            "{}/test/{route}?stock_id={}&hold_ms={STAY}&who={n}",
-            on.three(),
+            "{}/test/{route}?stock_id={}&hold_ms={STAY_MS}&who={n}",
+            on.nginx(),
             product.id
         );
         async move {
@@ -98,7 +103,7 @@ async fn semaphore(on: &Cluster, route: &str) -> Result<Observation, NoVerdict> 
     left.sort_unstable();
     // Visits that left within one stay were inside together.
     let together = |from: &u128| {
-        let stay = *from..from + STAY * 9 / 10;
+        let stay = *from..from + STAY_MS * 9 / 10;
         left.iter().filter(|at| stay.contains(at)).count()
     };
     let most = left.iter().map(together).max().unwrap_or_default();

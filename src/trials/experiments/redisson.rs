@@ -13,29 +13,30 @@ use redis::Client;
 use std::time::{Duration, Instant};
 
 experiments! {
-    "2.7.third" => every_third("redis-watchdog"), twin("redis-setnx-ttl");
-    "2.10.1.watchdog" => thirty_seconds("redis-lock", "lock"), twin("redis-setnx-ttl", "lock:redis-setnx-ttl");
-    "2.10.1.lease" => lease_time(1500), twin(4000);
-    "2.10.1.try" => try_lock("redis-lock"), twin("redis-watchdog");
-    "002.watchdog" => waits_for_the_rest("redis-lock", "lock"), twin("redis-watchdog", "lock:redis-watchdog");
+    "2.7.third" => lease_is_renewed_every_third("redis-watchdog"), twin("redis-setnx-ttl");
+    "2.10.1.watchdog" => default_lease_is_30_s("redis-lock", "lock"), twin("redis-setnx-ttl", "lock:redis-setnx-ttl");
+    "2.10.1.lease" => lock_ends_with_its_lease(1500), twin(4000);
+    "2.10.1.try" => try_lock_waits_for_its_timeout("redis-lock"), twin("redis-watchdog");
+    "002.watchdog" => waiter_sleeps_until_lease_ends("redis-lock", "lock"), twin("redis-watchdog", "lock:redis-watchdog");
 }
 
-async fn thirty_seconds(
+/// Claim: a lease is 30 s long and is renewed after 10 s. `lock` is the prefix of the key of the lock.
+async fn default_lease_is_30_s(
     on: &Cluster,
     strategy: &str,
     lock: &str,
 ) -> Result<Observation, NoVerdict> {
-    let product = on.product(5000).await?;
+    let product = on.create_product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("{lock}:{}", product.id));
-    let left = watched(
-        product.buy(on.one(), strategy, "&hold_ms=11500"),
+    let left = watch_lease(
+        product.buy(on.one_instance(), strategy, "&hold_ms=11500"),
         &mut redis,
         &key,
     )
     .await?;
     product.remove().await?;
     let (renewed, most) = (
-        renewals(&left),
+        count_renewals(&left),
         left.iter().max().copied().unwrap_or_default(),
     );
     let words = words!(
@@ -48,13 +49,14 @@ async fn thirty_seconds(
         .value("most_ms", most))
 }
 
-async fn lease_time(on: &Cluster, lease_ms: u64) -> Result<Observation, NoVerdict> {
-    let product = on.product(5000).await?;
+/// Claim: a write lock with a lease of 1.5 s that nobody releases ends by itself.
+async fn lock_ends_with_its_lease(on: &Cluster, lease_ms: u64) -> Result<Observation, NoVerdict> {
+    let product = on.create_product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("rwLock:{}", product.id));
     let begun = Instant::now();
     on.get(&format!(
         "{}/test/write?stock_id={}&hold_ms={lease_ms}",
-        on.one(),
+        on.one_instance(),
         product.id
     ))
     .await?
@@ -81,10 +83,17 @@ async fn lease_time(on: &Cluster, lease_ms: u64) -> Result<Observation, NoVerdic
     ))
 }
 
-async fn try_lock(on: &Cluster, lock: &str) -> Result<Observation, NoVerdict> {
-    let product = on.product(5000).await?;
+/// Claim: while another holds the lock, a buyer that waits 500 ms at most is refused after that time, and a more patient one gets it.
+async fn try_lock_waits_for_its_timeout(
+    on: &Cluster,
+    lock: &str,
+) -> Result<Observation, NoVerdict> {
+    let product = on.create_product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("lock:{}", product.id));
-    let other = on.instances().last().map_or(on.one(), String::as_str);
+    let other = on
+        .instances()
+        .last()
+        .map_or(on.one_instance(), String::as_str);
     let tries = async {
         wait_for_key(&mut redis, &key).await?;
         let begun = Instant::now();
@@ -93,7 +102,10 @@ async fn try_lock(on: &Cluster, lock: &str) -> Result<Observation, NoVerdict> {
         let (long, _) = product.buy(other, lock, "&wait_ms=20000").await?;
         Ok::<_, NoVerdict>((short, waited, long))
     };
-    let (held, tries) = tokio::join!(product.buy(on.one(), "redis-lock", "&hold_ms=2500"), tries);
+    let (held, tries) = tokio::join!(
+        product.buy(on.one_instance(), "redis-lock", "&hold_ms=2500"),
+        tries
+    );
     held?;
     let (short, waited, long) = tries?;
     product.remove().await?;
@@ -107,18 +119,22 @@ async fn try_lock(on: &Cluster, lock: &str) -> Result<Observation, NoVerdict> {
     ))
 }
 
-async fn every_third(on: &Cluster, strategy: &str) -> Result<Observation, NoVerdict> {
-    let product = on.product(5000).await?;
+/// Claim: a lock is renewed whenever a third of its lease is over.
+async fn lease_is_renewed_every_third(
+    on: &Cluster,
+    strategy: &str,
+) -> Result<Observation, NoVerdict> {
+    let product = on.create_product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("lock:{strategy}:{}", product.id));
     // Nine seconds of work under a lease of three.
-    let left = watched(
-        product.buy(on.one(), strategy, "&lease_ms=3000&hold_ms=9500"),
+    let left = watch_lease(
+        product.buy(on.one_instance(), strategy, "&lease_ms=3000&hold_ms=9500"),
         &mut redis,
         &key,
     )
     .await?;
     product.remove().await?;
-    let renewed = renewals(&left);
+    let renewed = count_renewals(&left);
     let lowest = left.iter().min().copied().unwrap_or_default();
     let words = words!(
         "租约 3 s、业务 9.5 s：续了 {renewed} 次，剩得最少时 {lowest} ms。",
@@ -130,18 +146,19 @@ async fn every_third(on: &Cluster, strategy: &str) -> Result<Observation, NoVerd
         .value("lowest_ms", lowest))
 }
 
-/// A key with some seconds left, which nobody releases or announces: one who comes is told so, sleeps, and tries again when they
-/// are over, where one that polls tries every 50 ms. (Ours looks again every 500 ms besides, in case the key is deleted and nobody
-/// says so; the time that is left is no multiple of that.) And one that works longer than its lease is renewed.
-async fn waits_for_the_rest(
+/// Claim: a waiter learns how long the lease of the holder is, sleeps, and tries again when it has ended; and a holder that works
+/// longer than its lease is renewed. Nobody releases the key here. A lock that polls would try every 50 ms; ours tries every 500 ms
+/// besides, in case the key is deleted without a message.
+async fn waiter_sleeps_until_lease_ends(
     on: &Cluster,
     strategy: &str,
     lock: &str,
 ) -> Result<Observation, NoVerdict> {
+    /// No multiple of 500 ms, so that the periodic try does not come at the end of the lease.
     const LEFT_MS: u64 = 3250;
-    /// At first, once more when it listens for the release, and every 500 ms.
+    /// One try at first, one when the waiter listens for the release, one every 500 ms, and some to spare.
     const MAX_TRIES: usize = 10;
-    let product = on.product(5000).await?;
+    let product = on.create_product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("{lock}:{}", product.id));
     ask::<()>(&mut redis, &["HSET", &key, "somebody", "1"]).await?;
     ask::<()>(&mut redis, &["PEXPIRE", &key, &LEFT_MS.to_string()]).await?;
@@ -151,12 +168,12 @@ async fn waits_for_the_rest(
         .await?
         .into_on_message::<String>();
     let (begun, mut tries, quoted) = (Instant::now(), Vec::new(), format!("\"{key}\""));
-    let mut purchase = Box::pin(product.buy(on.one(), strategy, ""));
+    let mut purchase = Box::pin(product.buy(on.one_instance(), strategy, ""));
     let (_, answer) = loop {
         tokio::select! {
             bought = &mut purchase => break bought?,
             Some(line) = told.next() => {
-                // Of what a script does each command has a line, too.
+                // Each command of a script has a line, too; only the call of the script counts.
                 if line.contains("\"EVAL") && line.contains(&quoted) {
                     tries.push(begun.elapsed());
                 }
@@ -167,14 +184,14 @@ async fn waits_for_the_rest(
     let waiting = Duration::from_millis(LEFT_MS - 250);
     let asked = tries.iter().filter(|at| **at < waiting).count();
     let waited = answer["waited_ms"].as_u64().unwrap_or_default();
-    let left = watched(
-        product.buy(on.one(), strategy, "&lease_ms=1500&hold_ms=4000"),
+    let left = watch_lease(
+        product.buy(on.one_instance(), strategy, "&lease_ms=1500&hold_ms=4000"),
         &mut redis,
         &key,
     )
     .await?;
     product.remove().await?;
-    let renewed = renewals(&left);
+    let renewed = count_renewals(&left);
     let words = words!(
         "别人的锁还剩 {LEFT_MS} ms，没有人通知：等的时候问了 {asked} 次（另外每 500 ms 复查一次），{waited} ms 后拿到。租约 1.5 s、业务 4 s：续了 {renewed} 次。",
         "Another's lock has {LEFT_MS} ms left and nobody tells: asked {asked} times while it waited (every 500 ms besides), and had it after {waited} ms. A lease of 1.5 s and 4 s of work: renewed {renewed} times."
@@ -188,8 +205,8 @@ async fn waits_for_the_rest(
     .value("renewed", renewed))
 }
 
-/// Reads the rest of a key's lease, in milliseconds, every 20 ms until the purchase ends.
-async fn watched<T>(
+/// Reads the remaining lease of a key, in milliseconds, every 20 ms until the purchase ends.
+async fn watch_lease<T>(
     purchase: impl Future<Output = T>,
     redis: &mut redis::aio::MultiplexedConnection,
     key: &str,
@@ -206,8 +223,8 @@ async fn watched<T>(
     }
 }
 
-/// How often the lease was renewed.
-fn renewals(left: &[i64]) -> usize {
+/// Counts how often the remaining lease became longer.
+fn count_renewals(left: &[i64]) -> usize {
     left.windows(2)
         .filter(|pair| pair[1] > pair[0] + 100)
         .count()

@@ -22,21 +22,21 @@ use tokio::{
 };
 
 experiments! {
-    "3.2.majority" => majority(false), twin(true);
-    "5.reliability" => ranked(FAULTS.map(|(fault, ..)| fault)), twin([Fault::None; 4]);
-    "003.correctness" => correct(Fault::HolderPaused), twin(Fault::None);
+    "3.2.majority" => ensemble_survives_one_death(false), twin(true);
+    "5.reliability" => rank_stores_by_failures(FAULTS.map(|(fault, ..)| fault)), twin([Fault::None; 4]);
+    "003.correctness" => only_redlock_oversells_after_pause(Fault::HolderPaused), twin(Fault::None);
 }
 
-/// Longer than a ZooKeeper session, 10 s, and than the lease: a lock still taken then needs a repair.
+/// Longer than a ZooKeeper session, 10 s, and than the lease of 5 s: a lock that is still taken then needs a repair.
 const MAX_WAIT: Duration = Duration::from_secs(16);
-/// Longer than these too, so that the paused holder loses its session or lease; shorter than [`MAX_WAIT`].
+/// Longer than session and lease, so that the paused holder loses them; shorter than [`MAX_WAIT`].
 const HOLDER_PAUSE: Duration = Duration::from_secs(13);
-/// The lease of a lock that has one.
+/// The part of the query that sets the lease; locks without a lease ignore it.
 const LEASE: &str = "&lease_ms=5000";
 /// Long enough for the fault to come while the holder is inside.
 const STAY_MS: u64 = 6000;
 
-/// What happens while the lock is held.
+/// A fault while the lock is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// Nothing.
@@ -47,10 +47,11 @@ enum Fault {
     HolderPaused,
     /// The server that has the lock dies, and is started again.
     ServerRestarted,
-    /// It is killed for good; another takes over where there is one.
+    /// The server that has the lock dies for good; another one takes over if there is one.
     ServerLost,
 }
 
+/// The faults under which the locks are compared, in both languages.
 const FAULTS: [(Fault, &str, &str); 4] = [
     (Fault::HolderKilled, "持有者被杀", "its holder killed"),
     (
@@ -78,12 +79,12 @@ const LOCKS: [&str; 3] = ["zk-lock", "redis-lock", "table-lock"];
 struct LockResult {
     /// Sales beyond the pieces that left the stock.
     lost: i64,
-    /// How long the second buyer waited; `None` if in vain.
+    /// How long the second buyer waited; `None` if it never got the lock.
     blocked_ms: Option<u64>,
 }
 
 impl LockResult {
-    /// Whether it oversold, or needs a repair.
+    /// The lock oversold, or needs a repair.
     fn fails(self) -> bool {
         self.lost > 0 || self.blocked_ms.is_none()
     }
@@ -110,7 +111,7 @@ struct Contest<'a> {
 
 impl<'a> Contest<'a> {
     async fn new(on: &'a Cluster, strategy: &'static str) -> Result<Self, NoVerdict> {
-        let product = on.product(5000).await?;
+        let product = on.create_product(5000).await?;
         Ok(Self {
             on,
             strategy,
@@ -119,14 +120,14 @@ impl<'a> Contest<'a> {
     }
 
     /// Buys a piece; returns whether it was sold.
-    async fn buys(&self, at: &str, more: String) -> bool {
+    async fn buy(&self, at: &str, more: String) -> bool {
         let more = format!("{LEASE}{more}");
         let answer = self.product.buy(at, self.strategy, &more).await;
         matches!(outcome(&answer), Outcome::Sold)
     }
 
-    /// A buyer holds the lock, `fault` hits, another buyer waits; then `mended`. Returns the pieces sold and the wait.
-    async fn with_fault(
+    /// Runs `fault` while one buyer holds the lock and another waits, then `mended`. Returns the pieces sold and the wait.
+    async fn run_with_fault(
         &self,
         stay_ms: u64,
         fault: impl Future<Output = Result<(), NoVerdict>>,
@@ -141,14 +142,14 @@ impl<'a> Contest<'a> {
         let second = async {
             // A purchase that succeeds shows that the holder is not inside yet.
             let mut sold = 0;
-            while self.buys(other, "&wait_ms=500".to_owned()).await {
+            while self.buy(other, "&wait_ms=500".to_owned()).await {
                 sold += 1;
             }
             let begun = Instant::now();
             let waits = async {
                 while let Some(left) = MAX_WAIT.checked_sub(begun.elapsed()) {
                     let wait = format!("&wait_ms={}", left.as_millis());
-                    if self.buys(other, wait).await {
+                    if self.buy(other, wait).await {
                         return Ok(Some(begun.elapsed().as_millis()));
                     }
                     sleep(Duration::from_millis(100)).await;
@@ -161,14 +162,17 @@ impl<'a> Contest<'a> {
             Ok::<_, NoVerdict>((sold + i64::from(waited.is_some()), waited))
         };
         let stay = format!("&hold_ms={stay_ms}");
-        let (first, second) = tokio::join!(self.buys(holder, stay), second);
+        let (first, second) = tokio::join!(self.buy(holder, stay), second);
         let (sold, blocked_ms) = second?;
         Ok((sold + i64::from(first), blocked_ms))
     }
 
-    /// Counts the stock as soon as it can be read again.
-    async fn cell(&self, (sold, blocked_ms): (i64, Option<u64>)) -> Result<LockResult, NoVerdict> {
-        let stock = format!("{}/stock?stock_id={}", self.on.three(), self.product.id);
+    /// Compares the sales with the stock, as soon as that can be read again.
+    async fn compare_with_stock(
+        &self,
+        (sold, blocked_ms): (i64, Option<u64>),
+    ) -> Result<LockResult, NoVerdict> {
+        let stock = format!("{}/stock?stock_id={}", self.on.nginx(), self.product.id);
         let counted = async {
             loop {
                 let count = get_json(self.on, &stock).await.ok();
@@ -178,15 +182,15 @@ impl<'a> Contest<'a> {
                 sleep(Duration::from_millis(100)).await;
             }
         };
-        let late = |_| NoVerdict::failed("the shelf cannot be counted");
+        let late = |_| NoVerdict::failed("the stock cannot be read");
         let left = timeout(MAX_WAIT, counted).await.map_err(late)?;
         let lost = sold - (5000 - left);
         Ok(LockResult { lost, blocked_ms })
     }
 }
 
-/// Tries locks that share the holder's instance: one fault hits all.
-async fn of_holder(
+/// Tries a fault of the holder on several locks at once; all holders are on the same instance.
+async fn try_fault_of_holder(
     on: &Cluster,
     locks: &[&'static str],
     fault: Fault,
@@ -200,11 +204,11 @@ async fn of_holder(
             return Ok(());
         }
         match fault {
-            Fault::HolderKilled => on.fault(Action::Kill, holder).await,
+            Fault::HolderKilled => on.inject_fault(Action::Kill, holder).await,
             Fault::HolderPaused => {
-                on.fault(Action::Pause, holder).await?;
+                on.inject_fault(Action::Pause, holder).await?;
                 sleep(HOLDER_PAUSE).await;
-                on.fault(Action::Resume, holder).await
+                on.inject_fault(Action::Resume, holder).await
             }
             _ => Ok(()),
         }
@@ -216,21 +220,22 @@ async fn of_holder(
     };
     let still = || std::future::ready(Ok(()));
     let outcomes =
-        (contests.iter()).map(|contest| contest.with_fault(stay_ms, fault_all(), still()));
+        (contests.iter()).map(|contest| contest.run_with_fault(stay_ms, fault_all(), still()));
     let outcomes = try_join_all(outcomes).await?;
     if fault == Fault::HolderKilled {
-        on.fault(Action::Start, holder).await?;
+        on.inject_fault(Action::Start, holder).await?;
     }
     let cells = contests.iter().zip(outcomes);
-    let cells = try_join_all(cells.map(|(contest, outcome)| contest.cell(outcome))).await?;
+    let cells =
+        try_join_all(cells.map(|(contest, outcome)| contest.compare_with_stock(outcome))).await?;
     for contest in contests {
         contest.product.remove().await?;
     }
     Ok(cells)
 }
 
-/// Kills the server of this lock while it is held. `lags`: its replica is cut off before the lock is taken.
-async fn of_server(
+/// Kills the server of a lock while the lock is held. `lags`: the replica of Redis is cut off before the lock is taken.
+async fn try_fault_of_server(
     own: &OwnLab,
     lock: &'static str,
     fault: Fault,
@@ -240,52 +245,55 @@ async fn of_server(
     let server = match lock {
         "redis-lock" => "redis".to_owned(),
         "table-lock" => "mysql".to_owned(),
-        _ => own.ensemble("").await?.remove(0),
+        _ => own.wait_for_leader("").await?.remove(0),
     };
     if lags {
-        on.fault(Action::Cut, "replica-redis").await?;
+        on.inject_fault(Action::Cut, "replica-redis").await?;
     }
     let dies = async {
-        on.fault(Action::Kill, &server).await?;
+        on.inject_fault(Action::Kill, &server).await?;
         match fault {
-            Fault::ServerRestarted => on.fault(Action::Start, &server).await,
+            Fault::ServerRestarted => on.inject_fault(Action::Start, &server).await,
             _ => Ok(()),
         }
     };
     let mended = async {
         // The stock is in the database, so it must come back.
         match (lock, fault) {
-            ("table-lock", Fault::ServerLost) => on.fault(Action::Start, &server).await,
+            ("table-lock", Fault::ServerLost) => on.inject_fault(Action::Start, &server).await,
             _ => Ok(()),
         }
     };
     // The lab is stopped, and its product with it.
     let contest = Contest::new(on, lock).await?;
-    let outcome = contest.with_fault(STAY_MS, dies, mended).await?;
-    contest.cell(outcome).await
+    let outcome = contest.run_with_fault(STAY_MS, dies, mended).await?;
+    contest.compare_with_stock(outcome).await
 }
 
-/// Claim: of three stores ZooKeeper fails under the fewest faults, and Redis under as many as the database, whether or not the
-/// replica of Redis lags when its server is killed.
-async fn ranked(on: &Cluster, faults: [Fault; 4]) -> Result<Observation, NoVerdict> {
+/// Claim: of three stores ZooKeeper fails under the fewest faults, and Redis under as many as the database, whether the replica of
+/// Redis lags or not.
+async fn rank_stores_by_failures(
+    on: &Cluster,
+    faults: [Fault; 4],
+) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, REPLICATED).await?;
     let mut matrix = Vec::new();
     for (fault, (_, zh, en)) in faults.into_iter().zip(FAULTS) {
         let cells = match fault {
             Fault::ServerRestarted | Fault::ServerLost => {
                 let [zookeeper, redis, mysql] =
-                    LOCKS.map(|lock| of_server(&own, lock, fault, false));
+                    LOCKS.map(|lock| try_fault_of_server(&own, lock, fault, false));
                 let (zookeeper, redis) = try_join(zookeeper, redis).await?;
                 vec![zookeeper, redis, mysql.await?]
             }
-            _ => of_holder(&own.cluster, &LOCKS, fault).await?,
+            _ => try_fault_of_holder(&own.cluster, &LOCKS, fault).await?,
         };
         matrix.push((Words::new(zh, en), cells));
     }
     own.stop().await?;
     let lagging = if faults.contains(&Fault::ServerLost) {
         let own = OwnLab::start(on, REPLICATED).await?;
-        let result = of_server(&own, "redis-lock", Fault::ServerLost, true).await?;
+        let result = try_fault_of_server(&own, "redis-lock", Fault::ServerLost, true).await?;
         own.stop().await?;
         result
     } else {
@@ -296,7 +304,7 @@ async fn ranked(on: &Cluster, faults: [Fault; 4]) -> Result<Observation, NoVerdi
     let redis_lagging = redis - usize::from(matrix[3].1[1].fails()) + usize::from(lagging.fails());
     let mut all: Vec<_> = matrix
         .iter()
-        .map(|(fault, cells)| row_words(fault, &LOCKS, cells))
+        .map(|(fault, cells)| describe_row(fault, &LOCKS, cells))
         .collect();
     let at_lag = lagging.words("redis-lock");
     all.push(Words::new(
@@ -325,12 +333,15 @@ async fn ranked(on: &Cluster, faults: [Fault; 4]) -> Result<Observation, NoVerdi
         .value("matrix", json!(cells)))
 }
 
-/// Claim: under a pause of the holder Redlock oversells, ZooKeeper and the database do not.
-async fn correct(on: &Cluster, fault: Fault) -> Result<Observation, NoVerdict> {
+/// Claim: if the holder is paused, Redlock oversells, and locks in ZooKeeper and in the database do not.
+async fn only_redlock_oversells_after_pause(
+    on: &Cluster,
+    fault: Fault,
+) -> Result<Observation, NoVerdict> {
     const LOCKS: [&str; 4] = ["redis-redlock", "zk-lock", "select-for-update", "zk-fenced"];
-    let cells = of_holder(on, &LOCKS, fault).await?;
+    let cells = try_fault_of_holder(on, &LOCKS, fault).await?;
     let lost: Vec<_> = cells.iter().map(|cell| cell.lost).collect();
-    let mut words = row_words(&Words::new(FAULTS[1].1, FAULTS[1].2), &LOCKS, &cells);
+    let mut words = describe_row(&Words::new(FAULTS[1].1, FAULTS[1].2), &LOCKS, &cells);
     if lost[1] > 0 {
         words = Words::join(
             &[
@@ -347,12 +358,15 @@ async fn correct(on: &Cluster, fault: Fault) -> Result<Observation, NoVerdict> {
     Ok(Observation::holds(holds, words).value("lost", json!(lost)))
 }
 
-/// Claim: three ZooKeeper servers survive one death, and not two.
-async fn majority(on: &Cluster, two_die_at_once: bool) -> Result<Observation, NoVerdict> {
+/// Claim: three ZooKeeper servers serve a lock after one death, and not after two.
+async fn ensemble_survives_one_death(
+    on: &Cluster,
+    two_die_at_once: bool,
+) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, REPLICATED).await?;
     let on = &own.cluster;
-    let servers = own.ensemble("").await?;
-    let (product, zookeeper) = (on.product(5000).await?, on.zookeeper().await?);
+    let servers = own.wait_for_leader("").await?;
+    let (product, zookeeper) = (on.create_product(5000).await?, on.zookeeper().await?);
     let queue = format!("/distributed/zk-lock-{}", product.id);
     let [one, .., other] = on.instances() else {
         return Err(NoVerdict::unavailable(
@@ -363,18 +377,18 @@ async fn majority(on: &Cluster, two_die_at_once: bool) -> Result<Observation, No
     let held = async { Ok(product.buy(one, "zk-lock", "&hold_ms=8000").await?) };
     let meanwhile = async {
         wait_for_children(&zookeeper, &queue, 1).await?;
-        on.fault(Action::Kill, &servers[0]).await?;
+        on.inject_fault(Action::Kill, &servers[0]).await?;
         if two_die_at_once {
-            on.fault(Action::Kill, &servers[1]).await?;
+            on.inject_fault(Action::Kill, &servers[1]).await?;
         } else {
-            own.ensemble(&servers[0]).await?;
+            own.wait_for_leader(&servers[0]).await?;
         }
         Ok::<_, NoVerdict>(product.buy(other, "zk-lock", "&wait_ms=1000").await?.0)
     };
     let ((first, answer), meanwhile) = try_join(held, meanwhile).await?;
     let after = product.buy(other, "zk-lock", "&wait_ms=8000").await?.0;
     if !two_die_at_once {
-        on.fault(Action::Kill, &servers[1]).await?;
+        on.inject_fault(Action::Kill, &servers[1]).await?;
     }
     let minority = product.buy(other, "zk-lock", "&wait_ms=3000").await?.0;
     let gone = 5000 - product.remaining().await?.mysql;
@@ -391,8 +405,8 @@ async fn majority(on: &Cluster, two_die_at_once: bool) -> Result<Observation, No
     ))
 }
 
-/// `持有者被杀：zk-lock 等 9.8 s，…；`
-fn row_words(fault: &Words, locks: &[&str], cells: &[LockResult]) -> Words {
+/// Describes the results of all locks under one fault: `持有者被杀：zk-lock 等 9.8 s，…。`
+fn describe_row(fault: &Words, locks: &[&str], cells: &[LockResult]) -> Words {
     let cells: Vec<_> = locks
         .iter()
         .zip(cells)

@@ -13,40 +13,43 @@ use std::collections::BTreeSet;
 
 experiments! {
     "2.4.1" => count_to_three(true), twin(false);
-    "2.4.1.multi" => no_rollback("abc"), twin("1");
+    "2.4.1.multi" => failed_transaction_is_not_rolled_back("abc"), twin("1");
 }
 
 const COUNT_TO_THREE_LUA: &str = include_str!("../../replay/lua/count_to_three.lua");
 
-/// Two clients in every interleaving of their five commands, then at once in no order; then twenty clients with a script.
+/// Claim: two clients that each send SET 0, three INCR and GET read anything from 0 to 6, by the schedule of their commands; clients
+/// that send the five commands as a script always read 3.
 async fn count_to_three(on: &Cluster, as_script: bool) -> Result<Observation, NoVerdict> {
-    /// Rounds in which both send at once.
-    const TIMES: usize = 500;
+    /// How often both clients send at once, so that chance shows an interleaving.
+    const ROUNDS: usize = 500;
     let (mut clients, counter) = (clients(on, 20).await?, own_key("counter"));
-    // Bit n is the client of the n-th command.
-    let orders: Vec<u32> = (0..1_u32 << 10)
-        .filter(|order| order.count_ones() == 5)
+    // Bit n of a schedule is the client that sends the n-th of the ten commands; each client sends five.
+    let schedules: Vec<u32> = (0..1_u32 << 10)
+        .filter(|schedule| schedule.count_ones() == 5)
         .collect();
     let (mut seen, mut one_after_the_other) = (BTreeSet::new(), BTreeSet::new());
-    for order in &orders {
+    for schedule in &schedules {
         let (mut done, mut saw) = ([0, 0], [0, 0]);
         for n in 0..10 {
-            let client = (order >> n & 1) as usize;
-            saw[client] = command(&mut clients[client], &counter, done[client]).await?;
+            let client = (schedule >> n & 1) as usize;
+            saw[client] = run_command(&mut clients[client], &counter, done[client]).await?;
             done[client] += 1;
         }
         seen.extend(saw);
-        if matches!(order, 0b11111 | 0b11111_00000) {
+        if matches!(schedule, 0b11111 | 0b11111_00000) {
             one_after_the_other.extend(saw);
         }
     }
     let mut unordered = BTreeSet::new();
-    for _ in 0..TIMES {
-        let both = clients[..2].iter_mut().map(|one| five(one, &counter));
+    for _ in 0..ROUNDS {
+        let both = clients[..2]
+            .iter_mut()
+            .map(|one| run_five_commands(one, &counter));
         unordered.extend(try_join_all(both).await?);
     }
     let scripts = clients.iter_mut().map(async |client| match as_script {
-        false => five(client, &counter).await,
+        false => run_five_commands(client, &counter).await,
         true => ask(client, &["EVAL", COUNT_TO_THREE_LUA, "1", &counter]).await,
     });
     let as_a_script: BTreeSet<i64> = try_join_all(scripts).await?.into_iter().collect();
@@ -57,18 +60,18 @@ async fn count_to_three(on: &Cluster, as_script: bool) -> Result<Observation, No
         && unordered != three
         && as_a_script == three;
     let words = words!(
-        "五条命令的全部 {} 种交错里，看到过 {seen:?}，一个接一个时是 {one_after_the_other:?}；不排先后同时发 {TIMES} 次，看到 {unordered:?}；20 个客户端同时发脚本，看到的是 {as_a_script:?}。",
-        "In all {} orders of the five commands of each they saw {seen:?}, and {one_after_the_other:?} one after the other; sent at once {TIMES} times in no order, {unordered:?}; 20 clients that sent a script at once saw {as_a_script:?}.",
-        orders.len()
+        "五条命令的全部 {} 种交错里，看到过 {seen:?}，一个接一个时是 {one_after_the_other:?}；不排先后同时发 {ROUNDS} 次，看到 {unordered:?}；20 个客户端同时发脚本，看到的是 {as_a_script:?}。",
+        "In all {} orders of the five commands of each they saw {seen:?}, and {one_after_the_other:?} one after the other; sent at once {ROUNDS} times in no order, {unordered:?}; 20 clients that sent a script at once saw {as_a_script:?}.",
+        schedules.len()
     );
     let seen: Vec<i64> = seen.into_iter().collect();
     Ok(Observation::holds(holds, words)
         .value("by_commands", seen)
-        .value("orders", orders.len()))
+        .value("orders", schedules.len()))
 }
 
-/// Sends the n-th of the five commands; returns the counter after it.
-async fn command(
+/// Sends the n-th of SET 0, INCR, INCR, INCR, GET; returns the counter after it.
+async fn run_command(
     client: &mut MultiplexedConnection,
     counter: &str,
     n: usize,
@@ -83,16 +86,23 @@ async fn command(
     }
 }
 
-/// Sends all five; returns what the last one reads.
-async fn five(client: &mut MultiplexedConnection, counter: &str) -> Result<i64, NoVerdict> {
+/// Sends SET 0, INCR, INCR, INCR, GET; returns the answer of GET.
+async fn run_five_commands(
+    client: &mut MultiplexedConnection,
+    counter: &str,
+) -> Result<i64, NoVerdict> {
     let mut saw = 0;
     for n in 0..5 {
-        saw = command(client, counter, n).await?;
+        saw = run_command(client, counter, n).await?;
     }
     Ok(saw)
 }
 
-async fn no_rollback(on: &Cluster, value: &str) -> Result<Observation, NoVerdict> {
+/// Claim: after a command of a MULTI has failed, the next command is still executed. `value` makes INCR fail.
+async fn failed_transaction_is_not_rolled_back(
+    on: &Cluster,
+    value: &str,
+) -> Result<Observation, NoVerdict> {
     let (mut redis, word, other) = (on.redis().await?, own_key("word"), own_key("other"));
     let mut transaction = redis::pipe();
     transaction

@@ -7,7 +7,7 @@ use crate::{
     load::spread::Spread,
     trials::{
         Cluster, NoVerdict, Observation,
-        observation::explain,
+        observation::explain_ratio,
         tools::{ask, own_key},
     },
 };
@@ -17,15 +17,18 @@ use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
 experiments! {
-    "2.9.release" => released_everywhere(true), twin(false);
-    "2.9.random" => random_delay(true), twin(false);
-    "001.two-masters" => two_masters(2), twin(1);
+    "2.9.release" => release_reaches_paused_node(true), twin(false);
+    "2.9.random" => compare_equal_and_random_delays(true), twin(false);
+    "001.two-masters" => compare_one_and_two_masters(2), twin(1);
 }
 
+/// Far below the lease, so that a dead node does not use it up.
 const NODE_TIMEOUT: Duration = Duration::from_millis(50);
+/// Longer than any attempt.
 const LEASE_MS: &str = "30000";
 
-async fn nodes(on: &Cluster) -> Result<Vec<MultiplexedConnection>, NoVerdict> {
+/// Connects to each independent node of Redis.
+async fn connect_to_nodes(on: &Cluster) -> Result<Vec<MultiplexedConnection>, NoVerdict> {
     let mut nodes = Vec::new();
     for node in &on.servers()?.redis {
         nodes.push(redis_at(&node.url).await?);
@@ -33,23 +36,27 @@ async fn nodes(on: &Cluster) -> Result<Vec<MultiplexedConnection>, NoVerdict> {
     Ok(nodes)
 }
 
-/// The rate of locking on one node, which a replica copies, and on two; and a second node that dies between the two writes.
-async fn two_masters(on: &Cluster, masters: usize) -> Result<Observation, NoVerdict> {
-    let (mut nodes, key) = (nodes(on).await?, own_key("lock"));
+/// Claim: locking on one node with a replica is faster than on two masters; and if the second master dies between the two writes,
+/// only the first has the lock.
+async fn compare_one_and_two_masters(
+    on: &Cluster,
+    masters: usize,
+) -> Result<Observation, NoVerdict> {
+    let (mut nodes, key) = (connect_to_nodes(on).await?, own_key("lock"));
     let (mut one_rate, mut two_rate) = (Vec::new(), Vec::new());
     for _ in 0..5 {
-        one_rate.push(locks_per_second(&mut nodes[..1], &key).await?);
-        two_rate.push(locks_per_second(&mut nodes[1..=masters], &key).await?);
+        one_rate.push(measure_locks_per_second(&mut nodes[..1], &key).await?);
+        two_rate.push(measure_locks_per_second(&mut nodes[1..=masters], &key).await?);
     }
     ask::<()>(&mut nodes[1], &["SET", &key, "A", "NX", "PX", LEASE_MS]).await?;
     if masters == 2 {
-        on.fault(Action::Kill, "redis-3").await?;
+        on.inject_fault(Action::Kill, "redis-3").await?;
     }
     let refused = ask::<Value>(&mut nodes[2], &["SET", &key, "A", "NX", "PX", LEASE_MS])
         .await
         .is_err();
     if masters == 2 {
-        on.fault(Action::Start, "redis-3").await?;
+        on.inject_fault(Action::Start, "redis-3").await?;
     }
     let mut left = Vec::new();
     for node in &on.servers()?.redis[1..3] {
@@ -60,7 +67,7 @@ async fn two_masters(on: &Cluster, masters: usize) -> Result<Observation, NoVerd
     let ratio = Spread::of_ratios(&one_rate, &two_rate);
     let [one, two] = [one_rate, two_rate].map(|rates| Spread::of(rates).median);
     let shown = |n: usize| left[n].as_deref().unwrap_or("nil");
-    let (in_one, in_other, told) = (shown(0), shown(1), explain(Says::Faster, ratio, 0));
+    let (in_one, in_other, told) = (shown(0), shown(1), explain_ratio(Says::Faster, ratio, 0));
     let words = Words::new(
         format!(
             "一个主节点（有从节点）每秒加解锁 {one:.0} 次，两个 master 都写 {two:.0} 次：{}第二次写失败：{refused}；留下的：一个是 {in_one}，另一个是 {in_other}。",
@@ -72,10 +79,11 @@ async fn two_masters(on: &Cluster, masters: usize) -> Result<Observation, NoVerd
         ),
     );
     let apart = refused && left[0].is_some() && left[1].is_none();
-    Ok(Observation::holds(apart, words).rate("", Says::Faster, ratio))
+    Ok(Observation::holds(apart, words).require_ratio("", Says::Faster, ratio))
 }
 
-async fn locks_per_second(
+/// Locks and unlocks on all of these nodes for half a second.
+async fn measure_locks_per_second(
     nodes: &mut [MultiplexedConnection],
     key: &str,
 ) -> Result<f64, NoVerdict> {
@@ -92,21 +100,24 @@ async fn locks_per_second(
     Ok(f64::from(locked) / begun.elapsed().as_secs_f64())
 }
 
-/// A paused node executes the lock command later, so the release must reach it too.
-async fn released_everywhere(
+/// Claim: the release reaches a paused node too, which executes the lock command later.
+async fn release_reaches_paused_node(
     on: &Cluster,
     releases_everywhere: bool,
 ) -> Result<Observation, NoVerdict> {
-    let product = on.product(5000).await?;
-    let (nodes, key) = (nodes(on).await?, format!("redLock:{}", product.id));
-    on.fault(Action::Pause, "redis-5").await?;
+    let product = on.create_product(5000).await?;
+    let (nodes, key) = (
+        connect_to_nodes(on).await?,
+        format!("redLock:{}", product.id),
+    );
+    on.inject_fault(Action::Pause, "redis-5").await?;
     let begun = Instant::now();
     let status = match releases_everywhere {
-        true => product.buy(on.one(), "redis-redlock", "").await?.0,
-        false => locks_and_releases_what_it_has(nodes, &key).await?,
+        true => product.buy(on.one_instance(), "redis-redlock", "").await?.0,
+        false => lock_and_release_granted_nodes(nodes, &key).await?,
     };
     let took = begun.elapsed().as_millis();
-    on.fault(Action::Resume, "redis-5").await?;
+    on.inject_fault(Action::Resume, "redis-5").await?;
     let mut hung = redis_at(&on.servers()?.redis[4].url).await?;
     // The node now executes what has arrived meanwhile.
     sleep(Duration::from_millis(500)).await;
@@ -121,8 +132,8 @@ async fn released_everywhere(
         .value("took_ms", u64::try_from(took).unwrap_or(u64::MAX)))
 }
 
-/// The algorithm without its last sentence: it does not release a node that has not answered.
-async fn locks_and_releases_what_it_has(
+/// Redlock without its last rule: locks on all nodes, and releases only those that have answered.
+async fn lock_and_release_granted_nodes(
     mut nodes: Vec<MultiplexedConnection>,
     key: &str,
 ) -> Result<u16, NoVerdict> {
@@ -141,22 +152,26 @@ async fn locks_and_releases_what_it_has(
     Ok(if most { 200 } else { 503 })
 }
 
-/// Contenders start at once, each at another node: the attempts until one wins, with equal and with random delays.
-async fn random_delay(on: &Cluster, is_random: bool) -> Result<Observation, NoVerdict> {
+/// Claim: clients that start at once, each at another node, need fewer rounds until one wins if each waits at random.
+async fn compare_equal_and_random_delays(
+    on: &Cluster,
+    is_random: bool,
+) -> Result<Observation, NoVerdict> {
+    /// The mean of ten counts, because a single count is between 1 and 20 by chance.
     const WINS: usize = 10;
     let (mut equal, mut random) = (Vec::new(), Vec::new());
     for _ in 0..5 {
         for (each, by_chance) in [(&mut equal, false), (&mut random, is_random)] {
             let mut attempts = 0;
             for _ in 0..WINS {
-                attempts += attempts_until_one_wins(on, by_chance).await?;
+                attempts += count_rounds_until_majority(on, by_chance).await?;
             }
             each.push(attempts as f64 / WINS as f64);
         }
     }
     let ratio = Spread::of_ratios(&equal, &random);
     let [equal, random] = [equal, random].map(|attempts| Spread::of(attempts).median);
-    let told = explain(Says::Faster, ratio, 0);
+    let told = explain_ratio(Says::Faster, ratio, 0);
     let words = Words::new(
         format!(
             "三个客户端同时抢五个节点：延迟相同再试，{equal:.1} 轮才有一个拿到多数；随机延迟，{random:.1} 轮：{}",
@@ -167,16 +182,16 @@ async fn random_delay(on: &Cluster, is_random: bool) -> Result<Observation, NoVe
             told.en
         ),
     );
-    Ok(Observation::holds(true, words).rate("", Says::Faster, ratio))
+    Ok(Observation::holds(true, words).require_ratio("", Says::Faster, ratio))
 }
 
-/// The rounds until one has a majority; at most 20.
-async fn attempts_until_one_wins(on: &Cluster, random: bool) -> Result<usize, NoVerdict> {
+/// Counts the rounds until a client has a majority of the nodes; at most 20.
+async fn count_rounds_until_majority(on: &Cluster, random: bool) -> Result<usize, NoVerdict> {
     const CLIENTS: usize = 3;
     let key = own_key("lock");
     let mut clients = Vec::new();
     for first in 0..CLIENTS {
-        let mut nodes = nodes(on).await?;
+        let mut nodes = connect_to_nodes(on).await?;
         nodes.rotate_left(first * 2);
         clients.push((format!("client-{first}"), nodes));
     }

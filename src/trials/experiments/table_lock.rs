@@ -11,16 +11,19 @@ use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
 experiments! {
-    "4.3.4" => as_slow_as_the_database(&["table-lock", "mysql-named-lock"]), twin(&["redis-lock"]);
-    "4.3.3" => not_reentrant("re-entry"), twin("another");
-    "003.table-lock" => four_cautions("table-lock", "lock", "null"), twin("table-lock-lease", "lock:table-lock-lease", "now(3) + interval 1 second");
+    "4.3.4" => locking_costs_two_statements(&["table-lock", "mysql-named-lock"]), twin(&["redis-lock"]);
+    "4.3.3" => plain_row_is_not_reentrant("re-entry"), twin("another");
+    "003.table-lock" => row_of_dead_holder_blocks_others("table-lock", "lock", "null"), twin("table-lock-lease", "lock:table-lock-lease", "now(3) + interval 1 second");
 }
 
-/// Claim: where each answer of the database comes 200 ms later, a purchase under each of these locks takes longer than one
-/// without a lock, by the two commands that take and release the lock.
-async fn as_slow_as_the_database(on: &Cluster, locks: &[&str]) -> Result<Observation, NoVerdict> {
+/// Claim: with each answer of the database delayed by 200 ms, a purchase under each of these locks takes longer than one without a
+/// lock, by the two commands that take and release the lock.
+async fn locking_costs_two_statements(
+    on: &Cluster,
+    locks: &[&str],
+) -> Result<Observation, NoVerdict> {
     const ANSWER_DELAY: Duration = Duration::from_millis(200);
-    let product = on.product(5000).await?;
+    let product = on.create_product(5000).await?;
     let Some(instance) = on.servers()?.instances.last() else {
         return Err(NoVerdict::unavailable("没有实例", "there is no instance"));
     };
@@ -35,7 +38,7 @@ async fn as_slow_as_the_database(on: &Cluster, locks: &[&str]) -> Result<Observa
                 product.buy(&instance.url, strategy, "").await?;
                 each.push(begun.elapsed().as_secs_f64());
             }
-            // A busy machine only adds.
+            // The shortest, because a busy machine only adds.
             took.push(Spread::of(each).min);
         }
         Ok::<_, NoVerdict>(took)
@@ -45,7 +48,7 @@ async fn as_slow_as_the_database(on: &Cluster, locks: &[&str]) -> Result<Observa
         .inject_sized(Action::Slow, &way, ANSWER_DELAY)
         .await?;
     let slow = measure().await?;
-    on.fault(Action::Mend, &way).await?;
+    on.inject_fault(Action::Mend, &way).await?;
     product.remove().await?;
     let more: Vec<_> = slow
         .iter()
@@ -68,9 +71,9 @@ async fn as_slow_as_the_database(on: &Cluster, locks: &[&str]) -> Result<Observa
     Ok(Observation::holds(bound, words).value("more_s", more))
 }
 
-/// A second insert by the same connection is refused; a strategy with a count of holds can take its lock twice.
-async fn not_reentrant(on: &Cluster, again: &str) -> Result<Observation, NoVerdict> {
-    let (product, mut conn) = (on.product(5000).await?, on.mysql().await?);
+/// Claim: a second insert by the same connection is refused, and a strategy with a count of holds can take its lock twice.
+async fn plain_row_is_not_reentrant(on: &Cluster, again: &str) -> Result<Observation, NoVerdict> {
+    let (product, mut conn) = (on.create_product(5000).await?, on.mysql().await?);
     let [name, again] = ["re-entry", again].map(|name| format!("{name}:{}", product.id));
     let insert = |name: &str| format!("INSERT INTO tb_lock (lock_name) VALUES ('{name}')");
     conn.execute(insert(&name).as_str()).await?;
@@ -91,7 +94,7 @@ async fn not_reentrant(on: &Cluster, again: &str) -> Result<Observation, NoVerdi
             sleep(Duration::from_millis(20)).await;
         }
     };
-    let buying = product.buy(on.one(), "table-lock-lease", "&hold_ms=1500");
+    let buying = product.buy(on.one_instance(), "table-lock-lease", "&hold_ms=1500");
     let holds = async {
         timeout(Duration::from_secs(5), holds)
             .await
@@ -122,14 +125,15 @@ async fn not_reentrant(on: &Cluster, again: &str) -> Result<Observation, NoVerdi
     Ok(Observation::holds(refused && holds == 2 && status == 200, words).value("holds", holds))
 }
 
-/// The holder's connection ends, and its row stays.
-async fn four_cautions(
+/// Claim: the row of a dead holder stays and blocks others until it is deleted; others fail at once instead of waiting, and nobody
+/// buys while the database is down.
+async fn row_of_dead_holder_blocks_others(
     on: &Cluster,
     strategy: &str,
     name: &str,
     expires: &str,
 ) -> Result<Observation, NoVerdict> {
-    let (product, mut dead) = (on.product(5000).await?, on.mysql().await?);
+    let (product, mut dead) = (on.create_product(5000).await?, on.mysql().await?);
     let insert = format!(
         "INSERT INTO tb_lock (lock_name, expires_at) VALUES ('{name}:{}', {expires})",
         product.id
@@ -143,18 +147,22 @@ async fn four_cautions(
     let took = begun.elapsed();
     // The holder is dead: an insert that waited for it would wait for ever.
     let at_once = refused && took < Duration::from_secs(1);
-    let (no_expiry, _) = product.buy(on.one(), strategy, "&wait_ms=3000").await?;
+    let (no_expiry, _) = product
+        .buy(on.one_instance(), strategy, "&wait_ms=3000")
+        .await?;
     let delete = format!(
         "DELETE FROM tb_lock WHERE lock_name = '{name}:{}'",
         product.id
     );
     another.execute(delete.as_str()).await?;
-    let (free, _) = product.buy(on.one(), strategy, "").await?;
+    let (free, _) = product.buy(on.one_instance(), strategy, "").await?;
     another.close().await?;
 
-    on.fault(Action::Kill, "mysql").await?;
-    let (down, _) = product.buy(on.one(), strategy, "&wait_ms=1000").await?;
-    on.fault(Action::Start, "mysql").await?;
+    on.inject_fault(Action::Kill, "mysql").await?;
+    let (down, _) = product
+        .buy(on.one_instance(), strategy, "&wait_ms=1000")
+        .await?;
+    on.inject_fault(Action::Start, "mysql").await?;
     product.remove().await?;
     let ms = took.as_millis();
     let words = words!(

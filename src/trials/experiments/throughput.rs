@@ -16,18 +16,20 @@ use std::{
 use tokio::time::interval;
 
 experiments! {
-    "003.qps" => qps(&STEADY), twin(&TOO_MANY);
-    "003.static" => statics("style.css"), twin("stock");
-    "003.cache" => cache(None), twin(Some("stock"));
-    "003.balance" => balance(false), twin(true);
+    "003.qps" => throughput_is_concurrency_by_response_time(&STEADY_STREAMS), twin(&OVERLOAD);
+    "003.static" => nginx_serves_static_files("style.css"), twin("stock");
+    "003.cache" => unchanged_file_is_not_sent_again(None), twin(Some("stock"));
+    "003.balance" => nginx_serves_instances_in_turn(false), twin(true);
 }
 
-/// How long a stream is watched, after [`WARM_UP`].
-const WATCHED: Duration = Duration::from_secs(5);
+/// How long a stream is measured, after [`WARM_UP`]: forty requests at eight a second.
+const MEASURED_TIME: Duration = Duration::from_secs(5);
+/// Longer than the slowest request, so that requests under way are as many as later.
 const WARM_UP: Duration = Duration::from_secs(1);
-const SAMPLE_EVERY: Duration = Duration::from_millis(5);
+/// Short beside the shortest request, 20 ms.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What comes in at a fixed rate, whatever becomes of it.
+/// Purchases that begin at a fixed rate, whether or not the earlier ones have ended.
 #[derive(Debug, Clone, Copy)]
 struct Stream {
     strategy: &'static str,
@@ -35,8 +37,8 @@ struct Stream {
     per_second: u32,
 }
 
-/// Far fewer than can be served: the last one is served one after the other.
-const STEADY: [Stream; 3] = [
+/// Streams with far fewer purchases than can be served; `mutex` serves them one after the other.
+const STEADY_STREAMS: [Stream; 3] = [
     Stream {
         strategy: "none",
         hold_ms: 500,
@@ -53,42 +55,46 @@ const STEADY: [Stream; 3] = [
         per_second: 5,
     },
 ];
-/// A purchase takes 50 ms and more, and there are forty of them a second.
-const TOO_MANY: [Stream; 1] = [Stream {
+/// A stream that overloads the service: forty purchases a second of 50 ms each, one after the other.
+const OVERLOAD: [Stream; 1] = [Stream {
     strategy: "mutex",
     hold_ms: 50,
     per_second: 40,
 }];
 
-/// Three figures of a stream, none of which is worked out from the others.
+/// The figures of a stream; each is measured, and none is computed from the others.
 #[derive(Debug, Default, Serialize)]
-struct Flow {
-    /// Requests answered while it was watched, a second.
+struct StreamFigures {
+    /// Requests answered per second.
     per_second: f64,
-    /// The mean of how many were under way, counted every [`SAMPLE_EVERY`].
+    /// The mean number of requests under way, counted every [`SAMPLE_INTERVAL`].
     under_way: f64,
-    /// The mean response time of those that were answered.
+    /// The mean response time of the answered requests.
     mean_s: f64,
 }
 
-impl Flow {
-    fn worked_out(&self) -> f64 {
+impl StreamFigures {
+    /// The throughput that the claim predicts.
+    fn predicted_per_second(&self) -> f64 {
         self.under_way / self.mean_s
     }
 }
 
-/// Claim: throughput is concurrency divided by the mean response time. It holds where no more come than can be served: in a
-/// queue that grows it does not.
-async fn qps(on: &Cluster, streams: &[Stream]) -> Result<Observation, NoVerdict> {
+/// Claim: throughput is concurrency divided by the mean response time. This holds if no more requests come than can be served, and
+/// not while a queue grows.
+async fn throughput_is_concurrency_by_response_time(
+    on: &Cluster,
+    streams: &[Stream],
+) -> Result<Observation, NoVerdict> {
     let mut flows = Vec::new();
     for stream in streams {
-        flows.push((stream, flow(on, *stream).await?));
+        flows.push((stream, measure_stream(on, *stream).await?));
     }
-    let each = |of: fn(&(&Stream, Flow)) -> Words| {
+    let each = |of: fn(&(&Stream, StreamFigures)) -> Words| {
         Words::join(&flows.iter().map(of).collect::<Vec<_>>(), ["；", "; "])
     };
     let Words { zh, en } = each(|(stream, flow)| {
-        let Flow {
+        let StreamFigures {
             per_second,
             under_way,
             mean_s,
@@ -99,29 +105,29 @@ async fn qps(on: &Cluster, streams: &[Stream]) -> Result<Observation, NoVerdict>
             stream.strategy,
             stream.per_second,
             mean_s * 1000.0,
-            flow.worked_out()
+            flow.predicted_per_second()
         )
     });
     let holds = flows
         .iter()
-        .all(|(_, flow)| (0.8..=1.25).contains(&(flow.worked_out() / flow.per_second)));
+        .all(|(_, flow)| (0.8..=1.25).contains(&(flow.predicted_per_second() / flow.per_second)));
     let flows: Vec<_> = flows.into_iter().map(|(_, flow)| flow).collect();
     Ok(Observation::holds(holds, Words::new(zh + "。", en + ".")).value("flows", json!(flows)))
 }
 
-/// Sends the stream and watches it; what is still under way then is given up.
-async fn flow(on: &Cluster, stream: Stream) -> Result<Flow, NoVerdict> {
-    let product = on.product(5000).await?;
+/// Sends a stream and measures it; requests that are still under way at the end are given up.
+async fn measure_stream(on: &Cluster, stream: Stream) -> Result<StreamFigures, NoVerdict> {
+    let product = on.create_product(5000).await?;
     let hold = format!("&hold_ms={}", stream.hold_ms);
     let mut sending = interval(Duration::from_secs(1) / stream.per_second);
-    let mut sampling = interval(SAMPLE_EVERY);
+    let mut sampling = interval(SAMPLE_INTERVAL);
     let (mut under_way, mut counts, mut took) = (FuturesUnordered::new(), Vec::new(), Vec::new());
     let begun = Instant::now();
-    while begun.elapsed() < WARM_UP + WATCHED {
+    while begun.elapsed() < WARM_UP + MEASURED_TIME {
         tokio::select! {
             _ = sending.tick() => {
                 let sent = Instant::now();
-                let answer = product.buy(on.one(), stream.strategy, &hold);
+                let answer = product.buy(on.one_instance(), stream.strategy, &hold);
                 under_way.push(async move { answer.await.map(|(status, _)| (status, sent.elapsed())) });
             }
             _ = sampling.tick() => counts.push((begun.elapsed(), under_way.len())),
@@ -139,8 +145,8 @@ async fn flow(on: &Cluster, stream: Stream) -> Result<Flow, NoVerdict> {
     counts.retain(|(at, _)| *at > WARM_UP);
     took.retain(|(at, _)| *at > WARM_UP);
     let mean = |sum: f64, of: usize| if of == 0 { 0.0 } else { sum / of as f64 };
-    Ok(Flow {
-        per_second: took.len() as f64 / WATCHED.as_secs_f64(),
+    Ok(StreamFigures {
+        per_second: took.len() as f64 / MEASURED_TIME.as_secs_f64(),
         under_way: mean(counts.iter().map(|(_, n)| *n as f64).sum(), counts.len()),
         mean_s: mean(
             took.iter().map(|(_, latency)| latency.as_secs_f64()).sum(),
@@ -149,7 +155,11 @@ async fn flow(on: &Cluster, stream: Stream) -> Result<Flow, NoVerdict> {
     })
 }
 
-async fn cache(on: &Cluster, uncached: Option<&str>) -> Result<Observation, NoVerdict> {
+/// Claim: by ETag or Last-Modified an unchanged file answers 304, and a changed one 200. `uncached`: a path to ask instead.
+async fn unchanged_file_is_not_sent_again(
+    on: &Cluster,
+    uncached: Option<&str>,
+) -> Result<Observation, NoVerdict> {
     let mut statuses = Vec::new();
     for (file, has, asks, other) in [
         ("etag", header::ETAG, "if-none-match", "\"another\""),
@@ -161,7 +171,7 @@ async fn cache(on: &Cluster, uncached: Option<&str>) -> Result<Observation, NoVe
         ),
     ] {
         let kept = format!("cache/{file}.svg");
-        let url = format!("{}/{}", on.three(), uncached.unwrap_or(&kept));
+        let url = format!("{}/{}", on.nginx(), uncached.unwrap_or(&kept));
         let first = on.get(&url).await?;
         let mark = first
             .headers
@@ -186,9 +196,10 @@ async fn cache(on: &Cluster, uncached: Option<&str>) -> Result<Observation, NoVe
     )
 }
 
-async fn statics(on: &Cluster, file: &str) -> Result<Observation, NoVerdict> {
-    let page = on.get(&format!("{}/{file}", on.three())).await?.success()?;
-    let stock = on.get(&format!("{}/stock", on.three())).await?.success()?;
+/// Claim: nginx itself answers a static file, and an instance answers `/stock`.
+async fn nginx_serves_static_files(on: &Cluster, file: &str) -> Result<Observation, NoVerdict> {
+    let page = on.get(&format!("{}/{file}", on.nginx())).await?.success()?;
+    let stock = on.get(&format!("{}/stock", on.nginx())).await?.success()?;
     let (by_instance, dynamic) = (
         page.instance().map(str::to_owned),
         stock.instance().unwrap_or("-").to_owned(),
@@ -204,13 +215,17 @@ async fn statics(on: &Cluster, file: &str) -> Result<Observation, NoVerdict> {
     ))
 }
 
-/// Claim: nginx goes round: of three consecutive answers each instance gave one, unless another client's request came between.
-async fn balance(on: &Cluster, is_random: bool) -> Result<Observation, NoVerdict> {
+/// Claim: nginx asks the instances in turn: of three consecutive answers each instance gives one. A tenth may be otherwise, because
+/// other clients ask too.
+async fn nginx_serves_instances_in_turn(
+    on: &Cluster,
+    is_random: bool,
+) -> Result<Observation, NoVerdict> {
     let (all, mut names) = (on.instances(), Vec::new());
     for _ in 0..30 {
         let at = match is_random {
             true => &all[fastrand::usize(..all.len())],
-            false => on.three(),
+            false => on.nginx(),
         };
         let answer = on.get(&format!("{at}/stock")).await?.success()?;
         names.extend(answer.instance().map(str::to_owned));

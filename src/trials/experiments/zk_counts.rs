@@ -7,12 +7,12 @@ use crate::{
 use serde_json::json;
 
 experiments! {
-    "3.7.7.1" => shared_count(0), twin(1);
+    "3.7.7.1" => instances_share_one_count(0), twin(1);
 }
 
-/// Claim: each instance reads what the one before has set. `apart`: 0 if all ask for one product.
-async fn shared_count(on: &Cluster, apart: i64) -> Result<Observation, NoVerdict> {
-    let product = on.product(1).await?;
+/// Claim: each instance reads the count that the instance before has set. `apart`: 0 if all ask for one product.
+async fn instances_share_one_count(on: &Cluster, apart: i64) -> Result<Observation, NoVerdict> {
+    let product = on.create_product(1).await?;
     let mut seen = Vec::new();
     for (n, at) in on.instances().iter().enumerate() {
         let answer = get_json(

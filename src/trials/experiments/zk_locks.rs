@@ -7,11 +7,16 @@ use crate::{
 use serde_json::json;
 
 experiments! {
-    "3.4.2.herd" => herd(["watch_parent", "watch_predecessor"]), twin(["watch_predecessor", "watch_parent"]);
+    "3.4.2.herd" => count_woken_waiters(["watch_parent", "watch_predecessor"]), twin(["watch_predecessor", "watch_parent"]);
 }
 
-async fn herd(on: &Cluster, ways: [&str; 2]) -> Result<Observation, NoVerdict> {
-    let herd = get_json(on, &format!("{}/test/zk/herd?waiters=50", on.one())).await?;
+/// Claim: of 50 waiters a release wakes all that are left if they watch the directory, and one if each watches the node before.
+async fn count_woken_waiters(on: &Cluster, ways: [&str; 2]) -> Result<Observation, NoVerdict> {
+    let herd = get_json(
+        on,
+        &format!("{}/test/zk/herd?waiters=50", on.one_instance()),
+    )
+    .await?;
     let [parent, predecessor] = ways.map(|way| &herd["each"][way]);
     let all: Vec<u64> = (0..=50).rev().collect();
     let one: Vec<u64> = (0..=50).map(|n| u64::from(n < 50)).collect();

@@ -7,8 +7,8 @@ use crate::{
 use zookeeper_client::{Acls, Client, CreateMode, EventType, OneshotWatcher};
 
 experiments! {
-    "3.1.2" => types(CreateMode::PersistentSequential), twin(CreateMode::Persistent);
-    "3.1.2.watch" => watches(true), twin(false);
+    "3.1.2" => only_persistent_nodes_outlive_session(CreateMode::PersistentSequential), twin(CreateMode::Persistent);
+    "3.1.2.watch" => watches_receive_their_events(true), twin(false);
 }
 
 /// Makes a directory for one experiment, and returns its path.
@@ -19,7 +19,11 @@ async fn make_directory(zookeeper: &Client) -> Result<String, NoVerdict> {
     Ok(path)
 }
 
-async fn types(on: &Cluster, second: CreateMode) -> Result<Observation, NoVerdict> {
+/// Claim: of the four types of nodes the two sequential ones get a number, and only the persistent ones outlive the session.
+async fn only_persistent_nodes_outlive_session(
+    on: &Cluster,
+    second: CreateMode,
+) -> Result<Observation, NoVerdict> {
     use CreateMode::{Ephemeral, EphemeralSequential, Persistent};
     let (stays, goes) = (on.zookeeper().await?, on.zookeeper().await?);
     let path = make_directory(&stays).await?;
@@ -33,11 +37,11 @@ async fn types(on: &Cluster, second: CreateMode) -> Result<Observation, NoVerdic
         goes.create(&format!("{path}/{name}"), b"test", &options)
             .await?;
     }
-    let before = names(&stays, &path).await?;
+    let before = sorted_children(&stays, &path).await?;
     // The last handle ends the session.
     drop(goes);
     wait_for_children(&stays, &path, 2).await?;
-    let after = names(&stays, &path).await?;
+    let after = sorted_children(&stays, &path).await?;
     for name in &after {
         stays.delete(&format!("{path}/{name}"), None).await?;
     }
@@ -55,13 +59,18 @@ async fn types(on: &Cluster, second: CreateMode) -> Result<Observation, NoVerdic
         .value("after", after))
 }
 
-async fn names(zookeeper: &Client, path: &str) -> Result<Vec<String>, NoVerdict> {
+/// The names of the children, sorted.
+async fn sorted_children(zookeeper: &Client, path: &str) -> Result<Vec<String>, NoVerdict> {
     let mut names = zookeeper.list_children(path).await?;
     names.sort();
     Ok(names)
 }
 
-async fn watches(on: &Cluster, is_deleted: bool) -> Result<Observation, NoVerdict> {
+/// Claim: the watches receive NodeCreated, NodeDataChanged, NodeChildrenChanged and NodeDeleted.
+async fn watches_receive_their_events(
+    on: &Cluster,
+    is_deleted: bool,
+) -> Result<Observation, NoVerdict> {
     let (watches, changes) = (on.zookeeper().await?, on.zookeeper().await?);
     let path = make_directory(&changes).await?;
     let (node, child) = (format!("{path}/xx"), format!("{path}/xx/y"));
@@ -70,19 +79,19 @@ async fn watches(on: &Cluster, is_deleted: bool) -> Result<Observation, NoVerdic
 
     let (_, watcher) = watches.check_and_watch_stat(&node).await?;
     changes.create(&node, b"a", &options).await?;
-    told.push(event_of(watcher).await);
+    told.push(receive_event(watcher).await);
     let (_, _, watcher) = watches.get_and_watch_data(&node).await?;
     changes.set_data(&node, b"b", None).await?;
-    told.push(event_of(watcher).await);
+    told.push(receive_event(watcher).await);
     let (_, watcher) = watches.list_and_watch_children(&node).await?;
     changes.create(&child, b"c", &options).await?;
-    told.push(event_of(watcher).await);
+    told.push(receive_event(watcher).await);
     let (_, watcher) = watches.check_and_watch_stat(&child).await?;
     match is_deleted {
         true => changes.delete(&child, None).await?,
         false => drop(changes.set_data(&child, b"d", None).await?),
     }
-    told.push(event_of(watcher).await);
+    told.push(receive_event(watcher).await);
 
     if !is_deleted {
         changes.delete(&child, None).await?;
@@ -102,6 +111,6 @@ async fn watches(on: &Cluster, is_deleted: bool) -> Result<Observation, NoVerdic
     Ok(Observation::holds(holds, words).value("told", told))
 }
 
-async fn event_of(watcher: OneshotWatcher) -> EventType {
+async fn receive_event(watcher: OneshotWatcher) -> EventType {
     watcher.changed().await.event_type
 }

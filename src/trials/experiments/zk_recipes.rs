@@ -18,17 +18,17 @@ use tokio::time::{sleep, timeout};
 use zookeeper_client::{Acls, CreateMode};
 
 experiments! {
-    "3.7.4" => all_or_none("zk-multi"), twin("zk-mutex");
-    "3.7.5" => leases("zk/"), twin("");
-    "3.7.5.numbers" => unequal_leases(5), twin(2);
-    "3.7.5.unclosed" => unclosed_lease(false), twin(true);
-    "3.7.5.crash" => leases_of_the_dead(true), twin(false);
-    "3.7.6.barrier" => barrier(true), twin(false);
-    "3.7.7.2.promoted" => promoted(true), twin(false);
+    "3.7.4" => multi_lock_takes_all_or_none("zk-multi"), twin("zk-mutex");
+    "3.7.5" => semaphore_admits_five("zk/"), twin("");
+    "3.7.5.numbers" => clients_disagree_on_leases(5), twin(2);
+    "3.7.5.unclosed" => unclosed_lease_blocks_others(false), twin(true);
+    "3.7.5.crash" => leases_of_dead_holder_are_freed(true), twin(false);
+    "3.7.6.barrier" => barrier_holds_waiters_back(true), twin(false);
+    "3.7.7.2.promoted" => counter_is_promoted_under_contention(true), twin(false);
 }
 
-/// The log of the visits: `true` for one that came in, `false` for one that left.
-async fn log(on: &Cluster, product: &Product<'_>) -> Result<Vec<bool>, NoVerdict> {
+/// Reads the log of the visits: `true` for a visit that came in, `false` for one that left.
+async fn read_visits(on: &Cluster, product: &Product<'_>) -> Result<Vec<bool>, NoVerdict> {
     let mut redis = on.redis().await?;
     let lines: Result<Vec<String>, _> = redis::cmd("LRANGE")
         .arg(format!("log:{}", product.id))
@@ -42,8 +42,9 @@ async fn log(on: &Cluster, product: &Product<'_>) -> Result<Vec<bool>, NoVerdict
         .collect())
 }
 
-async fn leases(on: &Cluster, of: &str) -> Result<Observation, NoVerdict> {
-    let product = on.product(5000).await?;
+/// Claim: of seven visits at most five are inside at once, and all leave. `of` is the part of the path before `semaphore`.
+async fn semaphore_admits_five(on: &Cluster, of: &str) -> Result<Observation, NoVerdict> {
+    let product = on.create_product(5000).await?;
     let visits = (0..7).map(|n| {
         let at = &on.instances()[n % on.instances().len()];
         let url = format!(
@@ -54,7 +55,7 @@ async fn leases(on: &Cluster, of: &str) -> Result<Observation, NoVerdict> {
     });
     try_join_all(visits).await?;
     let (mut inside, mut most) = (0_i64, 0);
-    for came in log(on, &product).await? {
+    for came in read_visits(on, &product).await? {
         inside += if came { 1 } else { -1 };
         most = most.max(inside);
     }
@@ -66,8 +67,12 @@ async fn leases(on: &Cluster, of: &str) -> Result<Observation, NoVerdict> {
     Ok(Observation::holds((most, inside) == (5, 0), words).value("inside", most))
 }
 
-async fn leases_of_the_dead(on: &Cluster, holder_dies: bool) -> Result<Observation, NoVerdict> {
-    let (product, zookeeper) = (on.product(5000).await?, on.zookeeper().await?);
+/// Claim: the leases of a killed instance are free once its session has ended.
+async fn leases_of_dead_holder_are_freed(
+    on: &Cluster,
+    holder_dies: bool,
+) -> Result<Observation, NoVerdict> {
+    let (product, zookeeper) = (on.create_product(5000).await?, on.zookeeper().await?);
     let instances = &on.servers()?.instances;
     let [alive, .., dies] = &instances[..] else {
         return Err(NoVerdict::unavailable(
@@ -91,9 +96,9 @@ async fn leases_of_the_dead(on: &Cluster, holder_dies: bool) -> Result<Observati
         wait_for_children(&zookeeper, &taken, 5).await?;
         let before = on.get(&url(&alive.url, 500)).await?.status.as_u16();
         if holder_dies {
-            on.fault(Action::Kill, &dies.name).await?;
+            on.inject_fault(Action::Kill, &dies.name).await?;
         }
-        // Until the session has timed out.
+        // The leases are gone once the session has timed out.
         while holder_dies && count_children(&zookeeper, &taken).await? > 0 {
             sleep(Duration::from_millis(100)).await;
         }
@@ -109,7 +114,7 @@ async fn leases_of_the_dead(on: &Cluster, holder_dies: bool) -> Result<Observati
     let (_, answers) = tokio::join!(all, killed);
     let (before, after) = answers?;
     if holder_dies {
-        on.fault(Action::Start, &dies.name).await?;
+        on.inject_fault(Action::Start, &dies.name).await?;
     }
     product.remove().await?;
     let words = words!(
@@ -120,17 +125,19 @@ async fn leases_of_the_dead(on: &Cluster, holder_dies: bool) -> Result<Observati
     Ok(Observation::holds((before, after) == (503, 200), words))
 }
 
-/// A client with its own session.
-fn client(on: &Cluster) -> Result<ZkClient, NoVerdict> {
+/// A client of the lock library with its own session.
+fn new_client(on: &Cluster) -> Result<ZkClient, NoVerdict> {
     ZkClient::new(ZkOptions::new(&on.servers()?.zookeeper.connect)).map_err(NoVerdict::failed)
 }
 
+/// For a lease that should be free.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(5);
+/// For a lease that should be taken.
 const SHORT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Two clients disagree on the number of leases.
-async fn unequal_leases(on: &Cluster, says: u32) -> Result<Observation, NoVerdict> {
-    let (zookeeper, other) = (client(on)?, client(on)?);
+/// Claim: if two clients disagree on the number of leases, more are held than one of them allows. `says`: the number of the second.
+async fn clients_disagree_on_leases(on: &Cluster, says: u32) -> Result<Observation, NoVerdict> {
+    let (zookeeper, other) = (new_client(on)?, new_client(on)?);
     let path = format!("/course/semaphore-{:08x}", fastrand::u32(..));
     let two = zookeeper
         .semaphore(&path, 2)
@@ -155,9 +162,12 @@ async fn unequal_leases(on: &Cluster, says: u32) -> Result<Observation, NoVerdic
     Ok(Observation::holds(inside > 2, words).value("inside", inside))
 }
 
-/// A lease that is never returned, while its client lives and after.
-async fn unclosed_lease(on: &Cluster, is_released: bool) -> Result<Observation, NoVerdict> {
-    let (forgetful, other) = (client(on)?, client(on)?);
+/// Claim: a lease that is never returned blocks others while the session of its client lives, and not afterwards.
+async fn unclosed_lease_blocks_others(
+    on: &Cluster,
+    is_released: bool,
+) -> Result<Observation, NoVerdict> {
+    let (forgetful, other) = (new_client(on)?, new_client(on)?);
     let path = format!("/course/semaphore-{:08x}", fastrand::u32(..));
     let lease = forgetful
         .semaphore(&path, 1)
@@ -208,11 +218,14 @@ async fn unclosed_lease(on: &Cluster, is_released: bool) -> Result<Observation, 
     Ok(Observation::holds(had == [false, true], words))
 }
 
-/// Additions one after the other, and many at once.
-async fn promoted(on: &Cluster, at_once: bool) -> Result<Observation, NoVerdict> {
+/// Claim: a counter takes its lock if many add at once, and not if they add one after the other; either way nothing is lost.
+async fn counter_is_promoted_under_contention(
+    on: &Cluster,
+    at_once: bool,
+) -> Result<Observation, NoVerdict> {
     const CLIENTS: usize = 8;
     let clients = (0..CLIENTS)
-        .map(|_| client(on))
+        .map(|_| new_client(on))
         .collect::<Result<Vec<_>, _>>()?;
     let path = format!("/course/counter-{:08x}", fastrand::u32(..));
     let mut promoted = [0; 2];
@@ -249,9 +262,12 @@ async fn promoted(on: &Cluster, at_once: bool) -> Result<Observation, NoVerdict>
     ))
 }
 
-/// The nodes of its three locks: while it is held, after the release, and when another holds the second lock.
-async fn all_or_none(on: &Cluster, strategy: &str) -> Result<Observation, NoVerdict> {
-    let (product, zookeeper) = (on.product(5000).await?, on.zookeeper().await?);
+/// Claim: a lock of three parts has a node in each while it is held, and in none if it is refused because another holds the second.
+async fn multi_lock_takes_all_or_none(
+    on: &Cluster,
+    strategy: &str,
+) -> Result<Observation, NoVerdict> {
+    let (product, zookeeper) = (on.create_product(5000).await?, on.zookeeper().await?);
     let parts = [1, 2, 3].map(|n| format!("/curator/multi/{n}-{}", product.id));
     let count = async || -> Result<[usize; 3], NoVerdict> {
         let mut nodes = [0; 3];
@@ -272,7 +288,11 @@ async fn all_or_none(on: &Cluster, strategy: &str) -> Result<Observation, NoVerd
             Err(_) => count().await,
         }
     };
-    let buying = async { Ok(product.buy(on.one(), strategy, "&hold_ms=3000").await?) };
+    let buying = async {
+        Ok(product
+            .buy(on.one_instance(), strategy, "&hold_ms=3000")
+            .await?)
+    };
     let (_, inside) = tokio::try_join!(buying, inside)?;
     let after = count().await?;
 
@@ -281,10 +301,12 @@ async fn all_or_none(on: &Cluster, strategy: &str) -> Result<Observation, NoVerd
     let node = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
     let prefix = format!("{}/_c_00000000-0000-0000-0000-000000000000-lock-", parts[1]);
     let (_, number) = zookeeper.create(&prefix, b"another", &node).await?;
-    let (refused, _) = product.buy(on.one(), strategy, "&wait_ms=700").await?;
+    let (refused, _) = product
+        .buy(on.one_instance(), strategy, "&wait_ms=700")
+        .await?;
     let beside = count().await?;
     zookeeper.delete(&format!("{prefix}{number}"), None).await?;
-    let (had, _) = product.buy(on.one(), strategy, "").await?;
+    let (had, _) = product.buy(on.one_instance(), strategy, "").await?;
     product.remove().await?;
     let words = words!(
         "三把锁里的节点：拿着时 {inside:?}，放了以后 {after:?}；第二把被别人占着：{refused}，这时 {beside:?}；别人走了：{had}。",
@@ -296,9 +318,9 @@ async fn all_or_none(on: &Cluster, strategy: &str) -> Result<Observation, NoVerd
 }
 
 /// Claim: six waiters pass when the barrier is removed, and not before.
-async fn barrier(on: &Cluster, is_set: bool) -> Result<Observation, NoVerdict> {
+async fn barrier_holds_waiters_back(on: &Cluster, is_set: bool) -> Result<Observation, NoVerdict> {
     const WAITERS: usize = 6;
-    let (product, begun) = (on.product(1).await?, Instant::now());
+    let (product, begun) = (on.create_product(1).await?, Instant::now());
     let stock_id = product.id;
     let go = async |at: &str, what: &str| {
         let url = format!("{at}/test/zk/barrier/{what}?stock_id={stock_id}&wait_ms=20000");
@@ -306,14 +328,14 @@ async fn barrier(on: &Cluster, is_set: bool) -> Result<Observation, NoVerdict> {
         Ok::<_, NoVerdict>(begun.elapsed().as_millis())
     };
     if is_set {
-        go(on.three(), "set").await?;
+        go(on.nginx(), "set").await?;
     }
     let waits = (0..WAITERS).map(|n| go(&on.instances()[n % on.instances().len()], "wait"));
     let removed = async {
         // Gives a broken barrier time to let waiters pass.
         sleep(Duration::from_secs(1)).await;
         let from = begun.elapsed().as_millis();
-        Ok::<_, NoVerdict>([from, go(on.three(), "remove").await?])
+        Ok::<_, NoVerdict>([from, go(on.nginx(), "remove").await?])
     };
     let (passed, [from, to]) = tokio::try_join!(try_join_all(waits), removed)?;
     product.remove().await?;

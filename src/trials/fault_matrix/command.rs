@@ -58,18 +58,18 @@ pub(crate) async fn run(args: Args, stop: CancellationToken) -> Result<(), Failu
     };
     let mut found = Matrix::default();
     let done = tokio::select! {
-        done = all(&args, &mut found, &stop) => done,
+        done = run_engines(&args, &mut found, &stop) => done,
         () = stop.cancelled() => Err(stopped()),
     };
     // A run that was stopped prints its results too.
     if !found.runs.is_empty() {
-        say!("{}", page::shown(&found, lang));
+        say!("{}", page::terminal_tables(&found, lang));
     }
     if let Some(file) = &args.json {
         file.write_json(&found)?;
     }
     done?;
-    let broken = broken(&found);
+    let broken = broken_promises(&found);
     let (sign, verdict) = match broken.is_empty() {
         true => ("✓", told!("承诺都兑现了", "every promise kept")),
         false => ("✗", told!("有承诺被打破", "a promise was broken")),
@@ -81,8 +81,12 @@ pub(crate) async fn run(args: Args, stop: CancellationToken) -> Result<(), Failu
     }
 }
 
-/// Runs the chosen engines; engines with the same lab share it.
-async fn all(args: &Args, found: &mut Matrix, stop: &CancellationToken) -> Result<(), Failure> {
+/// Runs all faults of the chosen engines; neighbours with the same lab share it.
+async fn run_engines(
+    args: &Args,
+    found: &mut Matrix,
+    stop: &CancellationToken,
+) -> Result<(), Failure> {
     let asked = |engine: &&Engine| {
         args.engines.is_empty() || args.engines.iter().any(|named| named.id == engine.id)
     };
@@ -115,8 +119,8 @@ fn failure(why: NoVerdict) -> Failure {
     }
 }
 
-/// The broken promises, one line each.
-fn broken(found: &Matrix) -> Vec<String> {
+/// Describes the broken promises, one line each.
+fn broken_promises(found: &Matrix) -> Vec<String> {
     let cells = |run: &FaultRun| {
         let (engine, fault) = (run.engine.clone(), run.fault.words().here());
         let broken = run.cells.iter().filter_map(move |cell| {
@@ -155,8 +159,8 @@ mod tests {
             }],
             ..Matrix::default()
         };
-        assert!(broken(&found(false)).is_empty());
-        let said = broken(&found(true)).join("\n");
+        assert!(broken_promises(&found(false)).is_empty());
+        let said = broken_promises(&found(true)).join("\n");
         assert!(
             said.contains("sentinels") && said.contains("redis-fenced"),
             "{said}"

@@ -4,7 +4,7 @@
 //!    that need it sell at the same time, each its own product.
 //! 2. A `Fault` is injected, stays for some seconds, and is mended. Then each strategy must sell again.
 //! 3. A `Cell` has the answers to a strategy's buyers, the pieces that left the stock, and the longest time without a sale.
-//!    `Cell::broken` compares it with the strategy's promise.
+//!    `Cell::broken_promise` compares it with the strategy's promise.
 //!
 //! The matrix does not show which of two buyers owns a piece that was sold to both. It kills processes, not machines, so it does
 //! not show what is lost with the cache of a disk.
@@ -32,22 +32,22 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A lab, and the server of it that is hit.
+/// A lab, the server of it that is broken, and the faults and strategies that are tried.
 #[derive(Debug)]
 pub(super) struct Engine {
     id: &'static str,
     title: Bilingual,
     /// The options of `oversell lab`.
     lab: &'static str,
-    hits: Hits,
+    breaks: BrokenServer,
     faults: &'static [Fault],
     strategies: &'static [&'static str],
 }
 
-/// Which server is hit.
+/// The server that is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Hits {
-    /// The database; of a cluster the first instance's node.
+enum BrokenServer {
+    /// The database; in a cluster the node of the first instance.
     MySql,
     /// The primary Redis.
     Redis,
@@ -55,7 +55,7 @@ enum Hits {
     ZooKeeper,
 }
 
-/// What happens to the server.
+/// A fault of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Fault {
@@ -83,8 +83,9 @@ impl Fault {
     }
 }
 
-const BREAKS: &[Fault] = &[Fault::None, Fault::Kill, Fault::Pause, Fault::Cut];
-const IN_MYSQL: &[&str] = &[
+/// The faults that every server can have.
+const COMMON_FAULTS: &[Fault] = &[Fault::None, Fault::Kill, Fault::Pause, Fault::Cut];
+const STRATEGIES_IN_MYSQL: &[&str] = &[
     "single-update",
     "single-update-retried",
     "single-update-node-buckets",
@@ -94,13 +95,13 @@ const IN_MYSQL: &[&str] = &[
     "version-cas-retried",
     "mysql-named-lock",
 ];
-const IN_REDIS: &[&str] = &[
+const STRATEGIES_IN_REDIS: &[&str] = &[
     "redis-script",
     "script-stream",
     "redis-lock",
     "redis-fenced",
 ];
-const IN_ZOOKEEPER: &[&str] = &["zk-lock", "zk-fenced"];
+const STRATEGIES_IN_ZOOKEEPER: &[&str] = &["zk-lock", "zk-fenced"];
 
 /// All engines. Engines with the same lab are neighbours, so that it is started once.
 static ENGINES: [Engine; 7] = [
@@ -108,25 +109,25 @@ static ENGINES: [Engine; 7] = [
         id: "mysql",
         title: Bilingual::of("一个 MariaDB", "One MariaDB"),
         lab: SINGLE_SERVERS,
-        hits: Hits::MySql,
-        faults: BREAKS,
-        strategies: IN_MYSQL,
+        breaks: BrokenServer::MySql,
+        faults: COMMON_FAULTS,
+        strategies: STRATEGIES_IN_MYSQL,
     },
     Engine {
         id: "redis",
         title: Bilingual::of("一个 Redis", "One Redis"),
         lab: SINGLE_SERVERS,
-        hits: Hits::Redis,
-        faults: BREAKS,
-        strategies: IN_REDIS,
+        breaks: BrokenServer::Redis,
+        faults: COMMON_FAULTS,
+        strategies: STRATEGIES_IN_REDIS,
     },
     Engine {
         id: "zookeeper",
         title: Bilingual::of("一个 ZooKeeper", "One ZooKeeper"),
         lab: SINGLE_SERVERS,
-        hits: Hits::ZooKeeper,
-        faults: BREAKS,
-        strategies: IN_ZOOKEEPER,
+        breaks: BrokenServer::ZooKeeper,
+        faults: COMMON_FAULTS,
+        strategies: STRATEGIES_IN_ZOOKEEPER,
     },
     Engine {
         id: "galera-one",
@@ -135,9 +136,9 @@ static ENGINES: [Engine; 7] = [
             "Galera with three nodes, one of which is written: `--galera 3 --writers one`",
         ),
         lab: "--instances 0,0,0 --redis-ports 0 --ways --galera 3 --writers one",
-        hits: Hits::MySql,
-        faults: BREAKS,
-        strategies: IN_MYSQL,
+        breaks: BrokenServer::MySql,
+        faults: COMMON_FAULTS,
+        strategies: STRATEGIES_IN_MYSQL,
     },
     Engine {
         id: GALERA_EACH,
@@ -146,9 +147,9 @@ static ENGINES: [Engine; 7] = [
             "Galera with three nodes, each of which is written: `--galera 3 --writers each`",
         ),
         lab: "--instances 0,0,0 --redis-ports 0 --ways --galera 3 --writers each",
-        hits: Hits::MySql,
-        faults: BREAKS,
-        strategies: IN_MYSQL,
+        breaks: BrokenServer::MySql,
+        faults: COMMON_FAULTS,
+        strategies: STRATEGIES_IN_MYSQL,
     },
     Engine {
         id: SENTINELS,
@@ -157,7 +158,7 @@ static ENGINES: [Engine; 7] = [
             "Redis with two replicas and three Sentinels: `--sentinels 3`",
         ),
         lab: "--instances 0,0,0 --redis-ports 0 --sentinels 3",
-        hits: Hits::Redis,
+        breaks: BrokenServer::Redis,
         faults: &[
             Fault::None,
             Fault::Kill,
@@ -165,7 +166,7 @@ static ENGINES: [Engine; 7] = [
             Fault::Cut,
             Fault::Promote,
         ],
-        strategies: IN_REDIS,
+        strategies: STRATEGIES_IN_REDIS,
     },
     Engine {
         id: ENSEMBLE,
@@ -174,22 +175,23 @@ static ENGINES: [Engine; 7] = [
             "Three ZooKeeper servers: `--zookeeper 3`",
         ),
         lab: "--instances 0,0,0 --redis-ports 0 --ways --zookeeper 3",
-        hits: Hits::ZooKeeper,
-        faults: BREAKS,
-        strategies: IN_ZOOKEEPER,
+        breaks: BrokenServer::ZooKeeper,
+        faults: COMMON_FAULTS,
+        strategies: STRATEGIES_IN_ZOOKEEPER,
     },
 ];
+/// The options of a lab with one server of each kind.
 const SINGLE_SERVERS: &str = "--instances 0,0,0 --redis-ports 0 --ways";
 const GALERA_EACH: &str = "galera-each";
 const SENTINELS: &str = "sentinels";
 const ENSEMBLE: &str = "ensemble";
 
-/// A gap this long shows a fault: while all is well there is a sale every 0.3 s.
+/// A time this long without a sale shows a fault: while all is well there is a sale every 0.3 s.
 const MIN_NOTICED_GAP_MS: u64 = 1000;
 
 impl Engine {
-    /// Whether every strategy must notice the fault: a killed or paused server serves nobody. If one of several is only cut
-    /// off, the instances may be connected to another. A planned fail-over or an election can be over between two purchases;
+    /// Every strategy must notice the fault, because a killed or paused server serves nobody. If one of several servers is only cut
+    /// off, the instances may be connected to another. A planned fail-over or an election can be over between two purchases, so
     /// there the servers are asked for the new leader.
     fn must_be_noticed(&self, fault: Fault) -> bool {
         match fault {
@@ -199,8 +201,8 @@ impl Engine {
         }
     }
 
-    /// Whether a strategy or step promises to sell each piece once and to lose none. A safe one does, unless its stock is in a
-    /// Redis whose replica may lack the last sales. A lease does while nothing breaks, unless each node has a lock of its own.
+    /// A strategy or step promises to sell each piece once and to lose none. A safe one does, unless its stock is in a Redis whose
+    /// replica may lack the last sales. One with a lease does while nothing breaks, unless each node has a lock of its own.
     fn promises(&self, slug: &str, fault: Fault) -> bool {
         let step = seckill::find(slug).map(|step| (step.spec.promise, Store::Redis));
         let strategy =
@@ -233,18 +235,19 @@ struct FaultRun {
     cells: Vec<Cell>,
 }
 
-/// What one strategy came to under one fault: what its buyers were answered, and what left the stock.
+/// The result of one strategy under one fault: the answers to its buyers, compared with the pieces that left the stock.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Cell {
     strategy: String,
     promises: bool,
     sold: i64,
-    /// Answered as sold, and still in stock.
+    /// Pieces that were answered as sold and are still in stock.
     lost: i64,
     /// Duplicate sales: answers with the same number left as another.
     doubled: i64,
-    /// Left the stock, and no answer can account for it.
+    /// Pieces that left the stock without an answer that can account for them.
     vanished: i64,
+    /// Answers that nothing was changed.
     refused: i64,
     /// Requests with an unknown effect.
     unknown: i64,
@@ -297,7 +300,7 @@ impl Cell {
         }
     }
 
-    /// Whether a buyer noticed the fault: by a refusal, an unknown answer, or no sale for [`MIN_NOTICED_GAP_MS`].
+    /// A buyer noticed the fault: by a refusal, an unknown answer, or no sale for [`MIN_NOTICED_GAP_MS`].
     fn was_noticed(&self) -> bool {
         let waited = self
             .without_service_ms
@@ -328,7 +331,7 @@ impl Cell {
 #[derive(Debug, Default)]
 struct BuyerAnswers {
     counts: SaleCounts,
-    /// The number left, of each answer that has it.
+    /// The remaining pieces that an answer names, for each answer that does.
     remaining: Vec<i64>,
     orders: Vec<Entry>,
 }
@@ -555,10 +558,10 @@ mod tests {
                         continue;
                     }
                 };
-                let hit = match engine.hits {
-                    Hits::MySql => "mysql",
-                    Hits::Redis => "redis",
-                    Hits::ZooKeeper => "zookeeper",
+                let hit = match engine.breaks {
+                    BrokenServer::MySql => "mysql",
+                    BrokenServer::Redis => "redis",
+                    BrokenServer::ZooKeeper => "zookeeper",
                 };
                 assert!(needs.iter().any(|server| server.name() == hit), "{slug}");
             }

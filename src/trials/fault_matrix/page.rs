@@ -7,7 +7,7 @@ use crate::{
     trials::table::Lang,
 };
 
-/// The last full run that the tree keeps; docs/faults.md is made from it.
+/// The page docs/faults.md, from the last full run that the repository keeps.
 #[cfg(test)]
 pub(in crate::trials) fn page(lang: Lang) -> String {
     let last = serde_json::from_str::<Matrix>(include_str!("last_run.json"));
@@ -58,7 +58,7 @@ they sell, the node that is written or the server that leads is hit, and mended 
   cells may show nothing: the instances were at another server then.
 ");
 
-/// Where it was run.
+/// The sentence about the machine of the run.
 #[cfg(test)]
 fn conditions(found: &Matrix, lang: Lang) -> String {
     let said = |what: &str| {
@@ -97,13 +97,14 @@ fn tables(found: &Matrix, lang: Lang) -> String {
     ENGINES.iter().map(table).collect()
 }
 
+/// A row in Markdown.
 #[cfg(test)]
 fn line(cells: [String; 9]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// The tables for the terminal, with what their columns mean.
-pub(super) fn shown(found: &Matrix, lang: Lang) -> String {
+/// The tables for the terminal, below a legend of their columns.
+pub(super) fn terminal_tables(found: &Matrix, lang: Lang) -> String {
     let table = |engine: &Engine| {
         let rows = rows(engine, found, lang, false);
         let title = lang.of(engine.title);
@@ -135,6 +136,7 @@ fn cell(cells: &[String; 9], n: usize) -> comfy_table::Cell {
     cells[n].as_str().into()
 }
 
+/// The cells of all runs of an engine.
 fn rows(engine: &Engine, found: &Matrix, lang: Lang, markdown: bool) -> Vec<[String; 9]> {
     let its = found.runs.iter().filter(|run| run.engine == engine.id);
     let rows = its.flat_map(|run| {

@@ -1,6 +1,6 @@
 //! Runs one fault of an engine: buyers of all strategies buy while a server is broken and mended; then the stock is counted.
 
-use super::{BuyerAnswers, Cell, Engine, Fault, FaultRun, Hits};
+use super::{BrokenServer, BuyerAnswers, Cell, Engine, Fault, FaultRun};
 use crate::{
     clients::{http_client::HttpError, redis_at::redis_at},
     fault::Action,
@@ -8,7 +8,7 @@ use crate::{
     trials::{
         Cluster, NoVerdict, Product,
         own_lab::OwnLab,
-        purchases::{Purchases, STOCK, outcome, while_they_buy},
+        purchases::{Purchases, STOCK, outcome, run_buyers_during},
         tools::{ask, get_json},
         voucher::TrialVoucher,
     },
@@ -24,28 +24,28 @@ use std::{
 };
 use tokio::time::{sleep, timeout};
 
-/// Each request holds 10 ms, so that others must wait, and waits 3 s at most.
-const TERMS: &str = "&hold_ms=10&wait_ms=3000";
-/// Short beside a fault of seconds.
+/// The part of the query that has each purchase hold its lock for 10 ms, so that others must wait, and wait 3 s at most.
+const HOLD_AND_WAIT: &str = "&hold_ms=10&wait_ms=3000";
+/// Between purchases and between looks: short beside a fault of seconds.
 const POLL_PAUSE: Duration = Duration::from_millis(50);
-/// Longer than other servers wait before they go on without it.
+/// Longer than the other servers wait before they go on without the broken one.
 const FAULT_DURATION: Duration = Duration::from_secs(8);
-/// Many sales of each strategy, to compare with.
+/// The length of a run without a fault: long enough for many sales of each strategy.
 const HEALTHY_DURATION: Duration = Duration::from_secs(4);
 /// Bounds the start of instances, and the time until all sell again.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Answered orders must be written within this.
 const WRITE_BEHIND_LIMIT: Duration = Duration::from_secs(10);
 
-/// A strategy or step, what it sells, and what its buyers were answered.
+/// A strategy or step with its goods, its purchases, and the answers to its buyers.
 struct StrategyUnderTest<'a> {
     slug: &'static str,
     goods: Goods<'a>,
     purchases: Purchases,
-    told: Mutex<BuyerAnswers>,
+    answers: Mutex<BuyerAnswers>,
 }
 
-/// What the buyers of one strategy buy.
+/// The goods that the buyers of one strategy buy.
 enum Goods<'a> {
     /// A product, and the store that counts its pieces.
     Product(Product<'a>, Store),
@@ -56,26 +56,29 @@ enum Goods<'a> {
 impl<'a> Goods<'a> {
     async fn of(on: &'a Cluster, slug: &str) -> Result<Self, NoVerdict> {
         let Some(strategy) = stock::find(slug) else {
-            return Ok(Self::Voucher(on.on_sale(STOCK).await?, AtomicI64::new(0)));
+            return Ok(Self::Voucher(
+                on.create_voucher_on_sale(STOCK).await?,
+                AtomicI64::new(0),
+            ));
         };
-        let product = on.product_on_each_node(STOCK).await?;
+        let product = on.create_product_on_each_node(STOCK).await?;
         Ok(Self::Product(product, strategy.spec.store))
     }
 
     /// Buys a piece, or orders the voucher for a new user; returns the answer and that user.
     async fn buy(&self, at: &str, slug: &str) -> (Result<(u16, Value), HttpError>, Option<i64>) {
         match self {
-            Self::Product(product, _) => (product.buy(at, slug, TERMS).await, None),
+            Self::Product(product, _) => (product.buy(at, slug, HOLD_AND_WAIT).await, None),
             Self::Voucher(voucher, users) => {
                 let user = users.fetch_add(1, Relaxed);
-                let answer = voucher.order(at, slug, user, TERMS).await;
+                let answer = voucher.order(at, slug, user, HOLD_AND_WAIT).await;
                 (answer, Some(voucher.user(user)))
             }
         }
     }
 
-    /// Waits until the stock or the orders can be read, and judges them.
-    async fn counted(&self, on: &Cluster, told: &BuyerAnswers) -> Cell {
+    /// Waits until the stock or the orders can be read, and compares them with the answers.
+    async fn compare_with(&self, on: &Cluster, told: &BuyerAnswers) -> Cell {
         let begun = Instant::now();
         loop {
             let cell = match self {
@@ -84,13 +87,13 @@ impl<'a> Goods<'a> {
                         Store::MySql => "mysql",
                         Store::Redis => "redis",
                     };
-                    let stock = format!("{}/stock?stock_id={}", on.three(), product.id);
+                    let stock = format!("{}/stock?stock_id={}", on.nginx(), product.id);
                     let stock = get_json(on, &stock).await.ok();
                     let left = stock.and_then(|stock| stock[store]["count"].as_i64());
                     left.map(|left| Cell::of(told, STOCK - left))
                 }
                 Self::Voucher(voucher, _) => {
-                    let books = format!("{}/voucher/{}/orders", on.three(), voucher.id);
+                    let books = format!("{}/voucher/{}/orders", on.nginx(), voucher.id);
                     let books = get_json(on, &books).await.ok();
                     let books = books.and_then(|books| serde_json::from_value(books).ok());
                     let cell = books.map(|books| Cell::of_orders(told, &books));
@@ -114,23 +117,24 @@ impl<'a> Goods<'a> {
 }
 
 impl StrategyUnderTest<'_> {
+    /// Buys once at an instance, records the purchase, and pauses.
     async fn buy_at(&self, at: &str) {
         let buys = async {
             let (answer, user) = self.goods.buy(at, self.slug).await;
             let outcome = outcome(&answer);
             let body = answer.ok().map(|(_, body)| body);
-            self.told.lock().record(&outcome, body.as_ref(), user);
+            self.answers.lock().record(&outcome, body.as_ref(), user);
             outcome
         };
         self.purchases.record(buys).await;
         sleep(POLL_PAUSE).await;
     }
 
-    /// The result since the fault; `back`: whether it sold again.
+    /// The result since the fault; `back`: the strategy has sold again.
     async fn cell(&self, on: &Cluster, since: Instant, back: bool) -> Result<Cell, NoVerdict> {
-        let told = mem::take(&mut *self.told.lock());
-        let late = |_| NoVerdict::failed("the shelf cannot be counted");
-        let counted = timeout(RECOVERY_TIMEOUT, self.goods.counted(on, &told)).await;
+        let told = mem::take(&mut *self.answers.lock());
+        let late = |_| NoVerdict::failed("the stock cannot be read");
+        let counted = timeout(RECOVERY_TIMEOUT, self.goods.compare_with(on, &told)).await;
         let gap = self.purchases.longest_gap(since, Instant::now());
         Ok(Cell {
             strategy: self.slug.to_owned(),
@@ -140,25 +144,25 @@ impl StrategyUnderTest<'_> {
     }
 }
 
-/// Has all strategies sell while the engine's server is broken and mended.
+/// Has all strategies of an engine sell while its server is broken and mended; returns their results.
 pub(super) async fn run(
     own: &OwnLab,
     engine: &'static Engine,
     fault: Fault,
 ) -> Result<FaultRun, NoVerdict> {
     let on = &own.cluster;
-    // Restarted instances connect to their first server again, whatever the last fault did.
+    // Restarted instances connect to their first server again, also if the last fault has sent them to another.
     for instance in &on.servers()?.instances {
-        on.fault(Action::Kill, &instance.name).await?;
-        on.fault(Action::Start, &instance.name).await?;
+        on.inject_fault(Action::Kill, &instance.name).await?;
+        on.inject_fault(Action::Start, &instance.name).await?;
     }
-    all_ready(on).await?;
+    wait_until_all_ready(on).await?;
     let tried = try_join_all(engine.strategies.iter().map(|slug| async move {
         Ok::<_, NoVerdict>(StrategyUnderTest {
             slug,
             goods: Goods::of(on, slug).await?,
             purchases: Purchases::default(),
-            told: Mutex::default(),
+            answers: Mutex::default(),
         })
     }))
     .await?;
@@ -181,10 +185,10 @@ pub(super) async fn run(
             )));
         }
         let since = Instant::now();
-        break_and_mend(own, engine.hits, fault).await?;
+        break_and_mend(own, engine.breaks, fault).await?;
         Ok((since, all_sell(Instant::now()).await))
     };
-    let (since, back) = while_they_buy(buyers, broken).await?;
+    let (since, back) = run_buyers_during(buyers, broken).await?;
     let mut cells = Vec::new();
     for (one, back) in tried.iter().zip(back) {
         let cell = one.cell(on, since, back.is_some()).await?;
@@ -192,7 +196,7 @@ pub(super) async fn run(
         cells.push(Cell { promises, ..cell });
     }
     // A paused node of a cluster may not be part of it yet, and then refuses what removes the goods.
-    all_ready(on).await?;
+    wait_until_all_ready(on).await?;
     for one in tried {
         one.goods.remove().await?;
     }
@@ -211,9 +215,9 @@ pub(super) async fn run(
     })
 }
 
-/// Injects the fault for [`FAULT_DURATION`], mends it, and waits until a Redis that led follows. A planned fail-over is not
-/// mended; without a fault it only waits.
-async fn break_and_mend(own: &OwnLab, hits: Hits, fault: Fault) -> Result<(), NoVerdict> {
+/// Injects the fault for [`FAULT_DURATION`], mends it, and waits until the Redis that was primary is a replica. A planned fail-over
+/// is not mended. Without a fault it only waits.
+async fn break_and_mend(own: &OwnLab, breaks: BrokenServer, fault: Fault) -> Result<(), NoVerdict> {
     let on = &own.cluster;
     let (does, mends) = match fault {
         Fault::None => {
@@ -226,8 +230,8 @@ async fn break_and_mend(own: &OwnLab, hits: Hits, fault: Fault) -> Result<(), No
                 "replica" => "replica-2",
                 _ => "replica",
             };
-            on.fault(Action::Promote, to).await?;
-            return wait_until_it_follows(&leads.1).await;
+            on.inject_fault(Action::Promote, to).await?;
+            return wait_until_replica(&leads.1).await;
         }
         Fault::Kill => (Action::Kill, Action::Start),
         Fault::Pause => (Action::Pause, Action::Resume),
@@ -235,31 +239,31 @@ async fn break_and_mend(own: &OwnLab, hits: Hits, fault: Fault) -> Result<(), No
     };
     let one_zookeeper = !on.servers()?.zookeeper.connect.contains(',');
     let mut led = None;
-    let server = match hits {
-        Hits::MySql => "mysql".to_owned(),
-        Hits::Redis if on.servers()?.sentinels.is_empty() => "redis".to_owned(),
-        Hits::Redis => {
+    let server = match breaks {
+        BrokenServer::MySql => "mysql".to_owned(),
+        BrokenServer::Redis if on.servers()?.sentinels.is_empty() => "redis".to_owned(),
+        BrokenServer::Redis => {
             let (name, url) = leading_redis(on).await?;
             led = Some(url);
             name.to_owned()
         }
-        Hits::ZooKeeper if one_zookeeper => "zookeeper".to_owned(),
-        Hits::ZooKeeper => own.ensemble("").await?.remove(0),
+        BrokenServer::ZooKeeper if one_zookeeper => "zookeeper".to_owned(),
+        BrokenServer::ZooKeeper => own.wait_for_leader("").await?.remove(0),
     };
-    on.fault(does, &server).await?;
+    on.inject_fault(does, &server).await?;
     sleep(FAULT_DURATION).await;
-    if hits == Hits::ZooKeeper && !one_zookeeper && does != Action::Cut {
+    if breaks == BrokenServer::ZooKeeper && !one_zookeeper && does != Action::Cut {
         // Buyers may not notice the election: require a new leader, or nothing was broken.
-        own.ensemble(&server).await?;
+        own.wait_for_leader(&server).await?;
     }
-    on.fault(mends, &server).await?;
+    on.inject_fault(mends, &server).await?;
     match led {
-        Some(url) => wait_until_it_follows(&url).await,
+        Some(url) => wait_until_replica(&url).await,
         None => Ok(()),
     }
 }
 
-/// Name and address of the primary Redis, as the Sentinels say.
+/// Asks a Sentinel for the primary Redis; returns its name and address.
 async fn leading_redis(on: &Cluster) -> Result<(&'static str, String), NoVerdict> {
     let at = on.servers()?;
     let none = || NoVerdict::failed("the Sentinels know nobody who leads");
@@ -275,8 +279,8 @@ async fn leading_redis(on: &Cluster) -> Result<(&'static str, String), NoVerdict
     Ok((name, member.url.clone()))
 }
 
-/// Waits until the old primary is a replica: until then it takes writes, which are lost.
-async fn wait_until_it_follows(led: &str) -> Result<(), NoVerdict> {
+/// Waits until the old primary is a replica; until then it takes writes, which are lost.
+async fn wait_until_replica(led: &str) -> Result<(), NoVerdict> {
     let followed = async {
         loop {
             let role = redis::cmd("INFO").arg("replication").to_owned();
@@ -294,7 +298,8 @@ async fn wait_until_it_follows(led: &str) -> Result<(), NoVerdict> {
     timeout(RECOVERY_TIMEOUT, followed).await.map_err(late)
 }
 
-async fn all_ready(on: &Cluster) -> Result<(), NoVerdict> {
+/// Waits until all instances are ready.
+async fn wait_until_all_ready(on: &Cluster) -> Result<(), NoVerdict> {
     let instances = on.instances().iter();
     try_join_all(instances.map(|at| wait_until_ready(on, at)))
         .await

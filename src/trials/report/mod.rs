@@ -6,7 +6,7 @@ mod modules;
 mod tests;
 
 use super::{
-    Play, Rated, Ratio, Sale,
+    MeasuredRate, Play, Ratio, Sale,
     results::{CourseResults, TrialResult},
 };
 use crate::{
@@ -21,17 +21,18 @@ use askama::Template;
 use modules::{script, timeline_style};
 use serde_json::json;
 
-pub(super) fn html(found: &CourseResults) -> Result<String, Failure> {
-    Report::of(found)
+/// Renders the report of a run.
+pub(super) fn html(results: &CourseResults) -> Result<String, Failure> {
+    CourseReport::of(results)
         .render()
         .map_err(|e| unusable!("report: {e}"))
 }
 
 #[derive(Template)]
 #[template(path = "course.html")]
-struct Report<'a> {
-    found: &'a CourseResults,
-    chapters: Vec<ChapterPart<'a>>,
+struct CourseReport<'a> {
+    results: &'a CourseResults,
+    chapters: Vec<ChapterReport<'a>>,
     conditions: String,
     /// The races' events, for the page's script.
     races: String,
@@ -39,54 +40,55 @@ struct Report<'a> {
     timeline_style: String,
 }
 
-struct ChapterPart<'a> {
+/// A chapter of the report, with those of its lessons that were tried.
+struct ChapterReport<'a> {
     chapter: &'static Chapter,
-    lessons: Vec<LessonFigures<'a>>,
+    lessons: Vec<LessonReport<'a>>,
 }
 
-/// A lesson's figures, ready to draw.
-struct LessonFigures<'a> {
+/// A lesson of the report, with its figures ready to draw.
+struct LessonReport<'a> {
     lesson: &'static Lesson,
     tried: &'a TrialResult,
-    sales: Vec<Bar<'a>>,
-    ratios: Vec<Scale<'a>>,
-    races: Vec<RaceFigure<'a>>,
+    sales: Vec<LoadBar<'a>>,
+    ratios: Vec<RatioScale<'a>>,
+    races: Vec<RaceDrawing<'a>>,
 }
 
-/// A race that is drawn.
-struct RaceFigure<'a> {
+/// A race of a lesson, which the script of the page draws.
+struct RaceDrawing<'a> {
     /// Its index among all races of the page.
     number: usize,
     play: &'a Play,
 }
 
-/// A load as a bar, in percent of its lesson's longest.
-struct Bar<'a> {
+/// The bar of a load: its pieces in percent of the longest bar of the lesson.
+struct LoadBar<'a> {
     sale: &'a Sale,
     gone: f64,
     over: f64,
 }
 
-/// A ratio on a logarithmic axis with 1 in the middle; positions in percent.
-struct Scale<'a> {
+/// A ratio on a logarithmic axis with 1 in the middle: positions in percent of the width.
+struct RatioScale<'a> {
     ratio: &'a Ratio,
     median: f64,
     min: f64,
     max: f64,
 }
 
-impl<'a> Report<'a> {
-    fn of(found: &'a CourseResults) -> Self {
+impl<'a> CourseReport<'a> {
+    fn of(results: &'a CourseResults) -> Self {
         let mut plays = Vec::new();
         let part = |chapter: &'static Chapter| {
-            let lessons = found
+            let lessons = results
                 .lessons
                 .iter()
                 .filter(|tried| tried.chapter == chapter.id);
-            ChapterPart {
+            ChapterReport {
                 chapter,
                 lessons: lessons
-                    .filter_map(|tried| LessonFigures::of(tried, &mut plays))
+                    .filter_map(|tried| LessonReport::of(tried, &mut plays))
                     .collect(),
             }
         };
@@ -98,33 +100,33 @@ impl<'a> Report<'a> {
         // An event must not end the script element.
         let races = json!(plays).to_string().replace('<', r"\u003c");
         Self {
-            found,
+            results,
             chapters,
-            conditions: found.conditions.to_string(),
+            conditions: results.conditions.to_string(),
             races,
             script: script("js/course-report/course-report.js"),
             timeline_style: timeline_style(),
         }
     }
 
-    fn so(&self) -> usize {
-        self.found.count(ClaimVerdict::Reproduced)
+    fn reproduced(&self) -> usize {
+        self.results.count(ClaimVerdict::Reproduced)
     }
 
-    fn otherwise(&self) -> usize {
-        self.found.count(ClaimVerdict::NotReproduced)
+    fn not_reproduced(&self) -> usize {
+        self.results.count(ClaimVerdict::NotReproduced)
     }
 
     fn noise(&self) -> usize {
-        self.found.count(ClaimVerdict::Noise)
+        self.results.count(ClaimVerdict::Noise)
     }
 
     fn unavailable(&self) -> usize {
-        self.found.count(ClaimVerdict::Unavailable)
+        self.results.count(ClaimVerdict::Unavailable)
     }
 }
 
-impl<'a> LessonFigures<'a> {
+impl<'a> LessonReport<'a> {
     fn of(tried: &'a TrialResult, plays: &mut Vec<&'a Play>) -> Option<Self> {
         let figures = &tried.seen.figures;
         let longest = figures
@@ -135,7 +137,7 @@ impl<'a> LessonFigures<'a> {
             .unwrap_or(1)
             .max(1) as f64;
         let percent = |pieces: i64| 100.0 * pieces.max(0) as f64 / longest;
-        let bar = |sale: &'a Sale| Bar {
+        let bar = |sale: &'a Sale| LoadBar {
             sale,
             gone: percent(sale.gone),
             over: percent(sale.oversold),
@@ -143,7 +145,7 @@ impl<'a> LessonFigures<'a> {
         let happened = figures.plays.iter().filter(|play| !play.events.is_empty());
         let race = |play: &'a Play| {
             plays.push(play);
-            RaceFigure {
+            RaceDrawing {
                 number: plays.len() - 1,
                 play,
             }
@@ -153,7 +155,7 @@ impl<'a> LessonFigures<'a> {
             lesson: find(tried.id)?,
             tried,
             sales: figures.sales.iter().map(bar).collect(),
-            ratios: figures.ratios.iter().map(Scale::of).collect(),
+            ratios: figures.ratios.iter().map(RatioScale::of).collect(),
             races,
         })
     }
@@ -162,6 +164,7 @@ impl<'a> LessonFigures<'a> {
         self.tried.verdict().mark()
     }
 
+    /// The CSS class of the verdict.
     fn class(&self) -> &'static str {
         match self.tried.verdict() {
             ClaimVerdict::Reproduced => "so",
@@ -176,8 +179,8 @@ impl<'a> LessonFigures<'a> {
     }
 }
 
-impl<'a> Scale<'a> {
-    /// The axis ends at 16 times, on both sides.
+impl<'a> RatioScale<'a> {
+    /// Places a ratio on an axis from 1/16 to 16; a ratio beyond it is drawn at its end.
     fn of(ratio: &'a Ratio) -> Self {
         let at = |times: f64| (50.0 + 50.0 * times.log2() / 4.0).clamp(0.0, 100.0);
         Self {
@@ -188,7 +191,7 @@ impl<'a> Scale<'a> {
         }
     }
 
-    fn sides(&self) -> [(Words, &Rated); 2] {
+    fn sides(&self) -> [(Words, &MeasuredRate); 2] {
         let [first, second] = self.ratio.names();
         [(first, &self.ratio.first), (second, &self.ratio.second)]
     }

@@ -3,7 +3,7 @@ use crate::{
     claims::{Says, Side, Target, Words},
     load::{conditions::Conditions, spread::Spread},
     replay::{ReplayEvent, ReplayResult},
-    trials::{Observation, Rated},
+    trials::{MeasuredRate, Observation},
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -79,7 +79,7 @@ fn page() -> String {
         median_ms: 36.0,
         p99_ms: 98.0,
     };
-    let rated = |target| Rated {
+    let rated = |target| MeasuredRate {
         side: Side {
             target,
             ..Side::of("mutex")

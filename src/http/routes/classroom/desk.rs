@@ -58,7 +58,7 @@ struct Student {
 pub(in crate::http) struct Presence {
     /// The lesson that it shows.
     #[garde(skip)]
-    #[schema(schema_with = claims::verdicts::one_of_the_lessons)]
+    #[schema(schema_with = claims::verdicts::lesson_id_schema)]
     lesson: String,
     /// The name that was typed on it.
     #[garde(dive)]
@@ -90,7 +90,7 @@ struct Call {
 pub(in crate::http) struct NewCall {
     /// Where everybody is to go.
     #[garde(skip)]
-    #[schema(schema_with = claims::verdicts::one_of_the_lessons)]
+    #[schema(schema_with = claims::verdicts::lesson_id_schema)]
     lesson: String,
     /// The replays of this lesson that everybody is to watch, by their ids.
     #[garde(length(max = MAX_WATCHED))]

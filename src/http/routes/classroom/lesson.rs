@@ -14,7 +14,7 @@ use crate::{
 #[schema(as = OnShow)]
 pub(in crate::http) struct LessonOnShow {
     #[garde(custom(is_a_lesson))]
-    #[schema(schema_with = claims::verdicts::one_of_the_lessons)]
+    #[schema(schema_with = claims::verdicts::lesson_id_schema)]
     lesson: String,
     /// Its race has ended: phones say the answer.
     #[garde(skip)]
@@ -28,7 +28,7 @@ pub(in crate::http) struct LessonOnShow {
 pub(in crate::http) struct Guess {
     /// Of which lesson's race.
     #[garde(custom(is_a_lesson))]
-    #[schema(schema_with = claims::verdicts::one_of_the_lessons)]
+    #[schema(schema_with = claims::verdicts::lesson_id_schema)]
     lesson: String,
     /// The person; the last guess of a person counts.
     #[garde(dive)]

@@ -1,0 +1,197 @@
+//! A result of the bench: a value, its ceiling, and the goal that it must reach.
+
+use super::words::here;
+use crate::{
+    load::{
+        spread::Spread,
+        terminal::{Column, ms, rate, table},
+    },
+    terminal::{bilingual::Bilingual, chinese::told},
+};
+use comfy_table::{Cell, Color};
+use serde::Serialize;
+
+/// The goal of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Goal {
+    /// The least ratio to the ceiling.
+    Ratio(f64),
+    /// The greatest value.
+    AtMost(f64),
+    /// None: the result is there for comparison.
+    Nothing,
+}
+
+/// The unit of a value and of its ceiling.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) enum Unit {
+    #[serde(rename = "per s")]
+    PerSecond,
+    #[serde(rename = "MB")]
+    Megabytes,
+    #[serde(rename = "ms")]
+    Milliseconds,
+    #[serde(rename = "times")]
+    Times,
+}
+
+/// A row of the bench: a value with its ceiling and its goal, over all rounds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct BenchResult {
+    #[serde(rename = "figure")]
+    pub(super) name: String,
+    /// The median of the rounds.
+    #[serde(rename = "seen")]
+    pub(super) value: f64,
+    pub(super) unit: Unit,
+    /// The median of the ceiling, in the same unit.
+    pub(super) ceiling: Option<f64>,
+    #[serde(rename = "against")]
+    pub(super) ceiling_name: String,
+    /// `value / ceiling`, round by round.
+    pub(super) ratio: Option<Spread>,
+    #[serde(rename = "wanted")]
+    pub(super) goal: Goal,
+    #[serde(rename = "reached")]
+    pub(super) is_reached: bool,
+    /// The bottleneck that keeps the value from being better.
+    pub(super) bounded_by: &'static str,
+    /// Why the result does not count: requests failed, or pieces were oversold.
+    #[serde(rename = "void")]
+    pub(super) void_reason: Option<String>,
+}
+
+impl BenchResult {
+    /// A rate, judged by its ratio to a ceiling, round by round.
+    pub(super) fn ratio(
+        name: &str,
+        rates: &[f64],
+        ceiling_name: &str,
+        ceiling: &[f64],
+        goal: Goal,
+    ) -> Self {
+        let ratio = Spread::of_ratios(rates, ceiling);
+        Self {
+            ceiling: Some(median(ceiling)),
+            ceiling_name: ceiling_name.into(),
+            ratio: Some(ratio),
+            goal,
+            is_reached: match goal {
+                Goal::Ratio(least) => ratio.median >= least,
+                Goal::AtMost(most) => ratio.median <= most,
+                Goal::Nothing => true,
+            },
+            ..Self::at_most(name, rates, Unit::PerSecond, 0.0)
+        }
+    }
+
+    /// A value that must be at most `most`.
+    pub(super) fn at_most(name: &str, values: &[f64], unit: Unit, most: f64) -> Self {
+        let value = median(values);
+        Self {
+            name: name.into(),
+            value,
+            unit,
+            ceiling: None,
+            ceiling_name: String::new(),
+            ratio: None,
+            goal: Goal::AtMost(most),
+            is_reached: value <= most,
+            bounded_by: "",
+            void_reason: None,
+        }
+    }
+
+    pub(super) fn bounded_by(self, bounded_by: &'static str) -> Self {
+        Self { bounded_by, ..self }
+    }
+
+    /// Makes the result void if there is a reason; a void result does not reach its goal.
+    pub(super) fn void_if(self, void_reason: Option<String>) -> Self {
+        Self {
+            is_reached: self.is_reached && void_reason.is_none(),
+            void_reason,
+            ..self
+        }
+    }
+
+    /// A value with the unit of this result.
+    fn with_unit(&self, value: f64) -> String {
+        match self.unit {
+            Unit::PerSecond => told!("{}/秒", "{}/s", rate(value)),
+            Unit::Megabytes => format!("{value:.0} MB"),
+            Unit::Milliseconds => format!("{} ms", ms(value)),
+            Unit::Times => told!("{value:.1} 倍", "{value:.1} ×"),
+        }
+    }
+}
+
+const COLUMNS: [Column<BenchResult>; 8] = [
+    (Bilingual::of("数字", "figure"), |f| here(&f.name).into()),
+    (Bilingual::of("测得", "seen"), |f| {
+        f.with_unit(f.value).into()
+    }),
+    (Bilingual::of("上限", "ceiling"), |f| {
+        f.ceiling.map(|c| f.with_unit(c)).unwrap_or_default().into()
+    }),
+    (Bilingual::of("上限是", "of"), |f| {
+        here(&f.ceiling_name).into()
+    }),
+    (Bilingual::of("比值", "ratio"), |f| {
+        let ratio = |r: Spread| format!("{:.2} ({:.2}–{:.2})", r.median, r.min, r.max);
+        f.ratio.map(ratio).unwrap_or_default().into()
+    }),
+    (Bilingual::of("要求", "wanted"), |f| match f.goal {
+        Goal::Ratio(least) => format!("≥ {least:.2}").into(),
+        Goal::AtMost(most) => format!("≤ {}", f.with_unit(most)).into(),
+        Goal::Nothing => "".into(),
+    }),
+    (Bilingual::of("达到", "reached"), |f| match f.is_reached {
+        true => told!("是", "yes").into(),
+        false => Cell::new(told!("否", "NO")).fg(Color::Red),
+    }),
+    (Bilingual::of("受限于", "bounded by"), |f| {
+        here(f.void_reason.as_deref().unwrap_or(f.bounded_by)).into()
+    }),
+];
+
+/// Draws the table of all results.
+pub(super) fn results_table(results: &[BenchResult], markdown: bool) -> String {
+    table(&COLUMNS, &[0, 3, 5, 6, 7], results, markdown)
+}
+
+fn median(values: &[f64]) -> f64 {
+    Spread::of(values.iter().copied()).median
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_without_a_ceiling_is_never_reached() {
+        let figure = |seen, ceiling: &[f64]| {
+            BenchResult::ratio("x", &[seen], "y", ceiling, Goal::Ratio(0.6))
+        };
+        assert_eq!(figure(60.0, &[100.0]).ratio.unwrap().median, 0.6);
+        for (seen, ceiling, reached) in [
+            (60.0, &[100.0][..], true),
+            (59.9, &[100.0], false),
+            (60.0, &[], false),
+            (60.0, &[0.0], false),
+        ] {
+            assert_eq!(
+                figure(seen, ceiling).is_reached,
+                reached,
+                "{seen} {ceiling:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_result_whose_requests_failed_is_not_reached() {
+        let result = BenchResult::ratio("x", &[99.0], "y", &[100.0], Goal::Ratio(0.6));
+        assert!(!result.void_if(Some("3 errors".into())).is_reached);
+    }
+}
