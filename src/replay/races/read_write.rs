@@ -70,8 +70,8 @@ pub(super) const RACE: Race = Race {
         steps: &[
             READ_READ,
             A.stops_at(Point::Locked),
+            say("B 也进来了，和 A 同时在临界区", "B gets in beside A"),
             B.stops_at(Point::Locked),
-            say("两个一起在里面", "both are inside together"),
             A.finishes(),
             B.finishes(),
             Note("RR together,"),
@@ -93,7 +93,7 @@ const fn waits(first: Act, second: Act, what: Step, note: &'static str) -> [Step
         what,
         A.acting(first).stops_at(Point::Locked),
         B.acting(second).stops_at(Point::Refused),
-        say("B 等 A 释放锁", "B waits until A releases"),
+        say("A 释放锁，B 才进来", "A releases, and B gets in after it"),
         B.will_stop_at(Point::Locked),
         A.finishes(),
         B.stops_at(Point::Locked),
