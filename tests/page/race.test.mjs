@@ -101,6 +101,8 @@ describe('the model of a race', () => {
     for (const [said, told] of /** @type {const} */ ([['A 还没写，B 也读', [[80_000, 'A 还没写，B 也读']]], ['A 写，B 也读', []]])) {
       assert.deepEqual(at(modelOf([step(0, said), ...EVENTS.slice(1, 3)], 0, 1, { live: true })), told);
     }
+    // Who stands in the queue of replays is told so at once.
+    assert.equal(at(modelOf([step(0, '排队：前面还有 1 个重演')], 9, 1, { live: true })).length, 1);
     // Who waits gets in as the other one releases, which may be told before the caption.
     const next = [step(0, 'A 释放锁'), { t_us: 100, actor: 'B', event: 'locked' }, { t_us: 110, actor: 'A', event: 'released' }, step(120, 'B 才进来'), { t_us: 9_000, actor: 'B', event: 'done' }];
     assert.deepEqual(at(modelOf(next.slice(0, 4), 0, 1, { live: true })), [[110, 'A 释放锁'], [120, 'B 才进来']]);

@@ -130,6 +130,8 @@ const NAMED_EVENTS = [
   [/到期|过期/, LEASE_ENDS], [/续|重置/, ['renewed']], [/(?<!唤)醒/, ['continued']], [/设成/, ['set']], [/(?<!计)数到|加三次/, ['counted']], [/干完/, ['leaves', 'lost', 'released', 'done']],
   [/做完就走|离开/, ['done']], [/买一件/, ['sold']], [/拒绝/, ['refused', 'refused-by-row', 'conflict', 'failed']], [/超时/, ['failed']],
 ];
+/** What the service says while other replays come first. */
+const QUEUED = '排队：';
 /** The names in a text. @param {string} text */
 const actorsIn = (text) => text.match(/(?<![A-Za-z])[ABC](?![A-Za-z])/g) ?? [];
 
@@ -178,8 +180,9 @@ function captionsOf(all, now) {
       if (one && doer) told[doer] = all.indexOf(one);
       return one;
     });
-    const hasCome = found.every(Boolean);
-    const last = hasCome ? Math.max(i, ...found.map((e) => all.indexOf(e))) : next ?? all.length - 1;
+    // Its place in the queue is told at once.
+    const hasCome = caption.zh.startsWith(QUEUED) || found.every(Boolean);
+    const last = hasCome ? Math.max(i, ...found.map((e) => (e ? all.indexOf(e) : i))) : next ?? all.length - 1;
     return hasCome || next != null || now === Infinity ? [{ ...caption, at: all[last].t_us }] : [];
   });
 }
