@@ -68,9 +68,9 @@ pub(super) const RACE: Race = Race {
     cured: Variant {
         act: READ,
         steps: &[
-            READ_READ,
+            say("A 进来读", "A gets in, and reads"),
             A.stops_at(Point::Locked),
-            say("B 也进来了，和 A 同时在临界区", "B gets in beside A"),
+            say("B 也进来读，和 A 同时在临界区", "B gets in beside A"),
             B.stops_at(Point::Locked),
             A.finishes(),
             B.finishes(),
