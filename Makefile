@@ -28,8 +28,8 @@ help: ## this list
 demo: install build ## the course's main claims on real servers, with a verdict each, and target/course.html
 	$(OVERSELL) course --lab --quick --html target/course.html --json target/course.json
 
-lab: install build ## servers, three instances and nginx, until Ctrl-C
-	$(OVERSELL) lab
+lab: install build ## servers, three instances and nginx, until Ctrl-C; LAB='--ways --replica' for the races that cut links or promote a replica
+	$(OVERSELL) lab $(LAB)
 
 # The unit tests wait for labs and for rounds of loads: eight at a time keep two cores busy.
 test: install browser $(NODE_MODULES) ## every test, against real servers on free ports, and the page in a real browser

@@ -77,29 +77,29 @@ impl Need {
             Self::Lab => (
                 !config.replays.lab.is_empty(),
                 Bilingual::of(
-                    "要停进程、停服务器：用 oversell lab 启动服务器才能演",
-                    "this race stops processes and servers, and needs a lab: start the servers with `oversell lab`",
+                    "要停进程、停服务器：用 make lab（或 oversell lab）启动服务器才能演",
+                    "this race stops processes and servers, and needs a lab: start the servers with `make lab` (or `oversell lab`)",
                 ),
             ),
             Self::Links => (
                 has("ways"),
                 Bilingual::of(
-                    "要能断开网络：用 oversell lab --ways 启动",
-                    "this race cuts links: start the lab with --ways",
+                    "要能断开网络：按 Ctrl-C 停下实验环境，再输入 make lab LAB='--ways --replica'（或 oversell lab 加这两个选项）",
+                    "this race cuts links: end the lab with Ctrl-C, and type make lab LAB='--ways --replica' (or oversell lab with these two options)",
                 ),
             ),
             Self::Replica => (
                 has("replica"),
                 Bilingual::of(
-                    "要有从节点和 Sentinel：用 oversell lab --replica 启动",
-                    "this race needs a replica and a Sentinel: start the lab with --replica",
+                    "要有从节点和 Sentinel：按 Ctrl-C 停下实验环境，再输入 make lab LAB='--ways --replica'（或 oversell lab 加这两个选项）",
+                    "this race needs a replica and a Sentinel: end the lab with Ctrl-C, and type make lab LAB='--ways --replica' (or oversell lab with these two options)",
                 ),
             ),
             Self::Nodes => (
                 config.redis.nodes.len() >= 5,
                 Bilingual::of(
-                    "要有五个 Redis 节点：用 oversell lab 启动，或在 redis.nodes 里写上",
-                    "this race needs five Redis nodes: start the servers with `oversell lab`, or set redis.nodes",
+                    "要有五个 Redis 节点：用 make lab（或 oversell lab）启动，或在 redis.nodes 里写上",
+                    "this race needs five Redis nodes: start the servers with `make lab` (or `oversell lab`), or set redis.nodes",
                 ),
             ),
             Self::Clocks => (

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import { fewestPresses } from '../../static/js/race/fewest-presses.js';
 import { modelOf } from '../../static/js/timeline/model.js';
 import { addEvent, emptyRecording } from '../../static/js/timeline/player.js';
-import { PHONE, SOAK, getJson, lab } from './support.mjs';
+import { PHONE, PROJECTOR, SOAK, getJson, lab } from './support.mjs';
 
 
 describe('a schedule of one’s own', () => {
@@ -101,6 +101,24 @@ describe('a schedule of one’s own', () => {
     await tab.waitForCount('#schedule-lines .guilty', 2);
     tab.assertNoErrors();
   });
+
+  for (const isProjected of [false, true]) {
+    it(`shows game and reason on one screen, projected: ${isProjected}`, async () => {
+      const tab = await suite.openTab('#/2.3', PROJECTOR);
+      await tab.waitForLesson('2.3');
+      if (isProjected) await tab.click('#projector');
+      await tab.press('#race-schedule');
+      await tab.press('[name=schedule-cured][value=true]');
+      for (const actor of ['A', 'clock', 'B', 'A', 'B']) await tab.press(`#schedule-buttons [data-key=${actor}][aria-disabled=false]`);
+      await tab.waitForText('#schedule-say', /为什么修正后也会：/);
+      // From the buttons to the picture's end.
+      const high = await tab.evaluate(() => document.getElementById('schedule-lanes').getBoundingClientRect().bottom - document.getElementById('schedule').getBoundingClientRect().top);
+      const top = await tab.evaluate(() => document.getElementById('schedule').getBoundingClientRect().top + scrollY);
+      assert.ok(top + high <= PROJECTOR[1], `${top} and ${high} of ${PROJECTOR[1]} px`);
+      await tab.screenshot(`schedule-2.3-cure-${isProjected}`);
+      tab.assertNoErrors();
+    });
+  }
 
   it('oversells by keyboard alone', async () => {
     const tab = await suite.openTab('#/1.1');

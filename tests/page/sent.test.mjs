@@ -1,9 +1,14 @@
-/** A line that was really sent is what was sent: scripts by their text, the library's commands, and answers as they came, in every race. */
+/**
+ * What every race really does: a line that was sent is what was sent (scripts by their text, the library's commands, answers as they came),
+ * each caption comes with its event, and the questions are answered as the races end.
+ */
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { NINETY_MINUTES } from '../../static/js/lesson/ninety-minutes.js';
 import { QUESTIONS } from '../../static/js/race/questions.js';
+import { TRANSPORT, isActor, parseEvent } from '../../static/js/timeline/events.js';
+import { modelOf } from '../../static/js/timeline/model.js';
 import { getJson, lab, sendJson } from './support.mjs';
 
 describe('the lines that were really sent', () => {
@@ -20,7 +25,7 @@ describe('the lines that were really sent', () => {
     let [commands, scripts] = [0, 0];
     for (const { lesson, actors } of playable) {
       for (const cured of [false, true]) {
-        const events = await play(suite.at.http, lesson, cured);
+        const { events } = await play(suite.at.http, lesson, cured);
         const problems = problemsOf(events);
         assert.deepEqual(problems, [], `${lesson}, cured: ${cured}, ${actors}`);
         commands += events.filter(({ event }) => event === 'answered').length;
@@ -28,6 +33,41 @@ describe('the lines that were really sent', () => {
       }
     }
     assert.ok(commands > 100 && scripts > 20, `${commands} commands, ${scripts} scripts`);
+  });
+
+  // In the English words of a caption stands who does what, too; the page reads its Chinese ones.
+  it('each caption comes with its event, in every race', async () => {
+    const { replays } = await getJson(`${suite.at.http}/replays`);
+    const wrong = [];
+    let captions = 0;
+    for (const { lesson } of replays.filter(({ cannot, alone, ends }) => !cannot && !alone && ends.sold != null)) {
+      for (const cured of [false, true]) {
+        const { events } = await play(suite.at.http, lesson, cured);
+        captions += events.filter(({ actor }) => actor === 'step').length;
+        wrong.push(...wrongCaptions(events).map((what) => `${lesson}, cured: ${cured}: ${what}`));
+      }
+    }
+    assert.ok(captions > 300, `${captions} captions`);
+    assert.deepEqual(wrong, []);
+  });
+
+  it('a caption that comes late or early is refused', () => {
+    const say = (zh, en) => ({ actor: 'step', event: 'step', value: { zh, en } });
+    const [read, written, later] = [['A', 'read'], ['A', 'written'], ['B', 'written']].map(([actor, event]) => ({ actor, event }));
+    const wrong = (...events) => wrongCaptions(events.map((e, i) => ({ t_us: i * 1_000_000, ...e }))).length;
+    assert.equal(wrong(say('A 读，写', 'A reads, and writes'), read, written, say('B 写', 'B writes'), later), 0);
+    // It names what does not come, and another says in Chinese less than in English.
+    assert.equal(wrong(say('A 提交', 'A commits'), read, written, say('B 写', 'B writes'), later), 1);
+    assert.equal(wrong(say('A 读', 'A reads, and writes'), read, written, say('B 写', 'B writes'), later), 1);
+  });
+
+  it('each question is answered as its race ends', async () => {
+    for (const [lesson, answer] of Object.entries(ANSWERS)) {
+      const [flaw, cure] = [await play(suite.at.http, lesson, false), await play(suite.at.http, lesson, true)];
+      for (const half of [flaw, cure]) assert.equal(half.ending.as_meant, true, `${lesson}: ${JSON.stringify(half.ending)}`);
+      assert.equal(QUESTIONS[lesson].is, answer(flaw, cure), `${lesson}: ${QUESTIONS[lesson].en[1 + QUESTIONS[lesson].is]}`);
+    }
+    assert.deepEqual(Object.keys(ANSWERS).sort(), Object.keys(QUESTIONS).sort());
   });
 
   it('are refused where an answer or a text is missing', () => {
@@ -115,14 +155,123 @@ describe('the lines that were really sent', () => {
   }
 });
 
-/** The events of a race at full speed. @param {string} http @param {string} lesson @param {boolean} cured @returns {Promise<any[]>} */
-async function play(http, lesson, cured) {
+/** Races that were played, by lesson and half. @type {Map<string, Promise<Played>>} */
+const played = new Map();
+
+/** The events of a race at full speed, and how it ended: each is played once. @param {string} http @param {string} lesson @param {boolean} cured @returns {Promise<Played>} */
+function play(http, lesson, cured) {
+  const key = `${lesson} ${cured}`;
+  const its = played.get(key) ?? playOnServers(http, lesson, cured);
+  played.set(key, its);
+  return its;
+}
+
+/** @typedef {{events: any[], ending: any}} Played */
+/** @param {string} http @param {string} lesson @param {boolean} cured @returns {Promise<Played>} */
+async function playOnServers(http, lesson, cured) {
   const started = await sendJson(`${http}/replays/${lesson}?pace=fast&cured=${cured}`, {});
   assert.equal(started.status, 202, `${lesson}: ${await started.clone().text()}`);
   const { events } = await started.json();
   const text = await (await fetch(new URL(events, `${http}/`))).text();
-  return text.split('\n').filter((line) => line.startsWith('data: ')).map((line) => JSON.parse(line.slice(6))).filter(({ actor }) => actor);
+  const all = text.split('\n').filter((line) => line.startsWith('data: ')).map((line) => JSON.parse(line.slice(6)));
+  return { events: all.filter(({ actor }) => actor), ending: all.findLast(({ actor }) => !actor) };
 }
+
+/** What English verbs name, apart from the words of the page. @type {Record<string, string[]>} */
+const ENGLISH = {
+  reads: ['read'], writes: ['written', 'committed', 'refused-by-row', 'conflict', 'failed'], commits: ['committed'], 'gets in': ['locked', 'taken'],
+  releases: ['released', 'deleted', 'lost', 'done', 'sold'], unlocks: ['released', 'deleted', 'lost', 'done', 'sold'], wakes: ['continued'],
+};
+
+/** The captions that do not come with their event: later, or before it. @param {any[]} events @returns {string[]} */
+function wrongCaptions(events) {
+  const all = events.map(parseEvent);
+  const { captions } = modelOf(all);
+  const steps = all.flatMap(({ actor }, i) => (actor === 'step' ? [i] : []));
+  return steps.flatMap((from, n) => {
+    const next = steps[n + 1] ?? all.length;
+    const { at, zh, en } = captions[n];
+    const does = all.slice(from + 1, next).filter((e) => isActor(e) && !['start', 'renew', ...TRANSPORT].includes(e.event));
+    const toldAt = all.findIndex((e, k) => k >= from && k < next && modelOf(all.slice(0, k + 1), e.t_us, 1, { live: true }).captions.length > n);
+    // An actor that only begins to wait does nothing that is seen.
+    if (toldAt < 0) return does.length ? [`${zh}: told after ${does.map(({ actor, event }) => `${actor} ${event}`)}`] : [];
+    const passed = does.filter((e) => e.t_us > at && e.t_us < all[toldAt].t_us);
+    if (passed.length) return [`${zh}: it stands before ${passed[0].event}, and comes later`];
+    // "A reads, and writes", "A writes, and so does B".
+    const named = [...en.matchAll(/\b([ABC]) (.*?)(?=[,:;] |$)/g)].flatMap(([, who, what]) => Object.keys(ENGLISH).filter((verb) => what.startsWith(verb)).map((verb) => ({ who, verb })));
+    const [first] = named;
+    if (first) {
+      for (const [, verb] of en.matchAll(/ and (reads|writes|commits|releases|unlocks)\b/g)) named.push({ who: first.who, verb });
+      for (const [, who] of en.matchAll(/so does ([ABC])/g)) named.push({ who, verb: first.verb });
+    }
+    return named.filter(({ who, verb }) => does.some((e) => e.actor === who && ENGLISH[verb].includes(e.event) && !does.some((other) => other !== e && other.t_us < e.t_us && other.actor === who && ENGLISH[verb].includes(other.event)) && e.t_us > at))
+      .map(({ who, verb }) => `${zh}: it comes before ${who} ${verb}`);
+  });
+}
+
+/** @param {Played} half @param {string} actor @param {string} name */
+const eventsOf = ({ events }, actor, name) => events.filter((e) => e.actor === actor && e.event === name);
+/** What an actor has told at this event, in order. @param {Played} half @param {string} actor @param {string} name */
+const values = (half, actor, name) => eventsOf(half, actor, name).map(({ value }) => String(value));
+/** When; Infinity: never. @param {Played} half @param {string} actor @param {string} name @returns {number} */
+const timeOf = (half, actor, name) => eventsOf(half, actor, name)[0]?.t_us ?? Infinity;
+
+/** Which of its four answers a race gives to the question of its lesson. @type {Record<string, (flaw: Played, cure: Played) => number>} */
+const ANSWERS = {
+  1.1: (flaw) => {
+    const [a, b] = ['A', 'B'].map((actor) => timeOf(flaw, actor, 'written'));
+    if (a === Infinity && b === Infinity) return 3;
+    return values(flaw, 'A', 'written').join() !== values(flaw, 'B', 'written').join() ? 2 : Number(a < b);
+  },
+  1.6: (flaw) => (timeOf(flaw, 'B', 'read') < timeOf(flaw, 'A', 'written') ? 2 : timeOf(flaw, 'B', 'failed') < Infinity ? 3 : 0),
+  '1.7.2': (_, cure) => {
+    const [read] = values(cure, 'B', 'read');
+    return read === '4999' ? 1 : read == null ? 2 : timeOf(cure, 'B', 'failed') < Infinity ? 3 : 0;
+  },
+  '1.7.3': (_, cure) => ['A', 'B'].flatMap((actor) => values(cure, actor, 'read')).length - 1,
+  2.2: (_, cure) => {
+    const sent = values(cure, 'B', 'sent');
+    const listened = sent.find((line) => /SUBSCRIBE/.test(line));
+    if (listened) return listened.includes('__key') ? 2 : 1;
+    return sent.filter((line) => /^SET/.test(line) && /lock:/.test(line)).length > 1 ? 0 : 3;
+  },
+  2.3: (_, cure) => {
+    const oversells = cure.ending.sold > cure.ending.gone;
+    if (!oversells) return timeOf(cure, 'B', 'read') > timeOf(cure, 'A', 'written') ? 2 : 0;
+    return timeOf(cure, 'C', 'locked') < timeOf(cure, 'B', 'written') ? 3 : 1;
+  },
+  '2.3.gap': (_, cure) => ['1', '0', '(nil)'].indexOf(eventsOf(cure, 'A', 'answered').findLast(({ key }) => key.startsWith('EVALSHA')).value),
+  2.7: (_, cure) => {
+    const renewals = eventsOf(cure, 'A', 'renew').map(({ t_us }) => t_us);
+    if (!renewals.length) return 3;
+    const lease = cure.events.find((e) => e.event === 'held' && e.owner === 'A').pttl * 1000;
+    const gap = Math.min(...renewals.map((at, i) => at - (renewals[i - 1] ?? timeOf(cure, 'A', 'locked'))));
+    // A busy machine makes it longer.
+    return gap < lease / 4 ? 2 : gap < 0.7 * lease ? 1 : 0;
+  },
+  '2.10.6': (_, cure) => {
+    const enters = timeOf(cure, 'C', 'locked');
+    const left = ['A', 'B'].filter((actor) => timeOf(cure, actor, 'left') < enters).length;
+    return enters === Infinity ? 3 : [2, 0, 1][left];
+  },
+  '3.4.2.herd': (flaw) => {
+    const woken = flaw.events.filter(({ event }) => event === 'woken').reduce((sum, { value }) => sum + Number(value), 0);
+    return QUESTIONS['3.4.2.herd'].en.slice(1).findIndex((text) => Number(text.replace(',', '')) === woken);
+  },
+  // A has died in both halves: where the row has no lease nobody sweeps it.
+  '4.3.2': (flaw, cure) => {
+    if (timeOf(flaw, 'B', 'locked') < Infinity) return 0;
+    return timeOf(cure, 'B', 'locked') < Infinity && values(cure, 'A', 'failed').join() === 'dead' ? 1 : 3;
+  },
+  '003.pause': (_, cure) => {
+    if (timeOf(cure, 'A', 'refused-by-row') < Infinity) return 2;
+    return timeOf(cure, 'A', 'written') < Infinity ? 3 : timeOf(cure, 'A', 'lost') < Infinity ? 1 : 0;
+  },
+  '002.new-mutex': (_, cure) => {
+    if (values(cure, 'B', 'failed').join() !== 'already-ordered') return 1;
+    return timeOf(cure, 'B', 'checked') === Infinity ? 0 : timeOf(cure, 'B', 'commit') < Infinity ? 3 : 2;
+  },
+};
 
 /** What is untrue or missing of what was sent. @param {any[]} events @returns {string[]} */
 function problemsOf(events) {

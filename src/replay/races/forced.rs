@@ -50,8 +50,8 @@ pub(super) const RACE: Race = Race {
         steps: &[
             // Shorter than the text's lease of 10 s and safety time of 50 s, for the class's sake.
             say(
-                "B 等了五个租约，强行写上自己的值",
-                "B has waited for five leases, and writes its own value by force",
+                "B 等了五个租约，强行拿到锁，值换成自己的",
+                "B has waited for five leases, and takes the lock by force, with its own value in it",
             ),
             B.self_ending_lease(1000, 100).stops_at(Point::Worked),
             say(

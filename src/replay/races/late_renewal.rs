@@ -53,7 +53,7 @@ pub(super) const RACE: Race = Race {
         ),
         B.lease(60_000).stops_at(Point::Read),
         C.stops_at(Point::Refused),
-        say("A 的定时器醒了，去续期", "A's timer wakes, and renews"),
+        say("A 的定时器到点，去续期", "A's timer goes off, and renews"),
         A.stops_at_both(Point::Written, Point::Renewed),
         Custom(|play| Box::pin(note_lease(play))),
     ],
@@ -66,8 +66,8 @@ pub(super) const RACE: Race = Race {
         ),
         steps: &[
             say(
-                "B 的租约被改成了 A 的：很快到期",
-                "B's lease is A's from now on, and soon ends",
+                "B 的租约被改短了：这时到期",
+                "B's lease was cut to A's, and ends now",
             ),
             LeaseEnds,
             say("C 进来了，和 B 同时在临界区", "C gets in beside B"),
@@ -86,8 +86,8 @@ pub(super) const RACE: Race = Race {
         act: Act::Strategy("redis-watchdog"),
         steps: &[
             say(
-                "脚本看到锁不是 A 的：不续",
-                "the script finds another's lock, and renews nothing",
+                "脚本没有续：锁不是 A 的；B 写完",
+                "the script has renewed nothing, for the lock is not A's; B writes",
             ),
             B.finishes(),
             say("B 释放锁以后，C 才进来", "C gets in after B"),

@@ -39,13 +39,15 @@ pub(super) const RACE: Race = Race {
         A.stops_at(Point::Locked),
         say("B 进来", "B comes in"),
         B.stops_at(Point::Locked),
-        say("C 也来了", "C comes too"),
     ],
     flaw: Variant {
         act: Act::custom("come-in", NAMES, |_, job| Box::pin(come_in(job))),
         steps: &[
+            say(
+                "C 也进来了：里面有三个人",
+                "C comes in too: three are inside",
+            ),
             C.stops_at(Point::Locked),
-            say("三个人同时进去了", "three are inside at once"),
             A.finishes(),
             B.finishes(),
             C.finishes(),
@@ -57,9 +59,12 @@ pub(super) const RACE: Race = Race {
             Box::pin(take_a_permit(ctx, job))
         }),
         steps: &[
+            say(
+                "C 也来了：许可发完了，等着",
+                "C comes too: no permit is left, and it waits",
+            ),
             C.stops_at(Point::Refused),
             Note("C waits"),
-            say("许可发完了：C 在等", "no permit is left: C waits"),
             C.will_stop_at(Point::Locked),
             say(
                 "A 走了，还了许可：C 进来",

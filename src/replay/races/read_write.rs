@@ -88,10 +88,10 @@ pub(super) const RACE: Race = Race {
     cured: Variant {
         act: READ,
         steps: &[
-            READ_READ,
+            say("A 进来读", "A gets in, and reads"),
             A.stops_at(Point::Locked),
+            say("B 也进来读，和 A 同时在临界区", "B gets in beside A"),
             B.stops_at(Point::Locked),
-            say("两个一起在里面", "both are inside together"),
             A.finishes(),
             B.finishes(),
             Note("RR together,"),
@@ -113,7 +113,7 @@ const fn b_waits_for_a(first: Act, second: Act, what: Step, note: &'static str) 
         what,
         A.acting(first).stops_at(Point::Locked),
         B.acting(second).stops_at(Point::Refused),
-        say("B 等 A 释放锁", "B waits until A releases"),
+        say("A 释放锁，B 才进来", "A releases, and B gets in after it"),
         B.will_stop_at(Point::Locked),
         A.finishes(),
         B.stops_at(Point::Locked),

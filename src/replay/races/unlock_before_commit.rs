@@ -52,8 +52,8 @@ pub(super) const RACE: Race = Race {
         act: Act::Strategy("mutex"),
         steps: &[
             say(
-                "A 拿到锁，读，写，也提交了；还没解锁",
-                "A locks, reads, writes and commits; it has not unlocked yet",
+                "A 拿到锁，读，写，自动提交；还没解锁",
+                "A locks, reads and writes, by autocommit; it has not unlocked yet",
             ),
             A.stops_at(Point::Written),
             say("B 等锁", "B waits for the mutex"),

@@ -40,7 +40,7 @@ pub(super) const RACE: Race = Race {
         C.will_stop_at(Point::Read),
         QueueHas(2),
         say(
-            "B 的客户端断开，节点删除，C 得到通知",
+            "B 的客户端断开，它的节点没了，C 得到通知",
             "B's client hangs up, its node goes, and C is notified",
         ),
         B.hangs_up(),
@@ -62,13 +62,14 @@ pub(super) const RACE: Race = Race {
     cured: Variant {
         act: Act::Strategy("zk-lock"),
         steps: &[
-            QueueHas(1),
             say(
-                "C 再看一次：A 的节点更小，接着等",
-                "C looks again: A's node is lower, and it waits on",
+                "C 再比较一次：A 的节点更小，接着等",
+                "C compares again: A's node is lower, and it waits on",
             ),
+            QueueHas(1),
+            say("A 写完，释放锁", "A writes, and releases"),
             A.finishes(),
-            say("A 释放以后 C 才进来", "C gets in once A has released"),
+            say("C 才进来", "and then C gets in"),
             C.finishes(),
         ],
         expected: ExpectedResult::sold(3, 3).inside(1),

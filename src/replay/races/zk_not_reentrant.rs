@@ -10,7 +10,7 @@
 //!
 //! Next: `herd.rs`.
 
-use super::zk_reentry::{BEGIN, COUNTED, inside};
+use super::zk_reentry::{COUNTED, ENTERS, inside};
 use super::*;
 use crate::{
     ctx::Ctx,
@@ -35,7 +35,7 @@ pub(super) const RACE: Race = Race {
         "换成会计数的锁，如 §3.5 那把：再拿一次只加一",
         "a lock that counts, such as that of §3.5: once more only adds one",
     ),
-    begin: BEGIN,
+    begin: &[],
     flaw: Variant {
         act: Act::custom_selling(
             Store::MySql,
@@ -44,6 +44,8 @@ pub(super) const RACE: Race = Race {
             |ctx, job| Box::pin(twice(ctx, job)),
         ),
         steps: &[
+            ENTERS,
+            A.stops_at(Point::Locked),
             say(
                 "租约只有一个，在 A 自己手里：A 等到超时",
                 "there is one lease, which A has: A waits until its wait is over",

@@ -55,7 +55,7 @@ pub(super) const RACE: Race = Race {
         act: Act::Strategy("zk-reentrant"),
         steps: &[
             say(
-                "A 拿到用户锁，再要库存锁：等 B",
+                "A 有了用户锁，再要库存锁：等 B",
                 "A has the lock of a user, and asks for that of the stock, which B has",
             ),
             A.acting(BOTH).will_stop_at(Point::Read),

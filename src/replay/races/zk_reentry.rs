@@ -35,7 +35,7 @@ pub(super) const RACE: Race = Race {
         "进程里计数：再进一次只加一",
         "a count in the process: once more only adds one",
     ),
-    begin: BEGIN,
+    begin: &[],
     flaw: Variant {
         act: Act::custom_selling(
             Store::MySql,
@@ -44,6 +44,8 @@ pub(super) const RACE: Race = Race {
             |ctx, job| Box::pin(twice(ctx, job)),
         ),
         steps: &[
+            ENTERS,
+            A.stops_at(Point::Locked),
             say(
                 "节点已经有了：A 等自己，等到超时",
                 "there is a node: A waits for itself, until its wait is over",
@@ -55,22 +57,18 @@ pub(super) const RACE: Race = Race {
     cured: COUNTED,
 };
 
-/// A acquires the lock again inside.
-pub(super) const BEGIN: &[Step] = &[
-    say(
-        "A 拿到锁，里面又要同一把锁",
-        "A has the lock, and takes the same lock again inside",
-    ),
-    A.continues(),
-];
+pub(super) const ENTERS: Step = say(
+    "A 拿到锁，里面又要同一把锁",
+    "A has the lock, and takes the same lock again inside",
+);
 
 /// A lock that counts holds is acquired twice.
 pub(super) const COUNTED: Variant = Variant {
     act: Act::Strategy("zk-reentrant"),
     steps: &[
         say(
-            "计数加一，进去了；服务器上还是一个节点",
-            "it is counted, and gets in; the server sees one node",
+            "A 拿到锁，里面又拿到同一把锁：计数加一，服务器上还是一个节点",
+            "A has the lock, and gets it again inside: it is counted, and the server sees one node",
         ),
         A.finishes(),
     ],

@@ -25,6 +25,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         .description(table_lock::row_description(ctx, job, module_path!()))
         .lease(Lease::Watchdog(lease))
         .owner(job.owner(ctx));
+    job.at(Point::Waits).await;
     let outer = lock.acquire(job.wait_left()).await?;
     run_then_release(outer, |_| again(ctx, job, &lock)).await
 }

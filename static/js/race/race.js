@@ -17,7 +17,7 @@ import { currentLanguage, errorText, t } from '../shared/language.js';
 import * as sentCommands from './sent-commands.js';
 import * as ninetyMinutes from '../lesson/ninety-minutes.js';
 import * as ownTimes from './own-times.js';
-import { modelOf } from '../timeline/model.js';
+import { losingPair, modelOf } from '../timeline/model.js';
 import { Picture, sentences } from '../timeline/picture.js';
 import { TRANSPORT, followReplay } from '../timeline/events.js';
 import { Player, addEvent, emptyRecording } from '../timeline/player.js';
@@ -395,7 +395,8 @@ function draw() {
   for (const [i, half] of halves.entries()) {
     const recording = recordingOf(half.cured);
     $(`race-${half.name}-part`).hidden = !recording;
-    sentCommands.draw($(`race-${half.name}-lines`), recording?.events ?? [], player.cursor);
+    const pair = losingPair(half.model);
+    sentCommands.draw($(`race-${half.name}-lines`), recording?.events ?? [], player.cursor, pair.every(({ at }) => at <= player.cursor) ? pair : []);
     if (!recording) continue;
     // The flaw's end stays while its cure is played after it.
     const cursor = isPlaying && player.isFollowing && !recording.live ? Math.max(player.cursor, half.model.end) : player.cursor;

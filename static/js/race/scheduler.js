@@ -13,7 +13,7 @@ import { addWords, currentLanguage, errorText, t, translate } from '../shared/la
 import * as sentCommands from './sent-commands.js';
 import { followReplay, isActor } from '../timeline/events.js';
 import { spanOf } from '../timeline/layout.js';
-import { modelOf } from '../timeline/model.js';
+import { losingPair, modelOf } from '../timeline/model.js';
 import { Picture } from '../timeline/picture.js';
 import { addEvent, emptyRecording } from '../timeline/player.js';
 import { fewestPresses } from './fewest-presses.js';
@@ -228,9 +228,8 @@ class ScheduledReplay {
     if (goal === 'overtaken') return this.#overtakingPair();
     // The numbers judge once they are there.
     if (this.ending && (this.ending.sold ?? 0) <= (this.ending.gone ?? 0)) return null;
-    const lane = modelOf(this.recording.events).lanes.find(({ carries }) => carries.length);
-    if (lane) return [{ actor: lane.actor, at: lane.carries[0].read }, { actor: lane.actor, at: lane.carries[0].to }];
-    return this.ending ? [] : null;
+    const pair = losingPair(modelOf(this.recording.events));
+    return pair.length || this.ending ? pair : null;
   }
 
   /** Who has the lock, and the first who was kept out. @returns {Moment[]} */

@@ -74,6 +74,12 @@ export function modelOf(events, now = 0, room = 1, { live = false, actors = [] }
   };
 }
 
+/** The read and the write that lost something, of one actor; none: nothing was lost. @param {Model} model */
+export function losingPair({ lanes }) {
+  const lane = lanes.find(({ carries }) => carries.length);
+  return lane ? [lane.carries[0].read, lane.carries[0].to].map((at) => ({ actor: lane.actor, at })) : [];
+}
+
 /** The first of each run of equal values. @param {ReplayEvent[]} events @param {(e: ReplayEvent) => string} value */
 function stepsOf(events, value) {
   /** @type {Step[]} */
@@ -112,36 +118,72 @@ function arrowsOf(e) {
 }
 
 /** These come by themselves: no caption is about them unless it names them. */
-const INCIDENTAL = ['start', 'refused', 'waits', 'renew', 'renewed', 'retries', 'queue', 'woken'];
-/** A caption that names the end of a lease waits for it, however long the lease is. */
+const INCIDENTAL = ['start', 'renew', 'renewed', 'retries'];
 const LEASE_ENDS = ['expired', 'free'];
-/** Words of a caption that name no event of its own: what has not happened, is awaited, is wanted, or was before; who comes to read, or to write; a timer. */
-const NO_EVENT = /(没|不|等(?!得)|要|只拿)[^，：；。、]*|[^，：；。]*以后|(在里面|在|来|独自)[读写]|读完|定时器醒了|去续期/g;
-/** The events that the words of a caption name, and its first one of each is waited for. @type {[RegExp, string[]][]} */
+const RELEASES = ['deleted', 'released', 'lost', 'sold', 'done'];
+/** Words of a caption that name no event of its own: what has not happened, is awaited, is wanted, or was before; who comes to read, or to write. */
+const NO_EVENT = /(没|不|等(?!得|到)|要|只拿|自动)[^，：；。、]*|[^，：；。]*以后|(在里面|在|(?<=来)|独自)[读写]|读完/g;
+/** What the words of a caption name; an empty list is whatever comes of its doer. @type {[RegExp, string[]][]} */
 const NAMED_EVENTS = [
-  [/拿到|进来|进去|进了|抢到/, ['locked', 'taken', 'entered']], [/读|看/, ['read', 'checked']], [/写/, ['written', 'refused-by-row', 'conflict', 'failed']],
-  [/提交/, ['committed']], [/删|释放|解锁/, ['deleted', 'released', 'lost', ...LEASE_ENDS]], [/到期/, LEASE_ENDS], [/续/, ['renewed']], [/(?<!唤)醒/, ['continued']],
+  [/(?<!进)来/, []], [/拿到|进来|进去|进了|放行/, ['locked', 'taken', 'entered']], [/读|看|GET|(?<!检)查/, ['read', 'checked', 'compared', 'lost']],
+  [/写|下了单/, ['written', 'committed', 'refused-by-row', 'conflict', 'failed']], [/提交/, ['committed']], [/释放|解锁|还一次|还了/, RELEASES], [/删(?!掉?的是)/, [...RELEASES, ...LEASE_ENDS]],
+  [/到期|过期/, LEASE_ENDS], [/续|重置/, ['renewed']], [/(?<!唤)醒/, ['continued']], [/设成/, ['set']], [/(?<!计)数到|加三次/, ['counted']], [/干完/, ['leaves', 'lost', 'released', 'done']],
+  [/做完就走|离开/, ['done']], [/买一件/, ['sold']], [/拒绝/, ['refused', 'refused-by-row', 'conflict', 'failed']], [/超时/, ['failed']],
 ];
-/** What happens later after the first event of a step is told by the picture. */
-const CAPTION_STEP_US = 1_500_000;
+/** What the service says while other replays come first. */
+const QUEUED = '排队：';
+/** The names in a text. @param {string} text */
+const actorsIn = (text) => text.match(/(?<![A-Za-z])[ABC](?![A-Za-z])/g) ?? [];
 
-/** Each caption stands at the last event that it names, and not before. @param {ReplayEvent[]} all @param {number} now @returns {Caption[]} */
+/** What a caption names: who does it is the last name before the word, else that of the clause before; else anybody. @param {string} zh */
+function namedIn(zh) {
+  let last = '';
+  return zh.replace(NO_EVENT, '').split(/[，：；。、]/).flatMap((clause) => {
+    const named = NAMED_EVENTS.flatMap(([words, names]) => {
+      const at = clause.search(words);
+      const doer = actorsIn(clause.slice(0, Math.max(at, 0))).at(-1) ?? last;
+      return at < 0 || (!names.length && !doer) ? [] : [{ doer, names, isOfBoth: clause.includes('两个') }];
+    });
+    last = actorsIn(clause)[0] ?? last;
+    return named;
+  });
+}
+
+/** Whose event is it? A lease is its owner's, a queue that of all in it. @param {ReplayEvent} e @param {string} doer */
+function isOf(e, doer) {
+  if (isActor(e)) return !doer || e.actor === doer;
+  if (LEASE_ENDS.includes(e.event)) return !doer || e.owner === doer;
+  return e.event === 'queue' && doer !== '' && (e.value ?? '').includes(doer);
+}
+
+/**
+ * Each caption stands at the last event that it names, and not before; one that names none, at the first event of who is named in it. Without
+ * such an event it stands at the end of its step, where the next one begins.
+ * @param {ReplayEvent[]} all @param {number} now @returns {Caption[]}
+ */
 function captionsOf(all, now) {
   const captionIndexes = all.flatMap((e, i) => (e.actor === 'step' ? [i] : []));
+  /** Up to where the events of each are told. What one does when another has just released may come before its caption. @type {Record<string, number>} */
+  const told = {};
   return captionIndexes.flatMap((i, n) => {
-    const next = captionIndexes[n + 1];
     const caption = captionOf(all[i]);
-    const events = all.slice(i + 1, next);
-    const told = events.filter((e) => !INCIDENTAL.includes(e.event) && e.actor !== 'stock' && e.event !== 'held');
-    const first = (told[0] ?? events[0])?.t_us;
-    const own = caption.zh.replace(NO_EVENT, '');
-    const kinds = NAMED_EVENTS.filter(([words]) => words.test(own)).map(([, names]) => names);
-    const named = kinds.map((names) => events.find((e) => names.includes(e.event) && (names === LEASE_ENDS || e.t_us - first <= CAPTION_STEP_US))?.t_us);
-    const found = named.filter((at) => at != null);
-    const awaitsLease = named.some((at, k) => at == null && kinds[k] === LEASE_ENDS);
-    const isWhole = next != null || now === Infinity || (first != null && found.length === kinds.length) || (now - first > CAPTION_STEP_US && !awaitsLease);
-    const at = found.length ? Math.max(...found) : first ?? all[next ?? i].t_us;
-    return isWhole ? [{ ...caption, at }] : [];
+    const next = captionIndexes[n + 1];
+    const said = namedIn(caption.zh);
+    const named = said.length ? said : [{ doer: actorsIn(caption.zh.replace(NO_EVENT, ''))[0] ?? '', names: [], isOfBoth: false }];
+    const before = { ...told };
+    const found = named.map(({ doer, names, isOfBoth }) => {
+      const isNamed = (/** @type {ReplayEvent} */ e) => (names.length ? names.includes(e.event) : !LEASE_ENDS.includes(e.event) && !INCIDENTAL.includes(e.event));
+      const begin = names.length && doer ? Math.max(captionIndexes[n - 1] ?? i, (before[doer] ?? -1) + 1) : i;
+      const its = all.slice(Math.max(begin, told[doer] ?? 0), next).filter((e) => isOf(e, doer) && isNamed(e));
+      const one = isOfBoth && !doer ? its.find((e) => e.actor !== its[0].actor) : its[0];
+      // Who does two things does one after the other.
+      if (one && doer) told[doer] = all.indexOf(one);
+      return one;
+    });
+    // Its place in the queue is told at once.
+    const hasCome = caption.zh.startsWith(QUEUED) || found.every(Boolean);
+    const last = hasCome ? Math.max(i, ...found.map((e) => (e ? all.indexOf(e) : i))) : next ?? all.length - 1;
+    return hasCome || next != null || now === Infinity ? [{ ...caption, at: all[last].t_us }] : [];
   });
 }
 
