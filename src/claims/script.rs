@@ -33,7 +33,8 @@ impl Library {
         }
     }
 
-    /// Its versions, as in the Makefile. The first is the text's own, and decides the verdict.
+    /// Its versions, as in the Makefile. The first decides the verdict: the text's own, except of Spring, where the classes of the
+    /// text's version are those of [`Self::Printed`].
     #[must_use]
     pub fn versions(self) -> Vec<Java> {
         let (library, versions): (_, &[_]) = match self {
