@@ -32,7 +32,8 @@ impl Library {
         }
     }
 
-    /// The versions of the library, as in the Makefile. The first is that of the text and decides the verdict.
+    /// The versions of the library, as in the Makefile. The first decides the verdict: the text's own, except of Spring, where the
+    /// classes of the text's version are those of [`Self::Printed`].
     #[must_use]
     pub fn versions(self) -> Vec<Java> {
         let (library, versions): (_, &[_]) = match self {

@@ -147,16 +147,62 @@ fn observe(lines: &[TypedLine], printed: &[String]) -> Observation {
         // An expected JSON answer is shown as the line has it, in short.
         let is_long = printed.starts_with('{') && line.is_printed(printed);
         let printed = if is_long { &line.expect } else { printed };
-        format!("{run} → {}", printed.trim().replace('\n', " "))
+        in_short(&format!("{run} → {}", printed.trim().replace('\n', " ")))
     });
     let words: Vec<_> = words.collect();
     Observation::holds(as_said, Words::same(words.join("; ")))
 }
 
+/// Without the text of a script that is loaded, and with the beginning of its digest.
+fn in_short(line: &str) -> String {
+    let line = match line.split_once("script load \"") {
+        Some((before, rest)) => {
+            let digest = rest.rsplit_once('"').map_or(rest, |(_, digest)| digest);
+            format!("{before}script load …{digest}")
+        }
+        None => line.to_owned(),
+    };
+    let is_digest = |word: &str| word.len() == 40 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    let words = line.split(' ').map(|word| match is_digest(word) {
+        true => format!("{}…", &word[..7]),
+        false => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claims::{ClaimVerdict, find};
+    use crate::claims::{ClaimVerdict, Run, find, lessons};
+    use garde::Validate;
+
+    #[test]
+    fn what_typed_lines_print_fits_into_a_verdict() {
+        let is_typed = |run: &Run| matches!(run, Run::Typed);
+        for lesson in lessons().filter(|lesson| lesson.run.parts().iter().any(is_typed)) {
+            let lines = lesson.by_hand.iter();
+            let printed: Vec<_> = lines.map(|line| line.expect.clone()).collect();
+            let words = observation(&lesson.by_hand, &printed).words;
+            assert!(words.validate().is_ok(), "{}: {}", lesson.id, words.en);
+        }
+    }
+
+    #[test]
+    fn a_script_and_its_digest_are_named_in_short() {
+        let digest = "f441160bb3017cb3fb7af1ada0ca1d1017ec2ad7";
+        for (line, short) in [
+            (
+                format!(r#"script load "return redis.call('get', KEYS[1])" → {digest}"#),
+                "script load … → f441160…",
+            ),
+            (
+                format!("evalsha {digest} 1 lock A → 1"),
+                "evalsha f441160… 1 lock A → 1",
+            ),
+        ] {
+            assert_eq!(in_short(&line), short);
+        }
+    }
 
     #[test]
     fn a_line_that_sets_the_stock_is_named_by_its_method() {

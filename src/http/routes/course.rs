@@ -3,12 +3,13 @@
 use crate::http::routes::prelude::*;
 use crate::{
     addresses::LAB_JSON,
-    claims::{self, Chapter, Lesson, Rates, placeholders::Placeholders, verdicts::Verdicts},
+    claims::{self, Chapter, Lesson, Rates, Run, placeholders::Placeholders, verdicts::Verdicts},
     ctx::Ctx,
     http::{
         extract::Admin,
         kept_verdicts::{self, LastVerdicts},
     },
+    terminal::bilingual::Bilingual,
 };
 use secrecy::ExposeSecret;
 use std::sync::LazyLock;
@@ -23,8 +24,8 @@ pub(in crate::http) struct Course {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(in crate::http) struct HowMuch {
-    /// Less than half of it: the course without what a student types, which `GET /course/{lesson}` has; a run without figures and
-    /// claims.
+    /// Less than half of it: the course without what a student types and why a lesson is not run, which `GET /course/{lesson}` has;
+    /// a run without figures and claims.
     #[serde(default)]
     #[garde(skip)]
     #[param(default = false)]
@@ -44,8 +45,12 @@ pub(in crate::http) async fn list(
         .map(|chapter| placeholders.fill(chapter))
         .collect();
     if brief {
-        let lessons = chapters.iter_mut().flat_map(|chapter| &mut chapter.lessons);
-        lessons.for_each(|lesson| lesson.by_hand.clear());
+        for lesson in chapters.iter_mut().flat_map(|chapter| &mut chapter.lessons) {
+            lesson.by_hand.clear();
+            if let Run::NotRun(why) = &mut lesson.run {
+                *why = Bilingual::of("", "");
+            }
+        }
     }
     axum::Json(Course { chapters })
 }

@@ -264,6 +264,7 @@ async function loadCommands(shown) {
   const found = await api.lesson(shown.id).catch(() => null);
   if (!found) return;
   shown.byHand = found.by_hand;
+  shown.whyNot = found.why_not;
   draw();
 }
 

@@ -9,6 +9,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.atomic.AtomicValue;
+import org.apache.curator.framework.recipes.atomic.DistributedAtomicInteger;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
 import org.apache.curator.framework.recipes.atomic.PromotedToLock;
 import org.apache.curator.framework.recipes.shared.SharedCount;
@@ -35,6 +36,7 @@ import org.apache.curator.retry.RetryNTimes;
  * atomic add|subtract|try-set|force-set PATH N
  * atomic cas PATH EXPECTED NEW
  * atomic adds PATH TIMES         increments until so many were made; the answer is how many were not
+ * atomic add-int PATH N          of a DistributedAtomicInteger
  * atomic promoted PATH TIMES     the same; the answer is how many were made under the mutex
  * </pre>
  */
@@ -132,6 +134,9 @@ final class Numbers {
                 return outcome(atomic.decrement());
             case "add":
                 return outcome(atomic.add(Long.parseLong(words[3])));
+            case "add-int":
+                return outcome(new DistributedAtomicInteger(
+                        curator, words[2], new ExponentialBackoffRetry(FIRST_PAUSE_MS, OPTIMISTIC_TRIES)).add(Integer.parseInt(words[3])));
             case "subtract":
                 return outcome(atomic.subtract(Long.parseLong(words[3])));
             case "try-set":
@@ -176,7 +181,7 @@ final class Numbers {
                 curator, path, new ExponentialBackoffRetry(FIRST_PAUSE_MS, OPTIMISTIC_TRIES), mutex);
     }
 
-    private static String outcome(AtomicValue<Long> value) {
+    private static String outcome(AtomicValue<?> value) {
         return value.succeeded() + " " + value.preValue() + " " + value.postValue();
     }
 }

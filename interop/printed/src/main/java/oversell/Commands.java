@@ -36,11 +36,13 @@ import org.springframework.data.redis.core.StringRedisTemplate;
  * try KIND NAME MS         calls tryLock(MS, MILLISECONDS); of [002], tryLock(seconds)
  * lease KIND NAME S        takes it for a lease of S seconds: in the print, tryLock(S, SECONDS)
  * unlock KIND NAME         calls unlock()
+ * unlock-anew NAME         unlock() of §3.3 in a session that has replaced an expired one
  * inside NAME              the threads whose lock() or tryLock() has returned, and that have not called unlock()
  * waits WHO                whether the thread waits in await() or in sleep()
  * interrupt WHO            interrupts that thread
  * nodes                    the nodes of /distributed
- * cut                      cuts the connections to ZooKeeper once; the client connects again
+ * cut [answer]             cuts the connections to ZooKeeper once, {@code answer} at its next answer, which is lost; the client
+ *                          connects again
  * expire                   ends the sessions at the server
  * close                    ends the application in good order, as a deployment does
  * api [PATH]               runs the calls of §3.1.3, which read this path, or the one that is printed
@@ -57,7 +59,8 @@ import org.springframework.data.redis.core.StringRedisTemplate;
  * percentiles N P P P      what JMeter says of the times 1 to N
  * ratio KIND OTHER NAME THREADS MS   how often KIND is locked and unlocked, in percent of OTHER
  * demo HOW NAME ID         on a thread with this id, as Tomcat may name it, a method under the annotation of [004]:
- *                          {@code waits}, {@code now}, or the repaired {@code mended}; it works until {@code finish}
+ *                          {@code waits}, {@code now}, {@code method} without a key, {@code demo4} of warehouse 1,
+ *                          {@code bare} without the annotation, or the repaired {@code mended}; it works until {@code finish}
  * finish                   ends the work of the demos
  * </pre>
  */
@@ -123,6 +126,9 @@ final class Commands implements Lines.Commands {
                 inside(words[2]).remove(Thread.currentThread().getName());
                 of(words[1], words[2]).pop().unlock.run();
                 return "unlocked";
+            case "unlock-anew":
+                new ZkSpinLock(stand.mended(), words[1]).unlock();
+                return "unlocked";
             case "inside":
                 return String.join(" ", new TreeSet<>(inside(words[1])));
             case "waits":
@@ -135,7 +141,11 @@ final class Commands implements Lines.Commands {
             case "nodes":
                 return String.join(" ", stand.nodes());
             case "cut":
-                stand.cut();
+                if (words.length > 1) {
+                    stand.loseNextAnswer();
+                } else {
+                    stand.cut();
+                }
                 return "cut";
             case "expire":
                 stand.expire(client.session());
@@ -231,7 +241,7 @@ final class Commands implements Lines.Commands {
                 return simple(new SimpleRedisLock.Scripted(name, redis));
             case "redisson":
                 RLock theirs = spring.getBean(RedissonClient.class).getLock(name);
-                return new Hold(theirs::lock, null, null, theirs::unlock);
+                return new Hold(theirs::lock, theirs::tryLock, null, theirs::unlock);
             default:
                 if (kind.startsWith("004")) {
                     return sync(kind.split("/")[0], name, Long.parseLong(kind.split("/")[1]));
@@ -411,6 +421,12 @@ final class Commands implements Lines.Commands {
                     return demos.waits(name);
                 case "now":
                     return demos.now(name);
+                case "method":
+                    return demos.method();
+                case "demo4":
+                    return demos.demo4(1, name);
+                case "bare":
+                    return demos.bare();
                 default:
                     return demos.mended(name);
             }

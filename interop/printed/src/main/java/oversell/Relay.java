@@ -8,11 +8,13 @@ import java.net.ServerSocket;
 import java.net.Socket;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /** Stands between this process and ZooKeeper, so that the connection can be cut: for a moment, and the session goes on. */
 final class Relay {
     private final ServerSocket listener = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
     private final Set<Socket> open = ConcurrentHashMap.newKeySet();
+    private final AtomicBoolean losesNextAnswer = new AtomicBoolean();
     private final String host;
     private final int port;
 
@@ -32,21 +34,30 @@ final class Relay {
         open.forEach(Relay::close);
     }
 
+    /** The next answer of the server is lost, and with it the connections. */
+    void loseNextAnswer() {
+        losesNextAnswer.set(true);
+    }
+
     private void accept() throws IOException {
         while (true) {
             Socket client = listener.accept();
             Socket server = new Socket(host, port);
             open.add(client);
             open.add(server);
-            start(() -> copy(client, server));
-            start(() -> copy(server, client));
+            start(() -> copy(client, server, false));
+            start(() -> copy(server, client, true));
         }
     }
 
-    private void copy(Socket from, Socket to) {
+    private void copy(Socket from, Socket to, boolean areAnswers) {
         byte[] bytes = new byte[8192];
         try (InputStream in = from.getInputStream(); OutputStream out = to.getOutputStream()) {
             for (int read = in.read(bytes); read > 0; read = in.read(bytes)) {
+                if (areAnswers && losesNextAnswer.getAndSet(false)) {
+                    cut();
+                    return;
+                }
                 out.write(bytes, 0, read);
             }
         } catch (IOException cut) {

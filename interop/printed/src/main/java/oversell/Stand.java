@@ -87,6 +87,10 @@ final class Stand {
         relay.cut();
     }
 
+    void loseNextAnswer() {
+        relay.loseNextAnswer();
+    }
+
     /** The session of the repaired twins: an expired one is replaced. */
     synchronized ZooKeeper mended() throws IOException, InterruptedException {
         if (!mended.getState().isAlive()) {

@@ -152,6 +152,20 @@ final class SyncLocks {
             return Section.work();
         }
 
+        @SyncLockable
+        public String method() throws InterruptedException {
+            return Section.work();
+        }
+
+        @SyncLockable(key = "demo4#{#whId+'_'+#sku}")
+        public String demo4(Integer whId, String sku) throws InterruptedException {
+            return Section.work();
+        }
+
+        public String bare() throws InterruptedException {
+            return Section.work();
+        }
+
         @SyncLockableMended(key = "#{#name}")
         public String mended(String name) throws InterruptedException {
             return Section.work();

@@ -1,9 +1,11 @@
 package oversell;
 
 import java.util.ArrayDeque;
+import java.util.Arrays;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
@@ -12,7 +14,7 @@ import org.apache.zookeeper.ZooKeeper;
 
 /**
  * The repaired twin of the four {@code ZkDistributedLock}: the node is made by {@code lock}, names are compared, the lowest number
- * has the lock, after every event it looks again, and each name has a count of its own.
+ * has the lock, after every event it looks again, each name has a count of its own, and a node is known again by its data.
  */
 class ZkMendedLock {
     private static final String ROOT_PATH = "/distributed";
@@ -33,8 +35,7 @@ class ZkMendedLock {
             holds.push(holds.peek());
             return;
         }
-        String path = zooKeeper.create(ROOT_PATH + "/" + lockName + "-", null, ZooDefs.Ids.OPEN_ACL_UNSAFE,
-                CreateMode.EPHEMERAL_SEQUENTIAL);
+        String path = create(UUID.randomUUID().toString().getBytes());
         for (String before = before(path); before != null; before = before(path)) {
             CountDownLatch event = new CountDownLatch(1);
             if (zooKeeper.exists(before, change -> event.countDown()) != null) {
@@ -49,6 +50,45 @@ class ZkMendedLock {
         String path = holds.pop();
         if (holds.isEmpty()) {
             zooKeeper.delete(path, -1);
+        }
+    }
+
+    /** Makes its node. Where the answer is lost it looks whether the node is there. */
+    private String create(byte[] id) throws KeeperException, InterruptedException {
+        String path = null;
+        while (path == null) {
+            try {
+                path = zooKeeper.create(ROOT_PATH + "/" + lockName + "-", id, ZooDefs.Ids.OPEN_ACL_UNSAFE,
+                        CreateMode.EPHEMERAL_SEQUENTIAL);
+            } catch (KeeperException.ConnectionLossException lost) {
+                path = find(id);
+            }
+        }
+        return path;
+    }
+
+    /** The node with this data; null if there is none. */
+    private String find(byte[] id) throws KeeperException, InterruptedException {
+        while (true) {
+            try {
+                for (String node : zooKeeper.getChildren(ROOT_PATH, false)) {
+                    if (Arrays.equals(id, data(ROOT_PATH + "/" + node))) {
+                        return ROOT_PATH + "/" + node;
+                    }
+                }
+                return null;
+            } catch (KeeperException.ConnectionLossException lost) {
+                // The session goes on.
+                Thread.sleep(100);
+            }
+        }
+    }
+
+    private byte[] data(String path) throws KeeperException, InterruptedException {
+        try {
+            return zooKeeper.getData(path, false, null);
+        } catch (KeeperException.NoNodeException gone) {
+            return null;
         }
     }
 

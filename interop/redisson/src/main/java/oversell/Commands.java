@@ -16,7 +16,8 @@ import org.redisson.client.codec.StringCodec;
 
 /**
  * What a thread of the peer can be told, on the objects of one Redisson client. KIND is {@code lock}, {@code fair},
- * XX
+ * {@code read}, {@code write}, {@code multi/N} and {@code red/N} (on N nodes), {@code permits/ALL/N} (N permits of a semaphore's) or
+ * {@code latch/N}; times are milliseconds.
  *
  * <pre>
  * owner                        as Redisson writes it: client uuid, colon, thread id
