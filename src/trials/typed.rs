@@ -182,7 +182,7 @@ mod tests {
         for lesson in lessons().filter(|lesson| lesson.run.parts().iter().any(is_typed)) {
             let lines = lesson.by_hand.iter();
             let printed: Vec<_> = lines.map(|line| line.expect.clone()).collect();
-            let words = observation(&lesson.by_hand, &printed).words;
+            let words = observe(&lesson.by_hand, &printed).words;
             assert!(words.validate().is_ok(), "{}: {}", lesson.id, words.en);
         }
     }

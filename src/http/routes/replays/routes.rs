@@ -326,6 +326,9 @@ pub(in crate::http) async fn start(
     Ok((StatusCode::ACCEPTED, location, axum::Json(view)).into_response())
 }
 
+/// Receives whether a replay that came to its turn may start.
+type StartReceiver = oneshot::Receiver<Result<(), Error>>;
+
 /// Gives a replay its place in the queue, and plays it when its turn comes. Other instances are asked after that: the
 /// receiver says whether one of them runs a replay that excludes it.
 fn begin(
@@ -335,7 +338,7 @@ fn begin(
     lesson: &'static str,
     race: &'static Race,
     how: &StartOptions,
-) -> Result<(Arc<ActiveReplay>, oneshot::Receiver<Result<(), Error>>), Error> {
+) -> Result<(Arc<ActiveReplay>, StartReceiver), Error> {
     let script = race.script(how.cured);
     let replay = Arc::new(ActiveReplay {
         id: Uuid::new_v4(),
