@@ -150,19 +150,16 @@ fn why_not<S: Serializer>(run: &Run, to: S) -> Result<S::Ok, S::Error> {
 
 impl Lesson {
     /// Why it is not run on our service; `None` if it is.
-    #[must_use]
     pub const fn why_not(&self) -> Option<Bilingual> {
         self.run.why_not()
     }
 
     /// Whether rates are compared.
-    #[must_use]
     pub fn compares_rates(&self) -> bool {
         self.run.parts().iter().any(Run::compares_rates)
     }
 
     /// The rates that its claim compares.
-    #[must_use]
     pub fn rates(&self) -> Vec<Rates> {
         let compared = self.run.parts().iter().filter_map(|run| match run {
             Run::Compared {
@@ -177,7 +174,6 @@ impl Lesson {
     }
 
     /// Whether it is tried at all, on our service or on the reference implementation.
-    #[must_use]
     pub const fn is_tried(&self) -> bool {
         self.why_not().is_none() || self.theirs.is_some()
     }

@@ -9,7 +9,6 @@ use http::Uri;
 pub struct Placeholders(Vec<(String, String)>);
 
 impl Placeholders {
-    #[must_use]
     pub fn new(
         http: &str,
         instances: &[impl AsRef<str>],
@@ -52,7 +51,6 @@ impl Placeholders {
         Self(placeholders)
     }
 
-    #[must_use]
     pub fn of_lab(at: &Addresses) -> Self {
         let instances: Vec<_> = at.instances.iter().map(|instance| &instance.url).collect();
         let redis: Vec<_> = at.redis.iter().map(|node| &node.url).collect();
@@ -65,13 +63,11 @@ impl Placeholders {
         )
     }
 
-    #[must_use]
     pub fn with_fault(&self, command: &str) -> Self {
         self.with("{fault}", command)
     }
 
     /// With this product in keys and in queries.
-    #[must_use]
     pub fn with_product(&self, id: i64) -> Self {
         self.with("{:id}", &format!(":{id}"))
             .with("{?id}", &format!("?stock_id={id}"))
@@ -86,7 +82,6 @@ impl Placeholders {
     }
 
     /// Fills the lines of a chapter.
-    #[must_use]
     pub fn fill(&self, chapter: &Chapter) -> Chapter {
         let lessons = chapter.lessons.iter().map(|lesson| self.lesson(lesson));
         Chapter {
@@ -96,7 +91,6 @@ impl Placeholders {
     }
 
     /// Fills the lines of a lesson.
-    #[must_use]
     pub fn lesson(&self, lesson: &Lesson) -> Lesson {
         Lesson {
             by_hand: lesson.by_hand.iter().map(|line| self.typed(line)).collect(),
@@ -105,7 +99,6 @@ impl Placeholders {
     }
 
     /// Fills a line.
-    #[must_use]
     pub fn typed(&self, line: &TypedLine) -> TypedLine {
         let fill = |text: &str| {
             let placeholders = self.0.iter();

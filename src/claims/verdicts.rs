@@ -29,7 +29,6 @@ impl Verdicts {
     }
 
     /// Without figures, claims and headings.
-    #[must_use]
     pub fn brief(mut self) -> Self {
         self.lessons.iter_mut().for_each(|found| found.more.clear());
         self

@@ -134,24 +134,20 @@ impl Cluster {
     }
 
     /// nginx in front of all instances.
-    #[must_use]
     pub(crate) fn three(&self) -> &str {
         &self.http
     }
 
     /// One instance.
-    #[must_use]
     pub(crate) fn one(&self) -> &str {
         self.instances.first().map_or(&self.http, String::as_str)
     }
 
     /// The instances' addresses; of a cluster without a lab only one is known.
-    #[must_use]
     pub(crate) fn instances(&self) -> &[String] {
         &self.instances
     }
 
-    #[must_use]
     pub(crate) fn address(&self, target: Target) -> &str {
         match target {
             Target::OneInstance => self.one(),
@@ -187,7 +183,6 @@ impl Cluster {
     }
 
     /// The same load as a plan, which a caller may change.
-    #[must_use]
     pub(crate) fn plan(&self, strategy: &str, target: Target) -> Plan {
         let mut plan = Plan::new(self.address(target), target_name(target), strategy);
         plan.token.clone_from(&self.token);
@@ -280,7 +275,6 @@ impl Cluster {
     }
 
     /// The addresses for the lines that a student types.
-    #[must_use]
     pub(crate) fn placeholders(&self) -> Placeholders {
         let no_redis: [&str; 0] = [];
         match &self.lab {

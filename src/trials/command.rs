@@ -92,16 +92,13 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    #[must_use]
     pub(crate) const fn new(args: Args) -> Self {
         Self { args, found: None }
     }
 
     /// Tries the chosen lessons that match `is_its`, against the lab at `at` or the cluster that the arguments name.
     ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where no cluster answers, or a signal stopped it.
+    /// It fails with [`Failure::Unusable`] where no cluster answers, or a signal stopped it.
     pub(crate) async fn on(
         &mut self,
         at: Option<Addresses>,
@@ -193,17 +190,14 @@ impl Course {
     }
 
     /// Whether a chosen lesson matches.
-    #[must_use]
     pub(crate) fn asks_for(&self, is_its: fn(&Lesson) -> bool) -> bool {
         self.args.chosen().any(|(_, lesson)| is_its(lesson))
     }
 
     /// Prints and writes the results.
     ///
-    /// # Errors
-    ///
-    /// [`Failure::Promise`] where a claim came out otherwise than in the last full run or a twin was not refused,
-    /// [`Failure::Unusable`] where an experiment failed or a file cannot be written.
+    /// It fails with [`Failure::Promise`] where a claim came out otherwise than in the last full run or a twin was not refused,
+    /// with [`Failure::Unusable`] where an experiment failed or a file cannot be written.
     pub(crate) fn end(self) -> Result<(), Failure> {
         let Self { args, found } = self;
         let Some(mut found) = found else {

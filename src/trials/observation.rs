@@ -126,7 +126,6 @@ pub(crate) struct Rated {
 }
 
 /// Whether the claim holds in these rounds.
-#[must_use]
 pub(super) fn verdict_of(says: Says, ratio: Spread) -> ClaimVerdict {
     let (least, most) = says.bounds();
     let Spread { min, max, .. } = ratio;
@@ -171,13 +170,11 @@ pub(super) fn explain(says: Says, ratio: Spread, failed: usize) -> Words {
 
 impl Ratio {
     /// Whether the claim holds; noise if rounds lie on both sides of a bound.
-    #[must_use]
     pub(crate) fn verdict(&self) -> ClaimVerdict {
         verdict_of(self.says, self.ratio)
     }
 
     /// The sides' names: the strategy, and what else differs.
-    #[must_use]
     pub(crate) fn names(&self) -> [Words; 2] {
         let [one, other] = [self.first.side, self.second.side];
         [one, other].map(|side| {
