@@ -75,8 +75,8 @@
 //! | to begin and to end together | [`zk::ZkDoubleBarrier`] | is not waited for once its session ends | a few for each member; all are let in by one transaction |
 //! | a number that all see | [`zk::ZkSharedCount`], [`zk::ZkAtomicLong`] | changes nothing | 1 or 2 to read, 1 or 2 to change |
 //!
-//! `examples/` has a program for each family, and for three tasks: `cron` runs a nightly job once on many machines, `leader`
-//! elects a leader, `layer` puts a lock around a route of axum. The `guides` translate the calls of Redisson, rslock and
+//! `examples/` has a program for each family, and for four tasks: `cron` runs a nightly job once on many machines, `leader`
+//! elects a leader, `layer` puts a lock around a route of axum, `grpc` around a service of gRPC. The `guides` translate the calls of Redisson, rslock and
 //! redis-py.
 //!
 //! Not here:

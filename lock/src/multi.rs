@@ -45,6 +45,10 @@ const MAX_ROUND_PAUSE: Duration = Duration::from_millis(100);
 ///
 /// What its parts cost, one after the other.
 ///
+/// # Format
+///
+/// None of its own: as Redisson's `RedissonMultiLock` and Curator's `InterProcessMultiLock`, it takes its parts.
+///
 /// # Example
 ///
 /// ```no_run

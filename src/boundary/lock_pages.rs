@@ -1,4 +1,5 @@
-//! Whoever chooses a lock reads its page: every lock's page says what the lock survives and what breaks it.
+//! Whoever chooses a lock reads its page: every lock's page says what the lock survives, what breaks it, what it costs and
+//! what it writes, and has an example.
 
 use super::{NOTHING, sources};
 use syn::{Expr, ExprLit, Item, Lit, Meta, Visibility};
@@ -32,10 +33,25 @@ const NO_LOCKS: [&str; 16] = [
     "ZkOptions",
 ];
 
-const HEADINGS: [&str; 2] = ["# Survives", "# What breaks it"];
+const HEADINGS: [&str; 5] = [
+    "# Survives",
+    "# What breaks it",
+    "# Cost",
+    "# Format",
+    "# Example",
+];
+
+/// Halves, which cost and write what the page of their whole says, and what has no server.
+const WITHOUT_COST: [&str; 5] = [
+    "Mutexes",
+    "RedisReadLock",
+    "RedisWriteLock",
+    "ZkReadLock",
+    "ZkWriteLock",
+];
 
 #[test]
-fn every_lock_says_what_it_survives_and_what_breaks_it() {
+fn every_lock_says_what_whoever_chooses_it_asks() {
     let files = sources("lock/src").into_iter();
     let files = files.filter(|file| PLACES.iter().any(|place| file.name.starts_with(place)));
     let pages: Vec<_> = files.flat_map(|file| pages(&file.text)).collect();
@@ -48,23 +64,33 @@ fn every_lock_says_what_it_survives_and_what_breaks_it() {
 
 /// The twins.
 #[test]
-fn a_lock_without_the_two_headings_is_seen() {
+fn a_lock_without_one_of_the_headings_is_seen() {
     let lacking = |code: &str| {
         let pages = pages(code).into_iter();
         pages.filter_map(|(name, page)| lacks(&name, &page)).count()
     };
-    for code in [
-        "/// A lock.\npub struct Lock;",
-        "pub struct Lock;",
-        "/// # Survives\n///\n/// All.\npub struct Lock;",
-        "/// # Survives\n///\n/// # What breaks it\n///\n/// A pause.\npub struct Lock;",
-        "/// # What breaks it\n///\n/// # Survives\n///\n/// All.\npub struct Lock;",
-    ] {
-        assert_eq!(lacking(code), 1, "{code}");
+    let page = |headings: &[&str]| {
+        let sections = headings
+            .iter()
+            .map(|heading| format!("/// {heading}\n///\n/// All.\n///\n"));
+        sections.collect::<String>()
+    };
+    for missing in 0..HEADINGS.len() {
+        let mut headings = HEADINGS.to_vec();
+        headings.remove(missing);
+        let code = format!("{}pub struct Lock;", page(&headings));
+        assert_eq!(lacking(&code), 1, "{code}");
     }
-    let sound = "/// # Survives\n///\n/// All.\n///\n/// # What breaks it\n///\n/// A pause.\npub struct Lock;\n\
-                 pub(super) struct Claim;\npub struct Permit;";
-    assert_eq!(lacking(sound), 0);
+    let empty = format!(
+        "/// # Survives\n///\n{}pub struct Lock;",
+        page(&HEADINGS[1..])
+    );
+    assert_eq!(lacking(&empty), 1, "a heading without a text");
+    let sound = page(&HEADINGS);
+    let sound = format!("{sound}pub struct Lock;\npub(super) struct Claim;\npub struct Permit;");
+    assert_eq!(lacking(&sound), 0);
+    let half = page(&["# Survives", "# What breaks it", "# Example"]);
+    assert_eq!(lacking(&format!("{half}pub struct ZkReadLock;")), 0);
 }
 
 /// The public types of a file that may be locks, and their documentation.
@@ -101,6 +127,12 @@ fn lacks(name: &str, page: &[String]) -> Option<String> {
         let first = below.into_iter().find(|line| !line.is_empty());
         first.is_some_and(|line| !line.starts_with('#'))
     };
-    let missing = HEADINGS.iter().find(|heading| !has_text(heading))?;
+    let needed = |heading: &&&str| {
+        !WITHOUT_COST.contains(&name) || !["# Cost", "# Format"].contains(*heading)
+    };
+    let missing = HEADINGS
+        .iter()
+        .filter(needed)
+        .find(|heading| !has_text(heading))?;
     Some(format!("{name} lacks {missing}"))
 }

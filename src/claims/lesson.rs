@@ -151,19 +151,16 @@ fn why_not<S: Serializer>(run: &Run, to: S) -> Result<S::Ok, S::Error> {
 
 impl Lesson {
     /// Why the lesson is not run on our service; `None` if it is run.
-    #[must_use]
     pub const fn why_not(&self) -> Option<Bilingual> {
         self.run.why_not()
     }
 
     /// The experiment compares rates.
-    #[must_use]
     pub fn compares_rates(&self) -> bool {
         self.run.parts().iter().any(Run::compares_rates)
     }
 
     /// The rates that the claim compares.
-    #[must_use]
     pub fn rates(&self) -> Vec<Rates> {
         let compared = self.run.parts().iter().filter_map(|run| match run {
             Run::Compared {
@@ -178,7 +175,6 @@ impl Lesson {
     }
 
     /// The lesson is tried, on our service or on the library that the text names.
-    #[must_use]
     pub const fn is_tried(&self) -> bool {
         self.why_not().is_none() || self.theirs.is_some()
     }

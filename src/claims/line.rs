@@ -31,7 +31,6 @@ pub struct TypedLine {
 
 impl TypedLine {
     /// The line starts a lab.
-    #[must_use]
     pub fn starts_lab(&self) -> bool {
         let mut labs = self.run.split("oversell lab").skip(1);
         labs.any(|options| !options.starts_with(" fault"))
@@ -69,7 +68,6 @@ struct OwnLine {
 
 impl TypedLine {
     /// A line in the first terminal, typed once.
-    #[must_use]
     pub fn new(run: &str, expect: &str) -> Self {
         Self {
             terminal: 1,
@@ -80,7 +78,6 @@ impl TypedLine {
     }
 
     /// The text is what the line should print; trailing space does not count.
-    #[must_use]
     pub fn is_printed(&self, text: &str) -> bool {
         let trimmed = |text: &str| {
             text.lines()

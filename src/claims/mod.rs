@@ -29,7 +29,6 @@ pub fn lessons() -> impl Iterator<Item = &'static Lesson> {
 }
 
 /// The lesson with this id.
-#[must_use]
 pub fn find(id: &str) -> Option<&'static Lesson> {
     lessons().find(|lesson| lesson.id == id)
 }

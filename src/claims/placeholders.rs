@@ -9,7 +9,6 @@ use http::Uri;
 pub struct Placeholders(Vec<(String, String)>);
 
 impl Placeholders {
-    #[must_use]
     pub fn new(
         http: &str,
         instances: &[impl AsRef<str>],
@@ -53,7 +52,6 @@ impl Placeholders {
     }
 
     /// The placeholders of a lab.
-    #[must_use]
     pub fn of_lab(at: &Addresses) -> Self {
         let instances: Vec<_> = at.instances.iter().map(|instance| &instance.url).collect();
         let redis: Vec<_> = at.redis.iter().map(|node| &node.url).collect();
@@ -67,13 +65,11 @@ impl Placeholders {
     }
 
     /// Sets the command that stands for `{fault}`.
-    #[must_use]
     pub fn with_fault(&self, command: &str) -> Self {
         self.with("{fault}", command)
     }
 
     /// Sets the product in keys and in queries.
-    #[must_use]
     pub fn with_product(&self, id: i64) -> Self {
         self.with("{:id}", &format!(":{id}"))
             .with("{?id}", &format!("?stock_id={id}"))
@@ -89,7 +85,6 @@ impl Placeholders {
     }
 
     /// Fills the lines of a chapter.
-    #[must_use]
     pub fn fill(&self, chapter: &Chapter) -> Chapter {
         let lessons = chapter.lessons.iter().map(|lesson| self.lesson(lesson));
         Chapter {
@@ -99,7 +94,6 @@ impl Placeholders {
     }
 
     /// Fills the lines of a lesson.
-    #[must_use]
     pub fn lesson(&self, lesson: &Lesson) -> Lesson {
         Lesson {
             by_hand: lesson.by_hand.iter().map(|line| self.typed(line)).collect(),
@@ -108,7 +102,6 @@ impl Placeholders {
     }
 
     /// Fills a line.
-    #[must_use]
     pub fn typed(&self, line: &TypedLine) -> TypedLine {
         let fill = |text: &str| {
             let placeholders = self.0.iter();

@@ -82,7 +82,6 @@ pub enum Run {
 
 impl Run {
     /// The experiments of a list; for any other kind, the experiment itself.
-    #[must_use]
     pub fn parts(&self) -> &[Self] {
         match self {
             Self::All(runs) => runs,
@@ -196,7 +195,6 @@ const fn default_threads() -> usize {
 
 impl Target {
     /// The name of the target for people.
-    #[must_use]
     pub const fn words(self) -> Bilingual {
         match self {
             Self::OneInstance => Bilingual::of("一个实例", "one instance"),
@@ -207,7 +205,6 @@ impl Target {
 
 impl Side {
     /// 100 connections to one instance.
-    #[must_use]
     pub const fn of(strategy: &'static str) -> Self {
         Self {
             strategy,
@@ -237,7 +234,6 @@ pub enum Says {
 
 impl Says {
     /// The bounds of the ratio.
-    #[must_use]
     pub const fn bounds(self) -> (f64, f64) {
         match self {
             Self::MuchFaster => (2.0, f64::INFINITY),

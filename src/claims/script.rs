@@ -20,7 +20,6 @@ pub enum Library {
 impl Library {
     pub const ALL: [Self; 4] = [Self::Redisson, Self::Curator, Self::Spring, Self::Printed];
 
-    #[must_use]
     pub const fn name(self) -> Bilingual {
         match self {
             Self::Redisson => Bilingual::of("Redisson", "Redisson"),
@@ -34,7 +33,6 @@ impl Library {
 
     /// The versions of the library, as in the Makefile. The first decides the verdict: the text's own, except of Spring, where the
     /// classes of the text's version are those of [`Self::Printed`].
-    #[must_use]
     pub fn versions(self) -> Vec<Java> {
         let (library, versions): (_, &[_]) = match self {
             Self::Redisson => ("redisson", &["3.11.2", "3.13.6", "4.7.0"]),
@@ -108,7 +106,6 @@ fn default_thread() -> String {
 
 impl Script {
     /// The lines of the twin.
-    #[must_use]
     pub fn twin_lines(&self) -> Vec<ScriptLine> {
         let mut lines = self.lines.clone();
         match &self.twin {

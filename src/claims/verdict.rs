@@ -22,7 +22,6 @@ pub enum ClaimVerdict {
 
 impl ClaimVerdict {
     /// `Reproduced` if the claim holds.
-    #[must_use]
     pub const fn of(holds: bool) -> Self {
         if holds {
             Self::Reproduced
@@ -32,7 +31,6 @@ impl ClaimVerdict {
     }
 
     /// The sign of the verdict.
-    #[must_use]
     pub const fn mark(self) -> &'static str {
         match self {
             Self::Reproduced => "✓",
@@ -43,7 +41,6 @@ impl ClaimVerdict {
     }
 
     /// The word for people.
-    #[must_use]
     pub const fn words(self) -> Bilingual {
         match self {
             Self::Reproduced => Bilingual::of("已复现", "reproduced"),

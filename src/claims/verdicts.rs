@@ -30,7 +30,6 @@ impl Verdicts {
     }
 
     /// The verdicts without figures, claims and headings.
-    #[must_use]
     pub fn brief(mut self) -> Self {
         self.lessons.iter_mut().for_each(|found| found.more.clear());
         self

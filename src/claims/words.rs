@@ -26,7 +26,6 @@ macro_rules! words {
 pub use words;
 
 impl Words {
-    #[must_use]
     pub fn new(zh: impl Into<String>, en: impl Into<String>) -> Self {
         Self {
             zh: zh.into(),

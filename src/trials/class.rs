@@ -84,11 +84,8 @@ struct PromiseResult {
     kept: bool,
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// [`Failure::Promise`] where one was broken, [`Failure::Unusable`] where nobody answers, [`Failure::Interrupted`].
+/// Runs the command. It fails with [`Failure::Promise`] where one was broken, with [`Failure::Unusable`] where nobody answers,
+/// with [`Failure::Interrupted`].
 pub(crate) async fn run(
     args: Args,
     lab: Option<Addresses>,

@@ -135,24 +135,20 @@ impl Cluster {
     }
 
     /// The address of nginx in front of all instances.
-    #[must_use]
     pub(crate) fn nginx(&self) -> &str {
         &self.http
     }
 
     /// The address of the first instance.
-    #[must_use]
     pub(crate) fn one_instance(&self) -> &str {
         self.instances.first().map_or(&self.http, String::as_str)
     }
 
     /// The instances' addresses; of a cluster without a lab only one is known.
-    #[must_use]
     pub(crate) fn instances(&self) -> &[String] {
         &self.instances
     }
 
-    #[must_use]
     pub(crate) fn address(&self, target: Target) -> &str {
         match target {
             Target::OneInstance => self.one_instance(),
@@ -192,7 +188,6 @@ impl Cluster {
     }
 
     /// The plan of the course's load, which a caller may change.
-    #[must_use]
     pub(crate) fn course_load(&self, strategy: &str, target: Target) -> Plan {
         let mut plan = Plan::new(self.address(target), target_name(target), strategy);
         plan.token.clone_from(&self.token);
@@ -286,7 +281,6 @@ impl Cluster {
     }
 
     /// The words in braces of the lines that a student types, with the addresses of this cluster.
-    #[must_use]
     pub(crate) fn placeholders(&self) -> Placeholders {
         let no_redis: [&str; 0] = [];
         match &self.lab {

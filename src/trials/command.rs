@@ -111,9 +111,7 @@ pub(crate) struct Course {
 impl Course {
     /// Reads the stored run, if one is to be updated.
     ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where that is no stored run, or this program does not know its commit.
+    /// It fails with [`Failure::Unusable`] where that is no stored run, or this program does not know its commit.
     pub(crate) fn new(args: Args) -> Result<Self, Failure> {
         Ok(Self {
             stored: args.store.as_ref().map(stored_run).transpose()?,
@@ -124,9 +122,7 @@ impl Course {
 
     /// Tries the chosen lessons that match `is_its`, against the lab at `at` or the cluster that the arguments name.
     ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where no cluster answers, or a signal stopped it.
+    /// It fails with [`Failure::Unusable`] where no cluster answers, or a signal stopped it.
     pub(crate) async fn on(
         &mut self,
         at: Option<Addresses>,
@@ -226,7 +222,6 @@ impl Course {
     }
 
     /// Whether a chosen lesson matches.
-    #[must_use]
     pub(crate) fn asks_for(&self, is_its: fn(&Lesson) -> bool) -> bool {
         self.chosen().any(|(_, lesson)| is_its(lesson))
     }
@@ -252,9 +247,7 @@ impl Course {
 
     /// Prints and writes the results.
     ///
-    /// # Errors
-    ///
-    /// [`Failure::Promise`] where a claim came out otherwise than in the last full run or a twin was not refused,
+    /// It fails with [`Failure::Promise`] where a claim came out otherwise than in the last full run or a twin was not refused,
     /// [`Failure::Unusable`] where an experiment failed or a file cannot be written.
     pub(crate) fn end(self) -> Result<(), Failure> {
         let Self {

@@ -186,7 +186,6 @@ fn join_verdicts(first: ClaimVerdict, second: ClaimVerdict) -> ClaimVerdict {
 }
 
 /// The verdict of a claim about a ratio: noise if the rounds, or the runs, do not agree.
-#[must_use]
 fn verdict_on_ratio(says: Says, ratio: Spread) -> ClaimVerdict {
     let (least, most) = says.bounds();
     let Spread { min, max, .. } = ratio;
@@ -231,7 +230,6 @@ pub(super) fn explain_ratio(says: Says, ratio: Spread, failed: usize) -> Words {
 
 impl Ratio {
     /// The sides' names: the strategy, and what else differs.
-    #[must_use]
     pub(crate) fn names(&self) -> [Words; 2] {
         let [one, other] = [self.first.side, self.second.side];
         [one, other].map(|side| {

@@ -59,6 +59,11 @@ const DEFAULT_LEASE: Lease = Lease::Watchdog(Duration::from_secs(30));
 /// One statement to acquire, one to release, and one for each renewal. As of a [`TableLock`](super::TableLock), each waiter
 /// asks twenty times a second, here with two statements.
 ///
+/// # Format
+///
+/// Our own: a row as that of a [`TableLock`](super::TableLock), with the number of the owner's guards, and the end of the
+/// lease by the database's clock.
+///
 /// # Example
 ///
 /// ```no_run

@@ -36,6 +36,11 @@ use tokio::time::Instant;
 /// One statement to acquire and one to release. Each waiter asks the server twenty times a second: a thousand waiters
 /// leave it, and the pool, little time for the holder.
 ///
+/// # Format
+///
+/// Our own: a row of `tb_lock` ([`create_table`](MySqlPool::create_table)) with the lock's name, which is unique, and a
+/// fresh owner.
+///
 /// # Example
 ///
 /// ```no_run

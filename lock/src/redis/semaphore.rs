@@ -63,8 +63,8 @@ type SharedSemaphore = SharedObject<(), u32>;
 /// # Format
 ///
 /// Redisson's `RSemaphore`, 3.x and 4.x: STRING `n`, channel `redisson_sc:{n}`; ours alone: HASH `{n}:claims`. With a lease,
-/// that of `RPermitExpirableSemaphore`: STRING `n`, ZSET `{n}:timeout` with an entry for each permit, the same channel; this
-/// one is tested only among our own processes.
+/// that of `RPermitExpirableSemaphore`, 3.x and 4.x: STRING `n`, ZSET `{n}:timeout` with an entry for each permit, the same
+/// channel.
 ///
 /// # Example
 ///

@@ -59,6 +59,12 @@
 //! # }
 //! ```
 //!
+//! # gRPC
+//!
+//! A service of tonic is an axum router (`Routes::into_axum_router`). A call's metadata are headers (`{header:x-sku}`), and its
+//! path is `/package.Service/Method`. [`LockLayer::answer`] gives a refused call a status of gRPC: `examples/grpc.rs`. A request
+//! that is streamed is read to its end before the lock is taken.
+//!
 //! Next to read: `template.rs`, then `service.rs`.
 
 mod refusal;

@@ -1,6 +1,6 @@
 //! Curator's `DistributedAtomicLong` with a `PromotedToLock`: a counter.
 //!
-//! 1. A persistent node holds the number in 8 bytes, big-endian. A missing or empty node is 0.
+//! 1. A node holds the number. A missing or empty node is 0.
 //! 2. Read it, and set it on condition of that version. If another was faster, try again after a random pause that doubles, up
 //!    to 100 ms.
 //! 3. After a few tries, go on under a mutex at `<path>-lock` (give Curator this path), so that losers do not disturb each
@@ -37,6 +37,15 @@ const MUTEX_TIMEOUT: Duration = Duration::from_secs(10);
 ///
 /// - a node that is deleted and made again starts at version 0, so a change that was read before may match once more;
 /// - a caller that repeats a change whose result is unknown.
+///
+/// # Cost
+///
+/// One or two requests to read; two for each try of a change, and after a few tries those of a [`ZkLock`](super::ZkLock). A
+/// change waits for the disks of a majority of the servers.
+///
+/// # Format
+///
+/// Curator's `DistributedAtomicLong` with a `PromotedToLock` at `<path>-lock`: a persistent node with 8 bytes, big-endian.
 ///
 /// # Example
 ///

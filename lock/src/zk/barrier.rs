@@ -29,6 +29,14 @@ use zookeeper_client::{Error, EventType, OneshotWatcher};
 ///
 /// Nothing ties the barrier to the process that closed it: if that one never removes it, all wait until somebody else does.
 ///
+/// # Cost
+///
+/// One request to close or to open it, two at once for each look of a waiter.
+///
+/// # Format
+///
+/// Curator's `DistributedBarrier`: it is closed while there is a persistent node at its path, whatever its data.
+///
 /// # Example
 ///
 /// ```no_run

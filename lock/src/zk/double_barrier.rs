@@ -2,8 +2,8 @@
 //!
 //! A member is in once its node is marked: written to, so that its version is no longer 0.
 //!
-//! 1. Enter: make an ephemeral `<path>/<uuid>`. The member that completes the count opens the barrier in one transaction,
-//!    which marks every member and makes or writes a persistent `<path>/ready`. The others watch `ready`.
+//! 1. Enter: make a node. The member that completes the count opens the barrier in one transaction, which marks every member
+//!    and makes or writes `ready`. The others watch `ready`.
 //! 2. A member that comes while another is in marks itself, on condition that the other is still in: more members than asked
 //!    for are allowed.
 //! 3. A member that gives up deletes its node on condition that it is unmarked. So either it was counted and is in, or nobody
@@ -51,6 +51,15 @@ const MARK_LENGTH: usize = 64;
 /// - Java members in the same barrier: they do not check whom they count, and are let in by a `ready` that a round left behind
 ///   whose last member died;
 /// - a member that comes early for the next round while this one is still leaving is let in with this one.
+///
+/// # Cost
+///
+/// A few requests for each member; one transaction lets all in.
+///
+/// # Format
+///
+/// Curator's `DistributedDoubleBarrier`: an ephemeral node `<path>/<uuid>` for each member, and a persistent `<path>/ready`. Ours
+/// also writes to the node of each member that is in.
 ///
 /// # Example
 ///

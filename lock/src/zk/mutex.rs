@@ -1,6 +1,6 @@
 //! Curator's `InterProcessMutex`, re-entrant for an owner instead of a thread.
 //!
-//! 1. Queue with a node `_c_<uuid>-lock-NNNNNNNNNN` in the lock's directory; the first one holds the lock.
+//! 1. Queue with a node in the lock's directory; the first one holds the lock.
 //! 2. Each waits for the one before it, and looks again when that one goes.
 //! 3. An owner that holds it already asks the server whether its node is still there.
 //! 4. Release: the last guard deletes the node and waits for the answer.
@@ -60,6 +60,11 @@ impl ZkClient {
 ///
 /// Two requests per section if the previous holder was of this process, three or four if not, however many wait. Of each
 /// section two write, and wait for the disks of a majority of the servers.
+///
+/// # Format
+///
+/// Curator's `InterProcessMutex`: in a container at the lock's path an ephemeral node
+/// `_c_<uuid>-lock-NNNNNNNNNN` for each contender; the lowest number holds the lock.
 ///
 /// # Example
 ///

@@ -1,6 +1,6 @@
 //! Curator's `InterProcessReadWriteLock`: readers together, or one writer alone.
 //!
-//! 1. Both queue in one directory: `_c_<uuid>-__READ__NNNNNNNNNN` and `_c_<uuid>-__WRIT__NNNNNNNNNN`.
+//! 1. Both queue in one directory, with nodes that tell them apart.
 //! 2. A writer waits for the node before it. A reader waits only for the writers before it, so a waiting writer holds back
 //!    later readers and is not starved.
 //! 3. An owner that writes may also read: its reading node takes the writing one's number (Curator 5.5 and later), and keeps
@@ -47,6 +47,11 @@ fn writes(name: &str) -> bool {
 /// # Cost
 ///
 /// What a [`ZkLock`](super::ZkLock) costs; a writer that waited lists the directory once more.
+///
+/// # Format
+///
+/// Curator's `InterProcessReadWriteLock`, 5.5 and later: in a container at the lock's path an ephemeral node for each
+/// contender, `_c_<uuid>-__READ__NNNNNNNNNN` or `_c_<uuid>-__WRIT__NNNNNNNNNN`.
 ///
 /// # Example
 ///

@@ -1,7 +1,7 @@
 //! Curator's `InterProcessSemaphoreV2`, and its mutex with one lease.
 //!
 //! 1. Take the mutex `<path>/locks`: its holder alone waits for leases, in order of arrival.
-//! 2. Make a node `<path>/leases/_c_<uuid>-lease-NNNNNNNNNN` for each lease that is wanted.
+//! 2. Make a node in `<path>/leases` for each lease that is wanted.
 //! 3. Watch the directory. Once it has no more nodes than there are leases, ours are held; release the mutex.
 //! 4. Release: delete the node of the lease.
 //!
@@ -48,6 +48,11 @@ const LEASE_COUNT_RULE: &str = "at least 1 lease, and no more than the semaphore
 ///
 /// Four requests and one for each lease to acquire, one for each lease to release. Only one waiter is woken by a release.
 ///
+/// # Format
+///
+/// Curator's `InterProcessSemaphoreV2`: a [`ZkLock`](super::ZkLock) at `<path>/locks`, and an ephemeral node
+/// `<path>/leases/_c_<uuid>-lease-NNNNNNNNNN` for each lease.
+///
 /// # Example
 ///
 /// ```no_run
@@ -88,6 +93,10 @@ pub struct ZkSemaphore {
 /// # Cost
 ///
 /// Five requests to acquire, one to release: a [`ZkLock`](super::ZkLock) is cheaper.
+///
+/// # Format
+///
+/// That of a [`ZkSemaphore`] with one lease.
 ///
 /// # Example
 ///

@@ -1,6 +1,6 @@
 //! Curator's `SharedCount`: a number that all processes see.
 //!
-//! 1. A persistent node holds the number in 4 bytes, big-endian. If it is missing, it is made with the seed.
+//! 1. A node holds the number. If it is missing, it is made with the seed.
 //! 2. A set is conditional on the node's version: a contender that read an older one is refused.
 //! 3. A listener reads the node with a watch, and again whenever that fires. It sees the latest number, not every one.
 //!
@@ -28,6 +28,14 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// - [`set`](Self::set) is unconditional and overwrites what another has just written;
 /// - a node that is deleted and made again starts at version 0, so an old version may match once more;
 /// - a set whose answer is lost may have been made.
+///
+/// # Cost
+///
+/// One or two requests to read, one or two to change. A change waits for the disks of a majority of the servers.
+///
+/// # Format
+///
+/// Curator's `SharedCount`: a persistent node with 4 bytes, big-endian.
 ///
 /// # Example
 ///

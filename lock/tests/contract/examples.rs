@@ -19,6 +19,7 @@ macro_rules! examples {
 examples! {
     cron_runs: "cron", [redis];
     fenced_runs: "fenced", [redis];
+    grpc_runs: "grpc", [redis];
     layer_runs: "layer", [redis];
     leader_runs: "leader", [redis];
     lock_runs: "lock", [redis];

@@ -7,7 +7,10 @@ use super::{
     support::{Result, until},
     zookeeper::ZooKeeper,
 };
-use std::fmt::{self, Display};
+use std::{
+    fmt::{self, Display},
+    time::Duration,
+};
 
 /// A kind of object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,10 +19,11 @@ pub(crate) enum Kind {
     Fair,
     Read,
     Write,
-    /// This many of a semaphore's permits.
+    /// This many of a semaphore's permits, with a lease where they come back by themselves.
     Permits {
         all: u32,
         take: u32,
+        lease: Option<Duration>,
     },
     /// A latch with this count: taking it sets the count, releasing it counts down; a waiter gets nothing.
     Latch(u32),
@@ -40,7 +44,16 @@ impl Display for Kind {
             Self::Fair => f.write_str("fair"),
             Self::Read => f.write_str("read"),
             Self::Write => f.write_str("write"),
-            Self::Permits { all, take } => write!(f, "permits/{all}/{take}"),
+            Self::Permits {
+                all,
+                take,
+                lease: None,
+            } => write!(f, "permits/{all}/{take}"),
+            Self::Permits {
+                all,
+                take,
+                lease: Some(lease),
+            } => write!(f, "permits/{all}/{take}/{}", lease.as_millis()),
             Self::Latch(count) => write!(f, "latch/{count}"),
             Self::Barrier => f.write_str("barrier"),
             Self::Double(members) => write!(f, "double/{members}"),

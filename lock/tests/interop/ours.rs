@@ -6,8 +6,8 @@ use super::{
 };
 use futures::future::{BoxFuture, FutureExt};
 use oversell_lock::{
-    Guard, Lock, LockError, Owner,
-    redis::{Permit, RedisClient},
+    Guard, Lease, Lock, LockError, Owner,
+    redis::{Permit, RedisClient, RedisSemaphore},
     zk::{ZkClient, ZkDoubleBarrier},
 };
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
@@ -53,6 +53,16 @@ fn positive(number: u32) -> NonZeroU32 {
     NonZeroU32::new(number).expect("at least one")
 }
 
+fn semaphore(ours: &RedisClient, object: &Object) -> RedisSemaphore {
+    let semaphore = ours.semaphore(&object.name);
+    match object.kind {
+        Kind::Permits {
+            lease: Some(lease), ..
+        } => semaphore.lease(Lease::Fixed(lease)),
+        _ => semaphore,
+    }
+}
+
 impl Process {
     pub(crate) fn owner(&self) -> Owner {
         match self {
@@ -70,7 +80,7 @@ impl Process {
             (Self::Redis(ours), Kind::Read) => lock(ours.rw_lock(name).read().owner(owner)),
             (Self::Redis(ours), Kind::Write) => lock(ours.rw_lock(name).write().owner(owner)),
             (Self::Redis(ours), Kind::Permits { take, .. }) => {
-                with(ours.semaphore(name), move |semaphore, wait| async move {
+                with(semaphore(ours, object), move |semaphore, wait| async move {
                     Ok(Grant::Permit(semaphore.acquire(take, wait).await?))
                 })
             }
@@ -82,7 +92,7 @@ impl Process {
             (Self::ZooKeeper(ours), Kind::Lock) => lock(ours.lock(name).owner(owner)),
             (Self::ZooKeeper(ours), Kind::Read) => lock(ours.rw_lock(name).read().owner(owner)),
             (Self::ZooKeeper(ours), Kind::Write) => lock(ours.rw_lock(name).write().owner(owner)),
-            (Self::ZooKeeper(ours), Kind::Permits { all, take }) => with(
+            (Self::ZooKeeper(ours), Kind::Permits { all, take, .. }) => with(
                 ours.semaphore(name, all),
                 move |semaphore, wait| async move {
                     Ok(Grant::Guards(semaphore.acquire(take, wait).await?))
@@ -139,7 +149,7 @@ impl Process {
         let name = object.name.as_str();
         match (self, object.kind) {
             (Self::Redis(ours), Kind::Permits { all, .. }) => {
-                ours.semaphore(name).try_set_permits(all).await
+                semaphore(ours, object).try_set_permits(all).await
             }
             (Self::Redis(ours), Kind::Latch(count)) => {
                 ours.latch(name).try_set_count(positive(count)).await
@@ -154,7 +164,7 @@ impl Process {
         let name = object.name.as_str();
         Ok(match (self, object.kind) {
             (Self::Redis(ours), Kind::Permits { .. }) => {
-                Some(ours.semaphore(name).available_permits().await?)
+                Some(semaphore(ours, object).available_permits().await?)
             }
             (Self::Redis(ours), Kind::Latch(_)) => {
                 Some(ours.latch(name).get_count().await?.try_into()?)

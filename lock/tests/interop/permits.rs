@@ -1,4 +1,4 @@
-//! Semaphores: `RedisSemaphore` and Redisson's `RSemaphore`, `ZkSemaphore` and Curator's `InterProcessSemaphoreV2`.
+//! Semaphores: `RedisSemaphore` and Redisson's `RSemaphore` and `RPermitExpirableSemaphore`, `ZkSemaphore` and Curator's `InterProcessSemaphoreV2`.
 
 use super::support::*;
 
@@ -6,7 +6,20 @@ const ALL: u32 = 3;
 
 /// This many of three permits.
 fn taking(take: u32) -> Kind {
-    Kind::Permits { all: ALL, take }
+    Kind::Permits {
+        all: ALL,
+        take,
+        lease: None,
+    }
+}
+
+/// Its lease ends within a test.
+fn brief() -> Kind {
+    Kind::Permits {
+        all: 1,
+        take: 1,
+        lease: Some(VISIBLE_WAIT),
+    }
 }
 
 #[apply(clause!)]
@@ -47,6 +60,23 @@ async fn permits_come_from_several_holders_of_the_other_side(pair: Pair) -> Resu
     pair.free_permits(1).await?;
     refused([&mut two]).await?;
     waiter.release().await
+}
+
+/// A late release frees no permit of the next holder.
+#[apply(clause!)]
+#[over(redissons_leased, Both)]
+async fn a_permit_comes_back_with_its_lease(pair: Pair) -> Result<()> {
+    let [mut late, mut waiter] = [pair.first().with(brief()), pair.second()];
+    pair.set_permits().await?;
+    late.take().await?;
+    pair.free_permits(0).await?;
+    let waiting = waiter.waits().await?;
+    waiting.comes().await?;
+    late.release_is_refused().await?;
+    pair.free_permits(0).await?;
+    refused([&mut late]).await?;
+    waiter.release().await?;
+    pair.free_permits(1).await
 }
 
 #[apply(clause!)]

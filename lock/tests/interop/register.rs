@@ -54,8 +54,29 @@ pub(crate) mod over {
         Kind::{self, *},
         Library::{self, *},
     };
+    use std::time::Duration;
 
-    const PERMITS: Kind = Permits { all: 3, take: 2 };
+    const PERMITS: Kind = Permits {
+        all: 3,
+        take: 2,
+        lease: None,
+    };
+    /// Longer than a test: none comes back by itself.
+    const LEASE: Option<Duration> = Some(Duration::from_secs(3600));
+    const LEASED: Kind = Permits {
+        all: 1,
+        take: 1,
+        lease: LEASE,
+    };
+
+    /// Three of which each contender takes one.
+    const fn singles(lease: Option<Duration>) -> Kind {
+        Permits {
+            all: 3,
+            take: 1,
+            lease,
+        }
+    }
 
     macro_rules! over {
         ($($name:ident: $($library:pat => [$($kind:expr),*]),+;)*) => {$(
@@ -71,7 +92,7 @@ pub(crate) mod over {
     over! {
         exclusive: Redisson(_) => [Lock, Fair, Write], Curator => [Lock, Write], Kazoo => [Lock];
         limited:
-            Redisson(_) => [Lock, Fair, Write, PERMITS, Latch(1)],
+            Redisson(_) => [Lock, Fair, Write, PERMITS, LEASED, Latch(1)],
             Curator => [Lock, Write, PERMITS, Barrier],
             Kazoo => [Lock];
         queued: Redisson(_) => [Fair], Curator => [Lock], Kazoo => [Lock];
@@ -79,11 +100,12 @@ pub(crate) mod over {
         permits: Redisson(_) | Curator => [PERMITS];
         gates: Redisson(_) => [Latch(2)], Curator => [Barrier];
         sections:
-            Redisson(_) => [Lock, Fair, Write, Permits { all: 3, take: 1 }],
-            Curator => [Lock, Write, Permits { all: 2, take: 1 }];
+            Redisson(_) => [Lock, Fair, Write, singles(None), singles(LEASE)],
+            Curator => [Lock, Write, Permits { all: 2, take: 1, lease: None }];
         redisson: Redisson(_) => [Lock];
         redissons_exclusive: Redisson(_) => [Lock, Fair, Write];
-        redissons_told: Redisson(_) => [Lock, Fair, Write, PERMITS, Latch(1)];
+        redissons_told: Redisson(_) => [Lock, Fair, Write, PERMITS, LEASED, Latch(1)];
+        redissons_leased: Redisson(_) => [LEASED];
         redissons_fair: Redisson(_) => [Fair];
         redissons_readers: Redisson(_) => [Write];
         curator: Curator => [Lock];

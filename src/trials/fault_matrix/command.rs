@@ -45,12 +45,8 @@ impl Outputs for Args {
     }
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// [`Failure::Promise`] where a strategy did not keep what it promises, [`Failure::Unusable`] where a lab does not start,
-/// [`Failure::Interrupted`].
+/// Runs the command. It fails with [`Failure::Promise`] where a strategy did not keep what it promises, with
+/// [`Failure::Unusable`] where a lab does not start, with [`Failure::Interrupted`].
 pub(crate) async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     let lang = match chinese::is_wanted() {
         true => Lang::Zh,

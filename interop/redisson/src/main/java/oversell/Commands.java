@@ -2,7 +2,9 @@ package oversell;
 
 import static java.util.concurrent.TimeUnit.MILLISECONDS;
 
+import java.util.ArrayDeque;
 import java.util.Arrays;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.UUID;
@@ -10,19 +12,20 @@ import org.redisson.api.RAtomicLong;
 import org.redisson.api.RBucket;
 import org.redisson.api.RCountDownLatch;
 import org.redisson.api.RLock;
+import org.redisson.api.RPermitExpirableSemaphore;
 import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
 
 /**
  * What a thread of the peer can be told, on the objects of one Redisson client. KIND is {@code lock}, {@code fair},
- * {@code read}, {@code write}, {@code multi/N} and {@code red/N} (on N nodes), {@code permits/ALL/N} (N permits of a semaphore's) or
- * {@code latch/N}; times are milliseconds.
+ * {@code read}, {@code write}, {@code multi/N} and {@code red/N} (on N nodes), {@code permits/ALL/N} (N permits of a semaphore's),
+ * {@code latch/N}, or {@code permits/ALL/1/LEASE} of a semaphore whose permits come back; times are milliseconds.
  *
  * <pre>
  * owner                        as Redisson writes it: client uuid, colon, thread id
  * ping                         a round trip to the server
- * acquire KIND NAME [LEASE]    waits; without a lease the watchdog renews it
+ * acquire KIND NAME [LEASE]    waits; without a lease the watchdog renews a lock
  * try KIND NAME [WAIT [LEASE]] true, false; without a wait at once
  * release KIND NAME            of a latch: countDown
  * set KIND NAME                trySetPermits(ALL), trySetCount(N): true, false
@@ -40,6 +43,8 @@ final class Commands implements Lines.Commands {
     private final RedissonClient redisson;
     /** Of the other nodes, made when they are first needed. */
     private final Map<String, RedissonClient> others = new HashMap<>();
+    /** The permits with a lease that each thread has. */
+    private final ThreadLocal<Deque<String>> leased = ThreadLocal.withInitial(ArrayDeque::new);
 
     Commands(String[] nodes) {
         this.nodes = nodes;
@@ -61,6 +66,10 @@ final class Commands implements Lines.Commands {
         String[] kind = words[1].split("/");
         switch (kind[0]) {
             case "permits":
+                if (kind.length > 3) {
+                    RPermitExpirableSemaphore semaphore = redisson.getPermitExpirableSemaphore(name);
+                    return onLeased(words, semaphore, Integer.parseInt(kind[1]), Long.parseLong(kind[3]));
+                }
                 int number = Integer.parseInt(kind[2]);
                 return onSemaphore(words, redisson.getSemaphore(name), Integer.parseInt(kind[1]), number);
             case "latch":
@@ -86,6 +95,38 @@ final class Commands implements Lines.Commands {
                 return semaphore.availablePermits();
             case "sections":
                 return sections(words[2], Integer.parseInt(words[3]), semaphore::acquire, semaphore::release);
+            default:
+                throw new IllegalArgumentException("a semaphore has no " + words[0]);
+        }
+    }
+
+    private Object onLeased(String[] words, RPermitExpirableSemaphore semaphore, int all, long lease)
+            throws InterruptedException {
+        switch (words[0]) {
+            case "acquire":
+                leased.get().push(semaphore.acquire(lease, MILLISECONDS));
+                return "acquired";
+            case "try":
+                String permit = semaphore.tryAcquire(Long.parseLong(words[3]), lease, MILLISECONDS);
+                if (permit == null) {
+                    return false;
+                }
+                leased.get().push(permit);
+                return true;
+            case "release":
+                // release() fails in another way in each version.
+                if (!semaphore.tryRelease(leased.get().pop())) {
+                    throw new IllegalMonitorStateException("its lease has ended");
+                }
+                return "released";
+            case "set":
+                return semaphore.trySetPermits(all);
+            case "number":
+                return semaphore.availablePermits();
+            case "sections":
+                return sections(words[2], Integer.parseInt(words[3]),
+                        () -> leased.get().push(semaphore.acquire(lease, MILLISECONDS)),
+                        () -> semaphore.release(leased.get().pop()));
             default:
                 throw new IllegalArgumentException("a semaphore has no " + words[0]);
         }
