@@ -22,7 +22,7 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(20 * 60);
 /// Tests on the shared servers mostly wait, so several run at once.
 pub(crate) static SHARED: Semaphore = Semaphore::const_new(4);
 /// Tests with their own lab: more at once would need too much memory.
-pub(crate) static ALONE: Semaphore = Semaphore::const_new(3);
+pub(crate) static ALONE: Semaphore = Semaphore::const_new(4);
 /// Long tests with a large lab.
 pub(crate) static SOAK: Semaphore = Semaphore::const_new(1);
 pub(crate) static PURE: Semaphore = Semaphore::const_new(1);
