@@ -203,6 +203,8 @@ describe('the race of a lesson', () => {
     assert.ok(sent.some((line) => /^ASET lock:redis-setnx-ttl 111 NX PX 3000/.test(line)), sent.join('\n'));
     assert.ok(sent.some((line) => /^ADEL lock:redis-setnx-ttl.*删的是 B 的$/.test(line)), sent.join('\n'));
     assert.ok(sent.some((line) => /^BSET stock 4999→ OK$/.test(line)), sent.join('\n'));
+    // A caption's names have the colours of their lanes.
+    assert.ok(await tab.evaluate(() => [...document.querySelectorAll('#race-flaw-say [data-actor=B]')].some((name) => name.textContent === 'B' && getComputedStyle(name).color === getComputedStyle(document.querySelector('#race-flaw .who[data-actor=B]')).fill)));
     // What lost something is red there too: B's read and the write over C's.
     assert.deepEqual(await tab.page.$$eval('#race-flaw-lines .guilty', (all) => all.map((line) => line.textContent.slice(0, 4))), ['BGET', 'BSET']);
 

@@ -19,7 +19,7 @@ import * as ninetyMinutes from '../lesson/ninety-minutes.js';
 import * as ownTimes from './own-times.js';
 import { losingPair, modelOf } from '../timeline/model.js';
 import { Picture, sentences } from '../timeline/picture.js';
-import { TRANSPORT, followReplay } from '../timeline/events.js';
+import { ACTOR_NAME, TRANSPORT, followReplay } from '../timeline/events.js';
 import { Player, addEvent, emptyRecording } from '../timeline/player.js';
 import * as legend from './legend.js';
 import * as wokenWaiters from './woken-waiters.js';
@@ -404,7 +404,8 @@ function draw() {
     // What is below does not move while lanes are added.
     $(`race-${half.name}`).style.minHeight = isPlaying ? `${Math.max(heights[i], (heightOf(half.model) + MORE_LABELS_HEIGHT) * scale * unit)}px` : '';
     const caption = recording.timed ? lastEventAt(recording.events, cursor) : half.model.captions.findLast((c) => c.at <= cursor)?.[currentLanguage()] ?? '';
-    setText($(`race-${half.name}-say`), caption);
+    const say = $(`race-${half.name}-say`);
+    if (say.textContent !== caption) say.replaceChildren(...caption.split(ACTOR_NAME).map((part, n) => (n % 2 ? el('b', { 'data-actor': part }, part) : part)));
     const over = recording.ending && cursor >= half.model.end && performance.now() >= revealedAt[half.name];
     $(`race-${half.name}-end`).classList.toggle('later', !over && !recording.failed);
   }

@@ -26,6 +26,9 @@ const WATCHED = ['lock', 'stock', 'row', 'step'];
 /** What goes over the wire for another event, and where a person has stopped an actor. */
 export const TRANSPORT = ['sent', 'answered', 'stands'];
 
+/** The name of an actor in a text. */
+export const ACTOR_NAME = /(?<![A-Za-z])([ABC])(?![A-Za-z])/;
+
 /** @param {ReplayEvent} e */
 export const isActor = (e) => !WATCHED.includes(e.actor);
 
