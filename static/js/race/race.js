@@ -403,6 +403,7 @@ function draw() {
     half.picture.draw(half.model, cursor, { live: recording.live, moves: player.isPlaying || player.isFollowing || isJustOver, scaled: !recording.stepped, begin, span, scale, dense });
     // What is below does not move while lanes are added.
     $(`race-${half.name}`).style.minHeight = isPlaying ? `${Math.max(heights[i], (heightOf(half.model) + MORE_LABELS_HEIGHT) * scale * unit)}px` : '';
+    /** @type {string} */
     const caption = recording.timed ? lastEventAt(recording.events, cursor) : half.model.captions.findLast((c) => c.at <= cursor)?.[currentLanguage()] ?? '';
     const say = $(`race-${half.name}-say`);
     if (say.textContent !== caption) say.replaceChildren(...caption.split(ACTOR_NAME).map((part, n) => (n % 2 ? el('b', { 'data-actor': part }, part) : part)));
