@@ -251,6 +251,7 @@ async fn carry_out_role_step(play: &mut Play, role: &Role, step: RoleStep) -> Re
             let times = play.options.pace.pick(times);
             play.actor(role)?.wait_until_passed(point, times).await
         }
+        // `finishes`, `finishes_and_unlocks`, `times_out` and the like differ only in the end that they expect.
         RoleStep::Finishes(expected) => {
             if play.actor(role).is_err() {
                 play.start_or_redirect(role, &[]).await?;

@@ -92,6 +92,7 @@ impl AcquireRequest {
         F: Future<Output = Result<Option<Hold<C>>, LockError>>,
     {
         let take = self.join_or_take(client, name, shared, first_hold);
+        // Both only await `take`: one notes how it ended, the other ends it when the client closes.
         client
             .observer()
             .acquire(name, client.while_open(take))

@@ -1,11 +1,12 @@
 //! `/check/lock`: checks the stock and takes a piece, by the strategy that is asked for.
 //!
 //! From request to effect, for `redis-lock`: `routes/mod.rs`; [`by_strategy`] here; `Strategy::take` in `stock/mod.rs`; `deduct`
-//! in `stock/strategies/redis_lock.rs`. The library takes the lock: `RedisLock::acquire`, which `inherent!` in `lock/src/lib.rs`
-//! makes of `Lock::acquire` in `lock/src/redis/lock.rs`; `AcquireRequest::guard` in `engine.rs`, the line of waiters in
-//! `local/line.rs`; `RedisClient::run` in `scripts.rs` sends `lua/acquire.lua` by EVALSHA. Then
-//! `stock::run_then_release` runs `none::read_then_write`, whose statements go through `section/mysql.rs`, and releases:
-//! `Guard::release`, `keeper.rs`, `hold.rs`, `lua/release.lua`. The answer is [`PurchaseBody`], or the problem of `http/error.rs`.
+//! in `stock/strategies/redis_lock.rs`. The library takes the lock: `Lock::acquire` in `lock/src/redis/lock.rs`;
+//! `AcquireRequest::guard` in `engine.rs`; `RedisClient::run` in `scripts.rs` sends `lua/acquire.lua` by EVALSHA; `hold.rs` makes
+//! the guard. Then `stock::run_then_release` runs `none::read_then_write` and releases: `Guard::release`, `keeper.rs`, `hold.rs`,
+//! `release_or_hand_off` in `lock.rs`, `lua/release.lua` (`lua/hand_off.lua` if another waits in this process). The answer is the
+//! text `SOLD`, or [`PurchaseBody`] where `Accept` names JSON, or the problem of `http/error.rs`: a lock that is not had in time is
+//! `not-had`, 503, since `LockError::Taken` becomes `Error::Timeout`.
 
 use super::replays;
 use crate::http::routes::prelude::*;

@@ -368,6 +368,7 @@ fn begin(
     app.ctx.tasks.spawn(async move {
         let end = |why: String| playing.log.close(ReplayEnd::Failed(why));
         let played = async {
+            // It comes at once, unless another breaks servers or is to break them.
             if let Err(why) = replays.wait_for_turn(&playing).await {
                 return end(why);
             }
@@ -382,6 +383,7 @@ fn begin(
             tokio::pin!(play);
             tokio::select! {
                 () = &mut play => {}
+                // Only a pace that waits for people can be abandoned.
                 () = playing.until_abandoned() => {
                     playing.cancel.cancel();
                     play.await;
