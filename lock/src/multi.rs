@@ -114,6 +114,7 @@ impl<L: Lock> MultiLock<L> {
         guard
     }
 
+    /// Whether a waiter goes on after this error: only an unavailable server is waited for, and a closed client stays closed.
     fn waits_out(&self, error: &LockError) -> bool {
         self.waits_while_unavailable
             && matches!(error, LockError::Unavailable { reason, .. } if !reason.is::<ClientClosed>())

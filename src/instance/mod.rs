@@ -34,6 +34,7 @@ const MAX_PROBE_PAUSE: Duration = Duration::from_secs(2);
 /// Servers that come up within this time after the start are not reported as missing.
 const STARTUP_GRACE: Duration = Duration::from_secs(1);
 
+/// What a process watches: the servers, which it probes, and one that came up, which it prepares.
 pub(crate) struct Instance {
     ctx: Ctx,
     probes: Probes,

@@ -16,8 +16,8 @@ use std::{
 };
 use tokio::{process::Command, time::timeout};
 
-/// Asks MySQL for its version and for the settings that say when a commit is on disk.
-const SHOW_DURABILITY: &str = "SHOW VARIABLES WHERE Variable_name IN ('version', 'innodb_flush_log_at_trx_commit', \
+/// Asks MySQL for its version, its durability and its isolation level, which are printed beside the figures.
+const SHOW_CONDITIONS: &str = "SHOW VARIABLES WHERE Variable_name IN ('version', 'innodb_flush_log_at_trx_commit', \
      'log_bin', 'tx_isolation', 'transaction_isolation')";
 /// A server that answers later is left out: the conditions are not worth a longer wait.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
@@ -146,7 +146,7 @@ async fn mysql(url: &str) -> Option<String> {
         .conn(SERVER_TIMEOUT)
         .await
         .ok()?;
-    let rows: Vec<(String, String)> = sqlx::query_as(SHOW_DURABILITY)
+    let rows: Vec<(String, String)> = sqlx::query_as(SHOW_CONDITIONS)
         .fetch_all(&mut *conn)
         .await
         .ok()?;

@@ -3,6 +3,7 @@
 use super::terminal;
 use askama::{Result, Values};
 
+/// A whole number with a separator between each three digits.
 #[askama::filter_fn]
 pub fn whole(n: &i64, _: &dyn Values) -> Result<String> {
     Ok(terminal::whole(*n))

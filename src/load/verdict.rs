@@ -90,7 +90,7 @@ pub fn judge(stock_change: StockChange, counts: OutcomeCounts) -> Verdict {
     }
 }
 
-/// Judges a run that has sold a voucher.
+/// The verdict on a run that has sold a voucher: that of the books, but a run with failed requests is not exact.
 pub fn judge_orders(report: &check::Report, counts: OutcomeCounts) -> Verdict {
     match report.verdict {
         check::OrdersVerdict::Exact if counts.failed() > 0 => Verdict::Errors,

@@ -154,6 +154,7 @@ macro_rules! telling_scripts {
             in_cluster: LazyLock::new(|| Script::new(concat!(include_str!("lua/tell_in_cluster.lua"), $(include_str!(concat!("lua/", $file))),+))),
         };)+
 
+        /// The texts of the scripts that publish to waiters, each for a single server and for a cluster.
         const TELLING_TEXTS: &[&str] = &[
             $(concat!(include_str!("lua/tell.lua"), $(include_str!(concat!("lua/", $file))),+),
             concat!(include_str!("lua/tell_in_cluster.lua"), $(include_str!(concat!("lua/", $file))),+),)+

@@ -61,6 +61,7 @@ pub(in crate::http) struct ResetResult {
     not_cleared: Vec<&'static str>,
 }
 
+// The answer to a removal that could not clear every lock; a whole one answers 204.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Removed)]
 pub(in crate::http) struct RemovalResult {

@@ -81,6 +81,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
+/// The flaw: enters without a permit.
 async fn come_in(job: &Job) -> Result<Deduction, Error> {
     job.at(Point::Locked).await;
     Ok(Deduction::default())

@@ -32,7 +32,7 @@ pub(crate) async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     locked(ctx, job, &path, || Box::pin(again())).await
 }
 
-/// `new ZkDistributedLock(…)`, `lock()`, the section, `unlock()`.
+/// `new ZkDistributedLock(…)`, `lock()`, the section, `unlock()`; if the thread's counter says that it has the lock already, only the section.
 pub(crate) async fn locked<'a>(
     ctx: &Ctx,
     job: &Job,
