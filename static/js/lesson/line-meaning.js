@@ -149,7 +149,7 @@ export function meaningOf({ run }, printed) {
     [/select stock from tb_seckill_voucher/.test(run) && /^-?\d+$/.test(answer), () => ({ text: t('meansVouchersLeft', Number(answer)), wrong: Number(answer) < 0 })],
     [/select count from db_stock/.test(run) && /^\d+$/.test(answer), () => says('meansLeft', Number(answer))],
     [/show processlist|information_schema\.processlist/.test(run) && answer === '1', () => says('meansExecutes')], [/trx_rows_modified/.test(run) && answer === '1', () => says('meansUncommitted')],
-    [/^\{"id":/.test(answer), () => says('meansOnSale')],
+    [/^\{"id":/.test(answer), () => says('meansOnSale')], [answer === 'imok', () => says('meansAnswers')],
     [/^echo dump.*grep -c/.test(run) && /^\d+$/.test(answer), () => says('meansNodes', Number(answer))],
     [redisCommand === 'exists' && /^[01]$/.test(answer), () => says(`${answer === '1' ? 'meansThere' : 'meansGone'}${/exists \S*lock/i.test(run) ? 'Lock' : ''}`)],
     [redisCommand === 'setnx' && /^[01]$/.test(answer), () => says(answer === '1' ? 'meansLocked' : 'meansTaken')],
