@@ -125,9 +125,7 @@ impl CourseResults {
         lessons.count()
     }
 
-    /// # Errors
-    ///
-    /// [`Failure::Promise`] if a verdict is unexpected, [`Failure::Unusable`] if an experiment failed.
+    /// It fails with [`Failure::Promise`] if a verdict is unexpected, [`Failure::Unusable`] if an experiment failed.
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         let unexpected = self.lessons.iter().filter(|tried| tried.is_unexpected());
         let unexpected: Vec<_> = unexpected
