@@ -78,21 +78,23 @@ soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes to
 	$(TARGET)/debug/oversell class --lab --json target/class.json
 	@$(MAKE) --no-print-directory servers
 
-package: install ## the lock library as others get it: each feature alone, its .crate file, and a program that uses it
+package: install ## the lock library as others get it: each feature alone, its .crate file, and a program that uses it; and the documentation of all code
 	for feature in $(FEATURES); do cargo check --package oversell-lock --locked --features $$feature || exit 1; done
 	RUSTDOCFLAGS='-D warnings' cargo doc --package oversell-lock --no-deps --locked
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
 	scripts/packaged
 
-check: rust linters $(NODE_MODULES) ## formatting, clippy, documentation, scripts, JavaScript, what the project stands on (cargo-deny), and whether the stored run is of this program
-	shellcheck scripts/install scripts/install-packages scripts/packaged scripts/servers scripts/on-servers config/galera config/replicated .ci/run
+LINT = cargo clippy --workspace --all-targets --locked -- -D warnings
+
+check: rust linters $(NODE_MODULES) ## formatting, clippy, scripts, JavaScript, what the project stands on (cargo-deny), and whether the stored run is of this program
+	shellcheck scripts/install scripts/install-packages scripts/packaged scripts/servers scripts/on-servers config/galera config/replicated .ci/run .ci/clippy
 	node_modules/.bin/oxlint static/js tests/page
 	node_modules/.bin/tsc
 	node_modules/.bin/tsc -p tests/page
 	@for compose in docker-compose 'docker compose'; do \
 	    ! $$compose version >/dev/null 2>&1 || $$compose --profile ha config -q || exit 1; done
 	rustfmt --edition 2024 --check $$(git ls-files '*.rs')
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
+	$(LINT)
 	cargo test --quiet --locked --bins -- --ignored
 	@if cargo deny --version >/dev/null 2>&1; then \
 	    cargo fetch --locked --quiet && cargo deny --locked --offline check bans licenses sources || exit 1; \

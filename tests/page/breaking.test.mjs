@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { describe, it } from 'node:test';
-import { PHONE, PROGRAM, SOAK, getJson, lab, waitUntil } from './support.mjs';
+import { PHONE, PROGRAM, describeInSoak, getJson, itInSoak, lab, waitUntil } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
 
@@ -23,7 +23,7 @@ describe('the fault panel', () => {
 
   // The run waits for a paused instance, and the page names that instance and no server; once it resumes the run comes to its verdict. The
   // same with an instance that is killed and started again.
-  it('a run survives a paused and a killed instance', async () => {
+  itInSoak('a run survives a paused and a killed instance', async () => {
     const [sender, victim] = suite.at.instances.map(({ name }) => name);
     // The run lasts twelve seconds, long enough to be paused.
     const tab = await suite.openTab('#/single-update?threads=20&loops=40&hold_ms=300');
@@ -66,7 +66,7 @@ describe('the fault panel', () => {
   });
 
   // The twin: the trouble that was there before the race is told all the time.
-  it('what a race itself stops is no trouble', async () => {
+  itInSoak('what a race itself stops is no trouble', async () => {
     const tab = await suite.openTab('#/003.pause');
     await tab.waitForLesson('003.pause');
     await tab.waitForElement(lightOf('zookeeper'));
@@ -151,7 +151,7 @@ describe('the fault panel', () => {
   });
 });
 
-describe('a fail-over', () => {
+describeInSoak('a fail-over', () => {
   const suite = lab(...BREAKABLE);
 
   it('oversells between two purchases (2.8), never under Redlock', async () => {
@@ -171,7 +171,6 @@ describe('a fail-over', () => {
     await tab.assertAccessible();
     tab.assertNoErrors();
     // They take seconds each.
-    if (!SOAK) return;
     await checkAllSchedules(tab, /：\d+ 种超卖。/);
     await tab.click('[name=schedule-cured][value=true]');
     await tab.waitForElement('#schedule-buttons [data-key=A][aria-disabled=false]');
@@ -211,7 +210,7 @@ describe("the fault panel on the class's page", () => {
   });
 
   // The token is asked for once, for a race that breaks servers or for a run; other races need none.
-  it('asks for the token once, then repeats what was refused', async () => {
+  itInSoak('asks for the token once, then repeats what was refused', async () => {
     const tab = await suite.openTab('#/1.1');
     await tab.waitForLesson('1.1');
     await tab.press('#race-run');
@@ -263,7 +262,7 @@ describe("the fault panel on the class's page", () => {
   });
 });
 
-(SOAK ? describe : describe.skip)('servers of which there are several', () => {
+describeInSoak('servers of which there are several', () => {
   const suite = lab(['--sentinels=3', '--zookeeper=3']);
 
   it('show their role at their lights, also after a promotion', async () => {

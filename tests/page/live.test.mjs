@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { PHONE, lab, sendJson } from './support.mjs';
+import { PHONE, itInSoak, lab, sendJson } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
 
@@ -147,7 +147,7 @@ describe('a run on the page', () => {
     student.assertNoErrors();
   });
 
-  it('reaches its verdict while other visitors wait for their turn', async () => {
+  itInSoak('reaches its verdict while other visitors wait for their turn', async () => {
     const { http } = suite.at;
     const tab = await suite.openTab('#/select-for-update?threads=10&loops=10&hold_ms=150');
     await startRun(tab);

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import { prediction } from '../../static/js/run/prediction.js';
 import { judge } from '../../static/js/run/rate-rounds.js';
 import { parseAddress, settingsOf } from '../../static/js/page/address.js';
-import { PHONE, PROJECTOR, getJson, lab, waitUntil } from './support.mjs';
+import { PHONE, PROJECTOR, getJson, itInSoak, lab, waitUntil } from './support.mjs';
 
 describe('the page', () => {
   const suite = lab();
@@ -161,7 +161,7 @@ describe('the page', () => {
     tab.assertNoErrors();
   });
 
-  it('compares the rates of a claim in rounds and as a curve', async () => {
+  itInSoak('compares the rates of a claim in rounds and as a curve', async () => {
     /** @type {import('../../static/js/run/rate-rounds.js').Rates} */
     const pair = { first: { strategy: 'a', target: 'one', threads: 1 }, second: { strategy: 'b', target: 'one', threads: 1 }, least: 2 };
     for (const [a, says] of /** @type {const} */ ([[[30, 21, 40], 'holds'], [[30, 19, 40], 'apart'], [[15, 19, 10], 'not']])) {

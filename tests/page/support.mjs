@@ -13,7 +13,7 @@ import { mkdir, readFile, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import process from 'node:process';
-import { after, afterEach, before } from 'node:test';
+import { after, afterEach, before, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import puppeteer from 'puppeteer-core';
@@ -32,6 +32,10 @@ const POLL_MS = 50;
 
 /** Runs what takes too long for every change, and lets pictures move. */
 export const SOAK = process.env.OVERSELL_SOAK === '1';
+
+/** What takes over ten seconds and shows nothing that a shorter one does not: without `OVERSELL_SOAK=1` it is listed as skipped. */
+export const itInSoak = SOAK ? it : it.skip;
+export const describeInSoak = SOAK ? describe : describe.skip;
 
 /** All with `OVERSELL_SOAK=1`; else each fourth. @template T @param {T[]} all @returns {T[]} */
 export const sample = (all) => (SOAK ? all : all.filter((_, n) => n % 4 === 0));
