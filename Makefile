@@ -95,7 +95,7 @@ check: rust linters $(NODE_MODULES) ## formatting, clippy, scripts, JavaScript, 
 	    ! $$compose version >/dev/null 2>&1 || $$compose --profile ha config -q || exit 1; done
 	rustfmt --edition 2024 --check $$(git ls-files '*.rs')
 	$(LINT)
-	cargo test --quiet --locked --bins -- --ignored
+	cargo test --workspace --quiet --locked --bins -- --ignored
 	@if cargo deny --version >/dev/null 2>&1; then \
 	    cargo fetch --locked --quiet && cargo deny --locked --offline check bans licenses sources || exit 1; \
 	    if cargo deny fetch db >/dev/null 2>&1; then cargo deny --locked --offline check advisories; \
