@@ -182,7 +182,7 @@ static TESTS: Semaphore = Semaphore::const_new(6);
 /// The twins that run besides: they wait for what never comes.
 static TWINS: Semaphore = Semaphore::const_new(4);
 /// The program tests that run at once: they wait for leases and sessions to end.
-static PLAYERS: Semaphore = Semaphore::const_new(6);
+static PLAYERS: Semaphore = Semaphore::const_new(12);
 /// Whether it runs many random programs, or breaks nodes of a cluster. Beside other tests the machine would be too busy for
 /// its leases and time limits, so it is an ignored test with a run of its own.
 fn plays(test: &str) -> bool {
