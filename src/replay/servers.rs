@@ -106,7 +106,7 @@ impl ServerReader {
                 row.await?.count
             }
             Some(Goods::Stock(Store::Redis)) => {
-                let key = (0, redis_key::of(&self.ctx, self.stock_id));
+                let key = (0, redis_key::stock_key(&self.ctx, self.stock_id));
                 shared.redis.read(&self.ctx, key).await?.number()
             }
             None => None,

@@ -6,7 +6,9 @@
 //!
 //! Next: `observer.rs`.
 
-use crate::{ctx::Ctx, error::Error, section::names, server::Server, stock_admin::no_zookeeper};
+use crate::{
+    ctx::Ctx, error::Error, section::names, server::Server, stock_admin::zookeeper_unavailable,
+};
 use futures::future::{BoxFuture, join_all};
 use oversell_lock::{mysql::Conn, redis::Connection};
 use parking_lot::Mutex;
@@ -317,7 +319,7 @@ const CAUSAL: &str = "/*M!100100 SET STATEMENT wsrep_sync_wait = 1 FOR */ ";
 
 async fn read_mysql(ctx: Ctx, keys: Vec<Row>) -> HashMap<Row, Result<RowState, Error>> {
     let read = timeout(READ_TIMEOUT, read_rows(&ctx, &keys)).await;
-    let read = read.unwrap_or_else(|_| Err(Error::down(Server::MySql, "no answer in time")));
+    let read = read.unwrap_or_else(|_| Err(Error::unavailable(Server::MySql, "no answer in time")));
     match read {
         Ok(mut rows) => {
             let found = |key: Row| {
@@ -328,7 +330,7 @@ async fn read_mysql(ctx: Ctx, keys: Vec<Row>) -> HashMap<Row, Result<RowState, E
         }
         Err(error) => {
             let reason = error.to_string();
-            let failed = |key| (key, Err(Error::down(Server::MySql, &reason)));
+            let failed = |key| (key, Err(Error::unavailable(Server::MySql, &reason)));
             keys.into_iter().map(failed).collect()
         }
     }
@@ -422,7 +424,7 @@ async fn read_zookeeper(
         let ctx = &ctx;
         async move {
             let node = timeout(READ_TIMEOUT, read_node(ctx, &path)).await;
-            let late = |_| Err(Error::down(Server::ZooKeeper, "no answer in time"));
+            let late = |_| Err(Error::unavailable(Server::ZooKeeper, "no answer in time"));
             (path, node.unwrap_or_else(late))
         }
     });
@@ -435,7 +437,7 @@ async fn read_node(ctx: &Ctx, path: &str) -> Result<Option<LockEntry>, Error> {
     let mut below = match zk.list_children(path).await {
         Ok(below) => below,
         Err(zookeeper_client::Error::NoNode) => return Ok(None),
-        Err(error) => return Err(no_zookeeper(error)),
+        Err(error) => return Err(zookeeper_unavailable(error)),
     };
     let number = |name: &String| {
         name.rsplit(|c: char| !c.is_ascii_digit())
@@ -460,7 +462,7 @@ async fn read_node(ctx: &Ctx, path: &str) -> Result<Option<LockEntry>, Error> {
                 queue.extend(owner);
             }
             Ok(_) | Err(zookeeper_client::Error::NoNode) => {}
-            Err(error) => return Err(no_zookeeper(error)),
+            Err(error) => return Err(zookeeper_unavailable(error)),
         }
     }
     let Some(owner) = queue.first().cloned() else {

@@ -41,7 +41,7 @@ pub(crate) use strategies::{
     redis_setnx_lua::DeleteByScript,
     zk_multi::PARTS as ZK_PARTS,
     zk_reentrant_as_printed::{
-        THREAD_LOCAL, deduct as reentrant_as_printed, locked as locked_as_printed,
+        THREAD_LOCAL, deduct as reentrant_as_printed, run_locked as run_locked_as_printed,
     },
 };
 

@@ -35,7 +35,7 @@ impl Table {
 
     pub(super) async fn remove(self, conn: &mut MySqlConnection) -> Result<(), Error> {
         drop(conn, &self.name).await?;
-        self.backstop.forget();
+        self.backstop.cancel();
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     ctx::Ctx,
-    error::{Error, number},
+    error::{Error, error_number},
 };
 use backon::{ExponentialBuilder, RetryableWithContext};
 use oversell_lock::mysql::Conn;
@@ -160,7 +160,8 @@ pub(super) async fn roll_back(
 
 /// Number and message of errors 1213 and 1205; every other error is returned.
 pub(super) fn deadlock_or_timeout(error: sqlx::Error) -> Result<(u16, String), Error> {
-    let number = number(&error).filter(|number| [DEADLOCK, LOCK_WAIT_TIMEOUT].contains(number));
+    let number =
+        error_number(&error).filter(|number| [DEADLOCK, LOCK_WAIT_TIMEOUT].contains(number));
     match (number, error.as_database_error()) {
         (Some(number), Some(answer)) => Ok((number, answer.message().to_owned())),
         _ => Err(error.into()),

@@ -88,7 +88,7 @@ pub(super) const RACE: Race = Race {
 async fn drain(ctx: &Ctx, job: &Job, watch: Watch) -> Result<Deduction, Error> {
     let drained = zk_herd::drain_once(ctx, WAITERS, job.wait_left(), watch).await?;
     for woken in drained.0 {
-        job.tell(Point::Woken, woken).await;
+        job.reach_with(Point::Woken, woken).await;
     }
     Ok(Deduction::default())
 }

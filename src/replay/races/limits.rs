@@ -115,7 +115,7 @@ async fn tell_admission(job: &Job, passed: Result<(), Error>) -> Result<i64, Err
         Err(Error::Limited) => false,
         Err(error) => return Err(error),
     };
-    job.at(if is_through {
+    job.reach(if is_through {
         Point::LetThrough
     } else {
         Point::Limited

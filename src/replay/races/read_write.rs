@@ -141,13 +141,13 @@ fn write_lock(ctx: &Ctx, job: &Job) -> impl Lock {
 async fn visit(job: &Job, lock: impl Lock) -> Result<Deduction, Error> {
     let guard = match lock.try_acquire().await {
         Err(LockError::Taken { .. }) => {
-            job.at(Point::Refused).await;
+            job.reach(Point::Refused).await;
             lock.acquire(job.wait_left()).await?
         }
         tried => tried?,
     };
-    job.at(Point::Locked).await;
-    job.at(Point::Left).await;
+    job.reach(Point::Locked).await;
+    job.reach(Point::Left).await;
     guard.release().await?;
     Ok(Deduction::default().with_lock_state(Some(LockState::Kept)))
 }

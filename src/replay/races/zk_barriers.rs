@@ -72,8 +72,8 @@ pub(super) const RACE: Race = Race {
 
 /// Enters and leaves, without a barrier of its own.
 async fn work(job: &Job) -> Result<Deduction, Error> {
-    job.at(Point::Locked).await;
-    job.at(Point::Written).await;
+    job.reach(Point::Locked).await;
+    job.reach(Point::Written).await;
     Ok(Deduction::default())
 }
 

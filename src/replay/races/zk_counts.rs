@@ -77,8 +77,8 @@ pub(super) const RACE: Race = Race {
 async fn set(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let count = ctx.zk.shared_count(&job.zk_path(COUNT), 0);
     let read = count.get().await?.value;
-    job.tell(Point::Read, read).await;
-    job.tell(Point::Written, count.set(read + 1).await?.value)
+    job.reach_with(Point::Read, read).await;
+    job.reach_with(Point::Written, count.set(read + 1).await?.value)
         .await;
     Ok(Deduction::default())
 }
@@ -88,15 +88,15 @@ async fn try_set(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut retries = 0;
     loop {
         let seen = count.get().await?;
-        job.tell(Point::Read, seen.value).await;
+        job.reach_with(Point::Read, seen.value).await;
         if let Ok(set) = count.try_set(seen, seen.value + 1).await? {
-            job.tell(Point::Written, set.value).await;
+            job.reach_with(Point::Written, set.value).await;
             return Ok(Deduction {
                 retries,
                 ..Deduction::default()
             });
         }
-        job.at(Point::Conflict).await;
+        job.reach(Point::Conflict).await;
         retries += 1;
     }
 }

@@ -65,7 +65,7 @@ async fn twice(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         .semaphore_mutex(&path)
         .acquire(job.wait_left())
         .await?;
-    job.at(Point::Locked).await;
+    job.reach(Point::Locked).await;
     let inner = inside(ctx, job, "zk-semaphore-mutex", &path).await;
     guard.release().await?;
     inner

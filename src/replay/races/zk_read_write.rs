@@ -46,14 +46,14 @@ async fn alone(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         .lock(&job.zk_path(LOCK))
         .acquire(job.wait_left())
         .await?;
-    job.at(Point::Locked).await;
+    job.reach(Point::Locked).await;
     release(job, guard).await
 }
 
 async fn read(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (lock, owner) = (ctx.zk.rw_lock(&job.zk_path(LOCK)), job.owner(ctx));
     let guard = lock.read().owner(owner).acquire(job.wait_left()).await?;
-    job.at(Point::Locked).await;
+    job.reach(Point::Locked).await;
     if lock
         .write()
         .owner(owner)
@@ -61,7 +61,7 @@ async fn read(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         .await
         .is_err()
     {
-        job.at(Point::UpgradeRefused).await;
+        job.reach(Point::UpgradeRefused).await;
     }
     release(job, guard).await
 }
@@ -69,15 +69,15 @@ async fn read(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 async fn write(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (lock, owner) = (ctx.zk.rw_lock(&job.zk_path(LOCK)), job.owner(ctx));
     let guard = lock.write().owner(owner).acquire(job.wait_left()).await?;
-    job.at(Point::Locked).await;
+    job.reach(Point::Locked).await;
     let reading = lock.read().owner(owner).acquire(job.wait_left()).await?;
-    job.at(Point::Downgraded).await;
+    job.reach(Point::Downgraded).await;
     guard.release().await?;
     release(job, reading).await
 }
 
 async fn release(job: &Job, guard: Guard) -> Result<Deduction, Error> {
-    job.at(Point::Left).await;
+    job.reach(Point::Left).await;
     guard.release().await?;
     Ok(Deduction::default().with_lock_state(Some(LockState::Kept)))
 }

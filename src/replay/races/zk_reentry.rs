@@ -15,7 +15,7 @@ use crate::{
     error::Error,
     section::{Deduction, Job, Name},
     stock::{self, Store},
-    stock_admin::no_zookeeper as down,
+    stock_admin::zookeeper_unavailable as down,
 };
 use std::time::Duration;
 use tokio::time::timeout;
@@ -85,7 +85,7 @@ async fn twice(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         .create(&path, job.owner(ctx).to_string().as_bytes(), &node)
         .await
         .map_err(down)?;
-    job.at(Point::Locked).await;
+    job.reach(Point::Locked).await;
     let inner = inside(ctx, job, "zk-ephemeral", &path).await;
     client.delete(&path, None).await.map_err(down)?;
     inner
