@@ -19,7 +19,7 @@ use crate::{
         target::{self, token},
         terminal::Bar,
     },
-    replay::{Control, Faults},
+    replay::{Faults, LabControl},
     server::Server,
     terminal::failure::{Failure, unusable, unusable_told},
 };
@@ -120,7 +120,7 @@ impl Cluster {
             None => vec![one],
         };
         let control = found.lab.as_ref().and_then(|lab| lab.control.clone());
-        let faults = control.map(|lab| Faults::new(Control::new(lab.url, lab.token.0.into())));
+        let faults = control.map(|lab| Faults::new(LabControl::new(lab.url, lab.token.0.into())));
         Ok(Self {
             http,
             instances,

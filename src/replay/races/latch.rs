@@ -18,7 +18,7 @@ use std::num::NonZeroU32;
 const LATCH: &str = "latch";
 const NAMES: &[Name] = &[Name::RedisCount(LATCH)];
 const CLASS: NonZeroU32 = NonZeroU32::new(2).expect("not zero");
-const GO_OUT: Act = Act::custom("go-out", NAMES, |ctx, job| Box::pin(go_out(ctx, job)));
+const GO_OUT: Act = Act::custom("go-out", NAMES, |ctx, job| Box::pin(count_down(ctx, job)));
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.10.7"],
@@ -103,7 +103,7 @@ async fn lock_after_all(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 }
 
 /// A student goes out and counts the latch down.
-async fn go_out(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+async fn count_down(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let left = ctx.redis.latch(&job.redis_name(LATCH)).count_down().await?;
     job.reach_with(
         Point::Out,

@@ -143,6 +143,6 @@ async fn note_lease(play: &mut Play) -> Result<(), Error> {
     let is_cut =
         play.lease_left().await? <= Some(play.options.pace.pick(SHORT_LEASE_MS).cast_signed());
     let what = if is_cut { "cut" } else { "kept" };
-    play.note(format!("B's lease is {what}"));
+    play.add_note(format!("B's lease is {what}"));
     Ok(())
 }

@@ -41,7 +41,9 @@ pub(super) const RACE: Race = Race {
         B.stops_at(Point::Locked),
     ],
     flaw: Variant {
-        act: Act::custom("come-in", NAMES, |_, job| Box::pin(come_in(job))),
+        act: Act::custom("come-in", NAMES, |_, job| {
+            Box::pin(enter_without_permit(job))
+        }),
         steps: &[
             say(
                 "C 也进来了：里面有三个人",
@@ -82,7 +84,7 @@ pub(super) const RACE: Race = Race {
 };
 
 /// The flaw: enters without a permit.
-async fn come_in(job: &Job) -> Result<Deduction, Error> {
+async fn enter_without_permit(job: &Job) -> Result<Deduction, Error> {
     job.reach(Point::Locked).await;
     Ok(Deduction::default())
 }

@@ -109,6 +109,6 @@ async fn b(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 
 async fn note_holds(play: &mut Play) -> Result<(), Error> {
     let held = play.first_lock().await?;
-    play.note(held.map_or(0, |held| held.count.unwrap_or(1)));
+    play.add_note(held.map_or(0, |held| held.count.unwrap_or(1)));
     Ok(())
 }

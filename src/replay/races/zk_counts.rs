@@ -39,7 +39,9 @@ pub(super) const RACE: Race = Race {
         B.finishes(),
     ],
     flaw: Variant {
-        act: Act::custom("zk-set-count", NAMES, |ctx, job| Box::pin(set(ctx, job))),
+        act: Act::custom("zk-set-count", NAMES, |ctx, job| {
+            Box::pin(set_count(ctx, job))
+        }),
         steps: &[
             say(
                 "A 也写 1：加了两次，还是 1",
@@ -56,7 +58,7 @@ pub(super) const RACE: Race = Race {
     },
     cured: Variant {
         act: Act::custom("zk-try-set-count", NAMES, |ctx, job| {
-            Box::pin(try_set(ctx, job))
+            Box::pin(try_set_count(ctx, job))
         }),
         steps: &[
             say(
@@ -74,7 +76,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-async fn set(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+async fn set_count(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let count = ctx.zk.shared_count(&job.zk_path(COUNT), 0);
     let read = count.get().await?.value;
     job.reach_with(Point::Read, read).await;
@@ -83,7 +85,7 @@ async fn set(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     Ok(Deduction::default())
 }
 
-async fn try_set(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+async fn try_set_count(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let count = ctx.zk.shared_count(&job.zk_path(COUNT), 0);
     let mut retries = 0;
     loop {
