@@ -136,7 +136,7 @@ impl ServerReader {
     }
 
     async fn end_row_lease(&self, name: &str) -> Result<(), Error> {
-        let mut conn = self.ctx.admin_conn(self.ctx.config.wait()).await?;
+        let mut conn = self.ctx.admin_conn(self.ctx.config.default_wait()).await?;
         let end = sqlx::query(
             "UPDATE tb_lock SET expires_at = NOW(3) WHERE lock_name = ? AND expires_at IS NOT NULL",
         );

@@ -53,7 +53,7 @@ pub(super) enum State {
 impl Transaction {
     /// Takes a connection whose lock waits end after `wait_s` seconds.
     pub(super) async fn open(ctx: &Ctx, wait_s: u32) -> Result<Self, Error> {
-        let mut conn = ctx.mysql(ctx.config.wait()).await?;
+        let mut conn = ctx.mysql(ctx.config.default_wait()).await?;
         conn.execute(format!("SET SESSION innodb_lock_wait_timeout = {wait_s}").as_str())
             .await?;
         let id = sqlx::query_scalar("SELECT CONNECTION_ID()")

@@ -63,7 +63,7 @@ impl TwoTransactions {
         cured: bool,
         followed: bool,
     ) -> Result<Self, Error> {
-        let wait = ctx.config.wait();
+        let wait = ctx.config.default_wait();
         let turn = timeout(wait, Arc::clone(&ctx.local.of::<Turn>().0).lock_owned()).await;
         let turn = turn.map_err(|_| Error::Timeout {
             what: "turn to play a deadlock".into(),

@@ -48,7 +48,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 
 async fn delete_row(ctx: Ctx, id: u64) {
     let deleted = async {
-        let mut conn = ctx.mysql(ctx.config.wait()).await?;
+        let mut conn = ctx.mysql(ctx.config.default_wait()).await?;
         sqlx::query(DELETE).bind(id).execute(&mut *conn).await?;
         conn.done();
         Ok::<_, Error>(())
