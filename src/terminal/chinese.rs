@@ -3,7 +3,7 @@
 //! The locale is `LC_ALL`, else `LC_MESSAGES`, else `LANG`; unless it is `C`, the list in `LANGUAGE` goes before it, as gettext
 //! has it. Only the program asks for it: whoever uses the library is answered in English.
 //!
-//! A message that a command makes itself has both languages where it is made: [`told`].
+//! A message that a command makes itself has both languages where it is made: [`localized!`].
 
 use std::sync::OnceLock;
 
