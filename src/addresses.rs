@@ -1,8 +1,8 @@
 //! Where a running lab's servers are: the contents of `target/lab/lab.json`.
 
 use crate::terminal::{
-    chinese::told,
-    failure::{Failure, unusable, unusable_told},
+    chinese::localized,
+    failure::{Failure, unusable, unusable_localized},
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt, fs::File, io::ErrorKind, path::Path};
@@ -101,13 +101,13 @@ impl Addresses {
     /// killed and left it behind.
     pub fn of_running_lab(file: &Path) -> Result<Self, Failure> {
         let path = file.display();
-        let start = told!(
+        let start = localized!(
             "用 `oversell lab` 启动一个，或用 --lab-json 指定别的文件",
             "start one with `oversell lab`, or name another one's file with --lab-json"
         );
         let text = std::fs::read_to_string(file);
         if matches!(&text, Err(e) if e.kind() == ErrorKind::NotFound) {
-            return Err(unusable_told!(
+            return Err(unusable_localized!(
                 "没有实验环境在运行（没有 {path}）：{start}",
                 "no lab is running (no {path}): {start}"
             ));
@@ -115,13 +115,13 @@ impl Addresses {
         // A shared lock, so that two readers do not take each other for the lab.
         let mark = file.with_file_name(MARK);
         if File::open(mark).is_ok_and(|mark| mark.try_lock_shared().is_ok()) {
-            return Err(unusable_told!(
+            return Err(unusable_localized!(
                 "没有实验环境在运行（{path} 是一个被杀死的留下的）：{start}",
                 "no lab is running ({path} is of one that was killed): {start}"
             ));
         }
         let text = text.map_err(|e| match e.kind() {
-            ErrorKind::PermissionDenied => unusable_told!(
+            ErrorKind::PermissionDenied => unusable_localized!(
                 "没有权限读取 {path}：启动那个实验环境的是另一个用户。用那个用户执行这条命令，或停掉它再自己启动一个",
                 "permission denied to read {path}: another user started that lab. Run this command as that user, or stop \
                  that lab and start one yourself"

@@ -48,7 +48,7 @@ pub struct Server {
     #[garde(custom(empty_or_a_label))]
     pub name: String,
     pub published: String,
-    #[serde(deserialize_with = "list")]
+    #[serde(deserialize_with = "list_or_commas")]
     pub hosts: Vec<String>,
     #[garde(range(min = 1))]
     pub header_timeout_ms: u64,
@@ -89,10 +89,10 @@ pub struct Lock {
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct MySql {
-    #[garde(custom(starts_with("mysql://")))]
+    #[garde(custom(require_scheme("mysql://")))]
     pub url: SecretString,
-    #[serde(deserialize_with = "list")]
-    #[garde(length(max = 9), inner(custom(starts_with("mysql://"))))]
+    #[serde(deserialize_with = "list_or_commas")]
+    #[garde(length(max = 9), inner(custom(require_scheme("mysql://"))))]
     pub urls: Vec<SecretString>,
     #[garde(range(min = 1))]
     pub pool: usize,
@@ -103,19 +103,19 @@ pub struct MySql {
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct Redis {
-    #[garde(custom(starts_with("redis")))]
+    #[garde(custom(require_scheme("redis")))]
     pub url: SecretString,
     #[garde(custom(empty_or_redis))]
     pub mine_url: SecretString,
-    #[serde(deserialize_with = "list")]
-    #[garde(length(max = 9), inner(custom(starts_with("redis"))))]
+    #[serde(deserialize_with = "list_or_commas")]
+    #[garde(length(max = 9), inner(custom(require_scheme("redis"))))]
     pub nodes: Vec<SecretString>,
-    #[serde(deserialize_with = "list")]
-    #[garde(length(max = 9), inner(custom(starts_with("redis"))))]
+    #[serde(deserialize_with = "list_or_commas")]
+    #[garde(length(max = 9), inner(custom(require_scheme("redis"))))]
     pub sentinels: Vec<SecretString>,
-    #[garde(custom(named(&self.sentinels)))]
+    #[garde(custom(require_master_name(&self.sentinels)))]
     pub master: String,
-    #[serde(deserialize_with = "replicas")]
+    #[serde(deserialize_with = "number_or_all")]
     pub wait_replicas: Replicas,
     pub prefix: String,
     #[garde(range(min = 1))]
@@ -150,7 +150,7 @@ pub struct Replays {
     pub lab: String,
     pub lab_token: SecretString,
     pub lab_json: String,
-    #[serde(deserialize_with = "list")]
+    #[serde(deserialize_with = "list_or_commas")]
     pub lab_kinds: Vec<String>,
 }
 
@@ -160,10 +160,10 @@ pub struct Replays {
 pub struct Cluster {
     #[garde(custom(empty_or_http))]
     pub http: String,
-    #[serde(deserialize_with = "list")]
+    #[serde(deserialize_with = "list_or_commas")]
     #[garde(inner(custom(empty_or_http)))]
     pub instances: Vec<String>,
-    #[serde(deserialize_with = "list")]
+    #[serde(deserialize_with = "list_or_commas")]
     #[garde(inner(custom(name_and_address)))]
     pub members: Vec<String>,
 }
@@ -192,7 +192,7 @@ fn empty_or_http(url: &str, (): &()) -> garde::Result {
 }
 
 /// An address must begin with this. The rule does not repeat the address, which may contain a password.
-fn starts_with(scheme: &'static str) -> impl Fn(&SecretString, &()) -> garde::Result {
+fn require_scheme(scheme: &'static str) -> impl Fn(&SecretString, &()) -> garde::Result {
     move |url, ()| match url.expose_secret().starts_with(scheme) {
         true => Ok(()),
         false => Err(garde::Error::new(format!(
@@ -204,12 +204,12 @@ fn starts_with(scheme: &'static str) -> impl Fn(&SecretString, &()) -> garde::Re
 fn empty_or_redis(url: &SecretString, (): &()) -> garde::Result {
     match url.expose_secret().is_empty() {
         true => Ok(()),
-        false => starts_with("redis")(url, &()),
+        false => require_scheme("redis")(url, &()),
     }
 }
 
 /// Several Sentinels need the name of the primary, because they know several.
-fn named(sentinels: &[SecretString]) -> impl Fn(&String, &()) -> garde::Result {
+fn require_master_name(sentinels: &[SecretString]) -> impl Fn(&String, &()) -> garde::Result {
     let known = !sentinels.is_empty();
     move |master, ()| match (known, master.is_empty()) {
         (true, true) => Err(garde::Error::new(
@@ -321,13 +321,13 @@ impl Config {
     }
 
     /// The wait of a request that names none.
-    pub fn wait(&self) -> Duration {
+    pub fn default_wait(&self) -> Duration {
         Duration::from_millis(self.lock.wait_ms)
     }
 }
 
 /// Reads a list, which outside of files is a text with commas.
-fn list<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<String>>(
+fn list_or_commas<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<String>>(
     value: D,
 ) -> Result<Vec<T>, D::Error> {
     #[derive(Deserialize)]
@@ -347,7 +347,7 @@ fn list<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<String>>(
 }
 
 /// Reads a number, or `all`.
-fn replicas<'de, D: Deserializer<'de>>(value: D) -> Result<Replicas, D::Error> {
+fn number_or_all<'de, D: Deserializer<'de>>(value: D) -> Result<Replicas, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum ReplicaSetting {

@@ -271,7 +271,7 @@ impl Ctx {
             }
             Ok::<_, Error>(conn)
         };
-        let late = |_| Error::down(Server::MySql, "a new connection is not answered");
+        let late = |_| Error::unavailable(Server::MySql, "a new connection is not answered");
         timeout(wait + CONNECT_TIMEOUT, conn).await.map_err(late)?
     }
 

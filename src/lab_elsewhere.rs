@@ -5,7 +5,7 @@
 pub mod command {
     use crate::{
         addresses::Addresses,
-        terminal::failure::{Failure, unusable_told},
+        terminal::failure::{Failure, unusable_localized},
     };
     use std::time::Duration;
     use tokio_util::sync::CancellationToken;
@@ -43,7 +43,7 @@ pub mod command {
     }
 
     pub(super) fn refusal() -> Failure {
-        unusable_told!(
+        unusable_localized!(
             "实验环境只能在 Linux 上运行：`docker compose up` 在容器里启动同样的一套，compare 和 bench 可以测已有的集群\
              （--http、--instance）",
             "the lab runs on Linux only: `docker compose up` starts the same in containers, and compare and bench take a \

@@ -1,8 +1,8 @@
 //! Finds the system's programs, and says what to do about a missing one; runs a line in a shell.
 
 use crate::terminal::{
-    chinese::told,
-    failure::{Failure, unusable_told},
+    chinese::localized,
+    failure::{Failure, unusable_localized},
 };
 use std::{
     env,
@@ -51,7 +51,7 @@ pub(crate) fn server_program(
     };
     let found = on_path(&other).filter(|file| is_program(file));
     found.ok_or_else(|| {
-        unusable_told!(
+        unusable_localized!(
             "{by}：{other} 不是可以运行的程序",
             "{by}: {other} is no program that can be run"
         )
@@ -104,13 +104,13 @@ pub(crate) fn check_installed(
         return Ok(());
     }
     let list = missing.iter().map(|(program, package)| {
-        told!(
+        localized!(
             "{program}（Debian 软件包 {package}）",
             "{program} (Debian package {package})"
         )
     });
     let list: Vec<String> = list.collect();
-    Err(unusable_told!(
+    Err(unusable_localized!(
         "没有安装：{}；`make demo` 会装上缺的，`oversell doctor` 检查还缺什么，`docker compose up` 一样都不需要",
         "not installed: {}; `make demo` installs what is missing, `oversell doctor` says what else is, and `docker compose up` needs none of it",
         list.join(", ")

@@ -93,7 +93,7 @@ pub(crate) fn in_order<S: Spec>(files: &[File<S>]) -> Vec<RegistryEntry<S>> {
     let mut files: Vec<_> = files.iter().collect();
     let all = files.clone();
     files.sort_by_cached_key(|file| (sort_key(&all, file), file.slug));
-    files.into_iter().map(read).collect()
+    files.into_iter().map(read_entry).collect()
 }
 
 /// The sort key: the numbers of its chapter (the last one of `2.9, 2.10.4`), with a 1 appended behind another entry.
@@ -113,7 +113,7 @@ fn sort_key<S: Spec>(files: &[&File<S>], file: &File<S>) -> Vec<u32> {
     }
 }
 
-fn read<S: Spec>(file: &File<S>) -> RegistryEntry<S> {
+fn read_entry<S: Spec>(file: &File<S>) -> RegistryEntry<S> {
     let text = Text::parse(file.text).unwrap_or_else(|why| panic!("{}.md: {why}", file.slug));
     RegistryEntry {
         slug: file.slug,

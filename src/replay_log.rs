@@ -154,7 +154,7 @@ impl Log {
         self.end.lock().clone()
     }
 
-    pub fn since(&self, from: usize) -> Vec<ReplayEvent> {
+    pub fn events_from(&self, from: usize) -> Vec<ReplayEvent> {
         self.events.lock().get(from..).unwrap_or_default().to_vec()
     }
 

@@ -111,7 +111,6 @@ impl Visits {
     }
 
     /// Begins a visit to this object through this route.
-    #[must_use]
     pub fn open(&self, actor: Option<String>, key: String, route: &str) -> VisitGuard {
         let visit = VisitGuard {
             visits: self.clone(),
@@ -121,7 +120,7 @@ impl Visits {
             inside: AtomicBool::new(false),
             over: AtomicBool::new(false),
         };
-        visit.tell(VisitEventKind::Start, Some(route.to_owned()), None);
+        visit.add_event(VisitEventKind::Start, Some(route.to_owned()), None);
         visit
     }
 
@@ -133,7 +132,7 @@ impl Visits {
     }
 
     /// Reports the lesson on show, or a guess.
-    pub fn tell(
+    pub fn report(
         &self,
         event: VisitEventKind,
         actor: Option<String>,
@@ -207,7 +206,7 @@ pub struct VisitGuard {
 impl VisitGuard {
     pub fn enter(&self) {
         if !self.inside.swap(true, Ordering::Relaxed) {
-            self.tell(VisitEventKind::Locked, None, None);
+            self.add_event(VisitEventKind::Locked, None, None);
         }
     }
 
@@ -220,7 +219,7 @@ impl VisitGuard {
     pub fn leave_by(&self, end: Option<SystemTime>) {
         if !self.over.swap(true, Ordering::Relaxed) {
             let inside = self.inside.load(Ordering::Relaxed);
-            self.tell(
+            self.add_event(
                 if inside {
                     VisitEventKind::Released
                 } else {
@@ -233,11 +232,11 @@ impl VisitGuard {
     }
 
     /// Reports a printed line, a count or a name.
-    pub fn note(&self, event: VisitEventKind, value: impl Display) {
-        self.tell(event, Some(value.to_string()), None);
+    pub fn report(&self, event: VisitEventKind, value: impl Display) {
+        self.add_event(event, Some(value.to_string()), None);
     }
 
-    fn tell(&self, event: VisitEventKind, value: Option<String>, end: Option<SystemTime>) {
+    fn add_event(&self, event: VisitEventKind, value: Option<String>, end: Option<SystemTime>) {
         let (visit, actor, key) = (Some(self.id), self.actor.clone(), Some(self.key.clone()));
         let of_instance = VisitEvent::of_instance(&self.visits.0.instance, event);
         self.visits.add(

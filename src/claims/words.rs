@@ -34,7 +34,7 @@ impl Words {
     }
 
     /// The text in the language of the terminal.
-    pub fn here(self) -> String {
+    pub fn localized(self) -> String {
         if crate::terminal::chinese::is_wanted() {
             self.zh
         } else {

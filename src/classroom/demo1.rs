@@ -40,7 +40,7 @@ pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Option<LockState>, Error> {
     let lock = Lock::new(ctx, job, KEY, LEASE, Demo1);
     let held = redis_polling::lock(ctx, job, lock).await?;
     job.enter_and_stay().await;
-    job.at(Point::Worked).await;
+    job.reach(Point::Worked).await;
     job.leave();
     Ok(held.unlock().await)
 }

@@ -77,9 +77,9 @@ pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Er
         lock.key, lock.owner
     ));
     let held = redis_polling::lock(ctx, job, lock).await?;
-    job.at(Point::Locked).await;
+    job.reach(Point::Locked).await;
     job.enter_and_stay().await;
-    job.at(Point::Worked).await;
+    job.reach(Point::Worked).await;
     job.leave();
     Ok(held.unlock().await)
 }

@@ -69,7 +69,7 @@ pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<Answer, 
         .enter(job.wait_left())
         .await?;
     // A member that is shown as inside can leave, by its name.
-    job.note(VisitEventKind::Member, &member);
+    job.report_to_class(VisitEventKind::Member, &member);
     job.enter();
     job.say(format_args!("都到齐了 {member}"));
     ctx.local.of::<Members>().add(&path, &member);

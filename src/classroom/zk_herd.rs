@@ -19,7 +19,7 @@ use crate::{
     error::Error,
     section::{
         backstop::Backstop,
-        zk_node::{down, repeat_until_answered},
+        zk_node::{repeat_until_answered, unavailable},
     },
 };
 use futures::{
@@ -127,7 +127,7 @@ async fn wait_for_turn(wait: Duration) -> Result<SemaphorePermit<'static>, Error
 async fn open_sessions(ctx: &Ctx, waiters: u16) -> Result<Vec<Client>, Error> {
     try_join_all((0..=waiters).map(|_| open_session(ctx)))
         .await
-        .map_err(down)
+        .map_err(unavailable)
 }
 
 async fn open_session(ctx: &Ctx) -> Result<Client, Zk> {
@@ -149,8 +149,8 @@ async fn open_session(ctx: &Ctx) -> Result<Client, Zk> {
 async fn drain(ctx: &Ctx, sessions: &[Client], watch: Watch) -> Result<Drain, Error> {
     let (directory, removal) = make_directory(ctx).await?;
     let drained = drain_in(&directory, sessions, watch).await;
-    removal.now().await;
-    drained.map(Drain).map_err(down)
+    removal.run_now().await;
+    drained.map(Drain).map_err(unavailable)
 }
 
 /// Enqueues one contender per session, then lets them leave one by one. Returns the notifications of each release.
@@ -262,7 +262,7 @@ async fn make_directory(ctx: &Ctx) -> Result<(String, Backstop<()>), Error> {
     let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
     repeat_until_answered(|| client.mkdir(&path, &options))
         .await
-        .map_err(down)?;
+        .map_err(unavailable)?;
     Ok((path, removal))
 }
 

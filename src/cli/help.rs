@@ -3,7 +3,7 @@
 //! 1. Help is translated text by text. Of an example only what is said of it is a text; the command stays.
 //! 2. What is wrong on the command line is said by its kind, with what clap suggests.
 
-use crate::terminal::{chinese::is_wanted, wrap::wrapped};
+use crate::terminal::{chinese::is_wanted, wrap::wrap_lines};
 use clap::{
     Arg, Command, Error,
     error::{ContextKind, ContextValue, ErrorKind},
@@ -37,14 +37,14 @@ fn lay_out(mut command: Command, width: usize) -> Command {
 
 /// The text below the options: paragraphs are wrapped, and the words of a long example stand below it.
 fn fit_text(text: &str, width: usize) -> String {
-    let text = each(text, str::to_owned);
+    let text = translate_each(text, str::to_owned);
     let lines = text.lines().map(|line| match split_example(line) {
         Some((example, said)) if textwrap::core::display_width(line) > width => {
-            let said = wrapped(&format!("      {said}"), width);
+            let said = wrap_lines(&format!("      {said}"), width);
             format!("{}\n{said}", example.trim_end())
         }
         _ if line.starts_with(' ') => line.to_owned(),
-        _ => wrapped(line, width),
+        _ => wrap_lines(line, width),
     });
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -59,15 +59,15 @@ fn translate_command(mut command: Command) -> Command {
     if let Some(after) = command.get_after_help().map(ToString::to_string) {
         command = command.after_help(translate_text(&after));
     }
-    let template = template(&command);
+    let template = help_template(&command);
     command
         .help_template(template)
-        .mut_args(option)
+        .mut_args(translate_option)
         .mut_subcommands(translate_command)
 }
 
 /// The template of a help, with a Chinese heading for each part.
-fn template(command: &Command) -> String {
+fn help_template(command: &Command) -> String {
     let mut template = "{about-with-newline}\n用法：{usage}\n\n".to_owned();
     if command.has_subcommands() {
         template += "命令：\n{subcommands}\n\n";
@@ -78,7 +78,7 @@ fn template(command: &Command) -> String {
     template + "选项：\n{options}{after-help}"
 }
 
-fn option(option: Arg) -> Arg {
+fn translate_option(option: Arg) -> Arg {
     let help = option
         .get_help()
         .map(|help| translate_text(&help.to_string()));
@@ -106,13 +106,13 @@ fn option(option: Arg) -> Arg {
 
 /// Translates a help text part by part; a part without a translation stays.
 fn translate_text(text: &str) -> String {
-    each(text, |part| {
+    translate_each(text, |part| {
         TEXTS.get(part).map_or(part, String::as_str).to_owned()
     })
 }
 
 /// Replaces each text of a help: a paragraph is one text, and so are the words behind an example, after two spaces.
-fn each(text: &str, mut replace: impl FnMut(&str) -> String) -> String {
+fn translate_each(text: &str, mut replace: impl FnMut(&str) -> String) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut paragraph: Vec<&str> = Vec::new();
     for line in text.lines().chain([""]) {
@@ -225,7 +225,7 @@ pub(super) mod tests {
     /// All texts of a command and of what is below it.
     fn texts(command: &Command, all: &mut BTreeSet<String>) {
         let mut add = |text: &dyn ToString| {
-            each(&text.to_string(), |part| {
+            translate_each(&text.to_string(), |part| {
                 all.insert(part.to_owned());
                 String::new()
             });

@@ -8,9 +8,9 @@ use crate::{
     http, lab, load,
     shutdown::Shutdown,
     terminal::{
-        chinese::{by_locale, told},
+        chinese::{choose_by_locale, localized},
         failure::{Failure, unusable},
-        stdout::{self, Output, Outputs, note},
+        stdout::{self, Output, Outputs, print_to_stderr},
     },
     trials::{
         class,
@@ -109,7 +109,7 @@ where
 }
 
 /// Opens the files that a command will write, before it starts or measures anything.
-fn open(args: &impl Outputs) -> Result<(), Failure> {
+fn open_outputs(args: &impl Outputs) -> Result<(), Failure> {
     args.outputs().into_iter().try_for_each(Output::open)
 }
 
@@ -122,13 +122,13 @@ pub(crate) fn main() -> ExitCode {
         .build()
     {
         Ok(runtime) => runtime,
-        Err(error) => return fail(&unusable!("no async runtime: {error}")),
+        Err(error) => return print_failure(&unusable!("no async runtime: {error}")),
     };
     let done = runtime.block_on(async {
         let Shutdown { asked, at_once } = Shutdown::listen()?;
         tokio::select! {
             done = run(cli.command, asked) => done,
-            () = at_once.cancelled() => Err(Failure::Interrupted(told!(
+            () = at_once.cancelled() => Err(Failure::Interrupted(localized!(
                 "第二个信号让它立刻结束了",
                 "a second signal ended it at once"
             ))),
@@ -139,13 +139,13 @@ pub(crate) fn main() -> ExitCode {
     // A failed stdout ends the command early; its error comes first.
     match stdout::failure().map_or(done, Err) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => fail(&failure),
+        Err(failure) => print_failure(&failure),
     }
 }
 
 /// The command line; ends the process for help and for errors.
 fn parse() -> Cli {
-    let is_chinese = by_locale();
+    let is_chinese = choose_by_locale();
     let parsed = help::localize(Cli::command(), stdout::terminal_width())
         .try_get_matches()
         .and_then(|matches| Cli::from_arg_matches(&matches));
@@ -153,7 +153,7 @@ fn parse() -> Cli {
         name_the_nearest(&mut error);
         match help::chinese_error(&error).filter(|_| is_chinese) {
             Some(words) => {
-                note(format_args!("oversell: {words}"));
+                print_to_stderr(format_args!("oversell: {words}"));
                 std::process::exit(error.exit_code());
             }
             None => error.exit(),
@@ -179,7 +179,7 @@ fn name_the_nearest(error: &mut clap::Error) {
     let mut nearest: Vec<_> = known.iter().collect();
     nearest.sort_by_key(alike);
     nearest.truncate(NEAREST_VALUES);
-    let all = told!("……（共 {} 个）", "… ({} in all)", known.len());
+    let all = localized!("……（共 {} 个）", "… ({} in all)", known.len());
     let nearest = nearest.into_iter().cloned().chain([all]).collect();
     error.insert(ContextKind::ValidValue, ContextValue::Strings(nearest));
 }
@@ -189,21 +189,21 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
         Command::Serve(args) => http::server::run(args, stop).await,
         Command::Lab(args) => lab::command::run(args, stop).await,
         Command::Compare(WithLab { lab, args }) => {
-            open(&args)?;
+            open_outputs(&args)?;
             with_lab(lab, 0, stop, |at, _, stop| {
                 load::compare::run(args, at, stop)
             })
             .await
         }
         Command::Seckill(WithLab { lab, args }) => {
-            open(&args)?;
+            open_outputs(&args)?;
             with_lab(lab, 0, stop, |at, _, stop| {
                 load::seckill::run(args, at, stop)
             })
             .await
         }
         Command::Course(WithLab { lab, args }) => {
-            open(&args)?;
+            open_outputs(&args)?;
             let mut run = Course::new(args)?;
             let done = match lab {
                 true => tried_on_labs(&mut run, stop).await,
@@ -213,15 +213,15 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
             done.and(run.end())
         }
         Command::Faults(args) => {
-            open(&args)?;
+            open_outputs(&args)?;
             fault_matrix::command::run(args, stop).await
         }
         Command::Class(WithLab { lab, args }) => {
-            open(&args)?;
+            open_outputs(&args)?;
             with_lab(lab, 0, stop, |at, _, stop| class::run(args, at, stop)).await
         }
         Command::Bench(WithLab { lab, args }) => {
-            open(&args)?;
+            open_outputs(&args)?;
             with_lab(lab, BENCH_STARTS, stop, |at, took, stop| {
                 load::bench::run(args, at, took, stop)
             })
@@ -231,7 +231,7 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "oversell", &mut script);
-            stdout::verbatim(&String::from_utf8_lossy(&script));
+            stdout::print_verbatim(&String::from_utf8_lossy(&script));
             Ok(())
         }
     }
@@ -254,8 +254,8 @@ async fn tried_on_labs(run: &mut Course, stop: CancellationToken) -> Result<(), 
     Ok(())
 }
 
-fn fail(failure: &Failure) -> ExitCode {
-    note(format_args!("oversell: {failure}"));
+fn print_failure(failure: &Failure) -> ExitCode {
+    print_to_stderr(format_args!("oversell: {failure}"));
     failure.exit_code()
 }
 

@@ -87,10 +87,10 @@ impl Answer {
         if self.status.is_success() {
             return Ok(self);
         }
-        Err(self.refused())
+        Err(self.into_refusal())
     }
 
-    fn refused(self) -> HttpError {
+    fn into_refusal(self) -> HttpError {
         HttpError::Refused {
             status: self.status,
             body: self.text().trim().to_owned(),
@@ -172,7 +172,7 @@ impl Ask for RequestBuilder {
                     .map(|event| event.map_err(|e| HttpError::Failed(innermost(&e))))
                     .boxed());
             }
-            Err(Answer::of(response).await?.refused())
+            Err(Answer::of(response).await?.into_refusal())
         };
         let begun = timeout(limit, begun).await;
         begun.unwrap_or(Err(HttpError::TimedOut))

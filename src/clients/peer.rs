@@ -107,7 +107,7 @@ impl Java {
     }
 
     /// The program; its arguments are the servers' addresses.
-    pub fn program(self, interop: &Path) -> Command {
+    pub fn command(self, interop: &Path) -> Command {
         let folder = self.folder(interop);
         let folder = folder.display();
         let mut java = Command::new("java");
@@ -184,13 +184,16 @@ impl Peer {
             pending,
             next: AtomicU64::default(),
         };
-        let connected = peer.tell("bystander", "ping").within(CONNECT_TIMEOUT).await;
+        let connected = peer
+            .send_command("bystander", "ping")
+            .wait_at_most(CONNECT_TIMEOUT)
+            .await;
         connected.map_err(|why| unusable!("{why}"))?;
         Ok(peer)
     }
 
     /// A new name of a thread.
-    pub fn thread(&self) -> String {
+    pub fn new_thread(&self) -> String {
         format!("thread-{}", self.next.fetch_add(1, Ordering::Relaxed))
     }
 
@@ -199,7 +202,7 @@ impl Peer {
     }
 
     /// Sends a command to the thread `who` and does not wait for its answer.
-    pub fn tell(&self, who: &str, command: impl Display) -> PendingAnswer {
+    pub fn send_command(&self, who: &str, command: impl Display) -> PendingAnswer {
         let id = self.next.fetch_add(1, Ordering::Relaxed).to_string();
         let line = format!("{id} {who} {command}\n");
         let (reply, answer) = oneshot::channel();
@@ -218,7 +221,7 @@ impl Peer {
 
 impl PendingAnswer {
     /// The answer, if it has come.
-    pub fn now(&mut self) -> Option<Result<String, CallError>> {
+    pub fn take_if_ready(&mut self) -> Option<Result<String, CallError>> {
         match self.answer.try_recv() {
             Err(TryRecvError::Empty) => None,
             Ok(answer) => Some(Self::answer_of(&self.what, Some(answer))),
@@ -228,7 +231,7 @@ impl PendingAnswer {
 
     /// Waits for the answer. Errors: [`CallError`] if the command failed, the process has ended, or there is no answer within
     /// `limit`.
-    pub async fn within(self, limit: Duration) -> Result<String, CallError> {
+    pub async fn wait_at_most(self, limit: Duration) -> Result<String, CallError> {
         match timeout(limit, self.answer).await {
             Ok(answer) => Self::answer_of(&self.what, answer.ok()),
             Err(_) => Err(CallError::Unanswered(self.what, limit)),

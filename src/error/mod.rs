@@ -6,7 +6,7 @@ mod seckill;
 
 pub use seckill::SeckillError;
 
-pub(crate) use mysql::{NOT_IN_ITS_CLUSTER, RECORD_CHANGED, number};
+pub(crate) use mysql::{NOT_IN_ITS_CLUSTER, RECORD_CHANGED, error_number};
 
 use crate::server::Server;
 use oversell_lock::{LockError, mysql::PoolExhausted};
@@ -117,14 +117,14 @@ impl Error {
         Self::Replay(why.to_string())
     }
 
-    pub(crate) fn down(server: Server, why: impl std::fmt::Display) -> Self {
+    pub(crate) fn unavailable(server: Server, why: impl std::fmt::Display) -> Self {
         Self::Unavailable {
             server: server.name(),
             reason: why.to_string(),
         }
     }
 
-    pub(crate) fn refuses(
+    pub(crate) fn refused(
         server: Server,
         why: impl Into<Cow<'static, str>>,
         reason: impl std::fmt::Display,
@@ -136,7 +136,7 @@ impl Error {
         }
     }
 
-    pub(crate) fn unknown(server: Server, why: impl std::fmt::Display) -> Self {
+    pub(crate) fn unknown_outcome(server: Server, why: impl std::fmt::Display) -> Self {
         Self::Unknown {
             server: server.name(),
             reason: why.to_string(),
@@ -144,7 +144,7 @@ impl Error {
     }
 
     /// Marks an error that came after a statement of its own had taken a piece.
-    pub(crate) fn piece_gone(self) -> Self {
+    pub(crate) fn after_piece_was_taken(self) -> Self {
         match self {
             unknown @ Self::Unknown { .. } => unknown,
             error => Self::PieceGone(Box::new(error)),
@@ -199,13 +199,13 @@ impl From<LockError> for Error {
 /// For a statement that changed nothing: a read, or a write that was refused.
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
-        if number(&error) == Some(RECORD_CHANGED) {
+        if error_number(&error) == Some(RECORD_CHANGED) {
             return Self::RowChanged;
         }
         match (mysql::why_refused(&error), error) {
-            (Some(why), error) => Self::refuses(Server::MySql, why, error),
+            (Some(why), error) => Self::refused(Server::MySql, why, error),
             (None, sqlx::Error::Database(e)) => Self::Internal(e.to_string()),
-            (None, e) => Self::down(Server::MySql, e),
+            (None, e) => Self::unavailable(Server::MySql, e),
         }
     }
 }
@@ -217,8 +217,8 @@ impl From<::redis::RedisError> for Error {
             return Self::WrongType;
         }
         match redis::why_refused(&error) {
-            Some(why) => Self::refuses(Server::Redis, why, error),
-            None => Self::down(Server::Redis, error),
+            Some(why) => Self::refused(Server::Redis, why, error),
+            None => Self::unavailable(Server::Redis, error),
         }
     }
 }

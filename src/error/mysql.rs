@@ -7,7 +7,7 @@ pub(crate) const NOT_IN_ITS_CLUSTER: &str = "this node is not part of its cluste
 pub(crate) const RECORD_CHANGED: u16 = 1020;
 
 /// The server's number of an error.
-pub(crate) fn number(error: &sqlx::Error) -> Option<u16> {
+pub(crate) fn error_number(error: &sqlx::Error) -> Option<u16> {
     let error = error.as_database_error()?;
     error
         .try_downcast_ref()
@@ -16,7 +16,7 @@ pub(crate) fn number(error: &sqlx::Error) -> Option<u16> {
 
 /// Explains errors that an operator must fix, by their numbers.
 pub(super) fn why_refused(error: &sqlx::Error) -> Option<&'static str> {
-    Some(match number(error)? {
+    Some(match error_number(error)? {
         1020 | 1180 | 1205 | 1213 | 3101 => {
             "another transaction is in the way (row lock, or the vote of a cluster)"
         }

@@ -53,7 +53,7 @@ pub(super) async fn keep(ctx: &Ctx, run: &Verdicts) -> Result<(), Error> {
         .await
         .map_err(|error| match error {
             sqlx::Error::Database(_) => error.into(),
-            _ => Error::unknown(Server::MySql, error),
+            _ => Error::unknown_outcome(Server::MySql, error),
         })?;
     conn.done();
     Ok(())

@@ -155,7 +155,7 @@ impl Metrics {
     }
 
     /// Sets the gauges of orders and stock; unknown values are NaN.
-    pub(super) fn note(&self, backlog: Option<Backlog>, shelf: Option<StockLevels>) {
+    pub(super) fn note(&self, backlog: Option<Backlog>, levels: Option<StockLevels>) {
         let seen = backlog.map_or(
             [f64::NAN; ORDERS.len()],
             |Backlog { lag, pending, dead }| [lag, pending, dead].map(|orders| orders as f64),
@@ -163,7 +163,7 @@ impl Metrics {
         for (gauge, orders) in self.orders.iter().zip(seen) {
             gauge.set(orders);
         }
-        let (mysql, redis) = shelf.map_or((None, None), |shelf| (shelf.mysql, shelf.redis));
+        let (mysql, redis) = levels.map_or((None, None), |levels| (levels.mysql, levels.redis));
         let left = [mysql.map(|row| row.count), redis.and_then(|key| key.count)];
         for (gauge, left) in self.stock.iter().zip(left) {
             gauge.set(left.map_or(f64::NAN, |pieces| pieces as f64));

@@ -9,8 +9,8 @@ use crate::{
     instance,
     telemetry::{self, Form},
     terminal::{
-        chinese::told,
-        failure::{Failure, unusable, unusable_told},
+        chinese::localized,
+        failure::{Failure, unusable, unusable_localized},
     },
 };
 use axum::{Router, extract::ConnectInfo, serve::Listener};
@@ -73,7 +73,7 @@ pub struct Args {
 fn setting(text: &str) -> Result<(String, String), String> {
     let (key, value) = text
         .split_once('=')
-        .ok_or_else(|| told!("必须写成 KEY=VALUE", "must be KEY=VALUE"))?;
+        .ok_or_else(|| localized!("必须写成 KEY=VALUE", "must be KEY=VALUE"))?;
     Ok((key.to_owned(), value.to_owned()))
 }
 
@@ -221,7 +221,7 @@ pub(super) fn close_to_others(config: &mut Config) -> Result<(), Failure> {
     }
     let host = &config.server.host;
     if !config.cluster.instances.is_empty() || !config.cluster.http.is_empty() {
-        return Err(unusable_told!(
+        return Err(unusable_localized!(
             "server.host {host} 对网络开放，而 admin.token 是空的：请设置 admin.token，集群的每个实例用同一个（环境变量 {TOKEN}；\
              compose 里是 ADMIN_TOKEN）",
             "server.host {host} is open to the network and admin.token is empty: set admin.token, the same one in every instance \
@@ -244,7 +244,7 @@ fn write(file: &Path, instance: &InstanceAddress) -> io::Result<()> {
 fn configuration(args: &Args) -> Result<Config, Failure> {
     if let Some((key, _)) = args.set.iter().find(|(key, value)| is_secret(key, value)) {
         let variable = key.to_uppercase().replace('.', "__");
-        return Err(unusable_told!(
+        return Err(unusable_localized!(
             "--set {key}：命令行谁都看得到（ps），密码和口令不能写在那里；请用环境变量 OVERSELL__{variable}，或者写进 --config 的文件",
             "--set {key}: anybody can read a command line (ps), and this is a password or token; set OVERSELL__{variable} in the \
              environment, or put it in a file for --config"
@@ -286,12 +286,12 @@ async fn bind(config: &mut Config) -> Result<TcpListener, Failure> {
     let (host, port) = (config.server.host.as_str(), config.server.port);
     let refused = |e: io::Error| match e.kind() {
         io::ErrorKind::AddrInUse => {
-            unusable_told!(
+            unusable_localized!(
                 "端口 {port} 被占用；用 --port 另选一个",
                 "port {port} is in use; choose another with --port"
             )
         }
-        _ => unusable_told!(
+        _ => unusable_localized!(
             "不能监听 {host}:{port}：{e}",
             "cannot listen on {host}:{port}: {e}"
         ),

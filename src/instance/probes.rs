@@ -253,7 +253,7 @@ async fn mysql(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
         }
         false => {
             conn.done();
-            Err(Error::refuses(
+            Err(Error::refused(
                 Server::MySql,
                 NOT_IN_ITS_CLUSTER,
                 "no majority, or joining",
@@ -395,7 +395,7 @@ async fn zookeeper(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
         named_server(known, at, role)
     }));
     let (there, members) = tokio::join!(client.check_stat("/"), members);
-    there.map_err(|e| Error::down(Server::ZooKeeper, e))?;
+    there.map_err(|e| Error::unavailable(Server::ZooKeeper, e))?;
     let detail = format!("session of {} ms", client.session_timeout().as_millis());
     Ok((detail, members.into_iter().flatten().collect()))
 }

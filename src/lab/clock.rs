@@ -10,7 +10,7 @@ use super::Port;
 use crate::{
     clients::redis_at::redis_at,
     terminal::{
-        chinese::told,
+        chinese::localized,
         failure::{Failure, unusable},
     },
 };
@@ -56,7 +56,7 @@ pub(super) struct Clock {
 /// error says why not.
 pub(super) fn install_library(lab: &Path, program: &Path) -> Result<(), String> {
     if LIBRARY_BYTES.is_empty() {
-        return Err(told!(
+        return Err(localized!(
             "编译时没有为这个平台做出拨时钟的库",
             "the library that moves a clock was not built for this platform"
         ));
@@ -95,7 +95,7 @@ pub(super) fn install_library(lab: &Path, program: &Path) -> Result<(), String> 
         tracing::warn!(%error, "the process of the clock trial could not be ended");
     }
     outcome.map_err(|why| {
-        told!(
+        localized!(
             "{} 带着拨时钟的库启动不了（{why}）",
             "{} does not start with the library that moves its clock ({why})",
             program.display()

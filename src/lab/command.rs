@@ -10,9 +10,9 @@ use super::{
 use crate::{
     addresses::{Addresses, Token},
     terminal::{
-        chinese::{padded, told},
+        chinese::{localized, pad_to_width},
         failure::{Failure, unusable},
-        stdout::{note, say},
+        stdout::{print_to_stderr, say},
     },
 };
 use futures::StreamExt;
@@ -78,7 +78,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     if let Some(Command::Fault(fault)) = args.command {
         return tokio::select! {
             done = fault::run(fault) => done,
-            () = stop.cancelled() => Err(Failure::Interrupted(told!(
+            () = stop.cancelled() => Err(Failure::Interrupted(localized!(
                 "被信号打断；故障可能已经注入",
                 "cut short by a signal; the fault may have been injected"
             ))),
@@ -103,14 +103,14 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     if lan {
         say!(
             "{} {}",
-            padded(&told!("手机", "phones"), LABEL_WIDTH),
+            pad_to_width(&localized!("手机", "phones"), LABEL_WIDTH),
             phone_line(lab.addresses().phones.as_deref())
         );
     }
     if let Some(Token(token)) = &lab.addresses().admin {
         say!(
             "{}",
-            told!(
+            localized!(
                 "{:<14} {token}  （访客不能做的事，页面会要它）",
                 "{:<14} {token}  (the page asks for it where a visitor may not)",
                 "admin token"
@@ -127,7 +127,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     }
     say!(
         "{}",
-        told!(
+        localized!(
             "\n日志和数据     {}\n按 Ctrl-C 停掉全部。",
             "\nlogs and data  {}\nCtrl-C stops everything.",
             args.options.dir.unwrap_or_default().display()
@@ -135,7 +135,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     );
 
     let printer = Printer::start();
-    let notes = Printer::printing(|line| note(format_args!("oversell: {line}")));
+    let notes = Printer::printing(|line| print_to_stderr(format_args!("oversell: {line}")));
     let mut exits = lab.member_exits();
     loop {
         tokio::select! {
@@ -149,7 +149,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
                     () = stop.cancelled() => break,
                 };
                 if let Some(done) = done {
-                    printer.print(told!("故障：{done}", "fault: {done}"));
+                    printer.print(localized!("故障：{done}", "fault: {done}"));
                 }
                 if is_fault {
                     exits = lab.member_exits();
@@ -182,7 +182,7 @@ impl Printer {
                 print(line);
                 let missing = missing.swap(0, Ordering::Relaxed);
                 if missing > 0 {
-                    print(told!(
+                    print(localized!(
                         "……这里缺 {missing} 行：当时没有人读标准输出",
                         "… {missing} lines are missing here: nobody read stdout"
                     ));
@@ -269,7 +269,7 @@ async fn let_finish(
     tokio::select! {
         done = &mut running => done,
         () = stop.cancelled() => timeout(FINISH_TIMEOUT, running).await.unwrap_or_else(|_| {
-            Err(Failure::Interrupted(told!(
+            Err(Failure::Interrupted(localized!(
                 "被信号打断；实验环境已停止",
                 "cut short by a signal; the lab is stopped"
             )))
@@ -296,7 +296,7 @@ async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failur
     let lab = tokio::select! {
         lab = Lab::start(options) => lab?,
         () = stop.cancelled() => {
-            return Err(Failure::Interrupted(told!(
+            return Err(Failure::Interrupted(localized!(
                 "被信号打断；已经启动的都停掉了",
                 "cut short by a signal; everything that had been started is stopped"
             )));
@@ -307,29 +307,29 @@ async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failur
         .into_iter()
         .chain(lab.unavailable().iter().map(String::as_str))
     {
-        note(format_args!("oversell: {line}"));
+        print_to_stderr(format_args!("oversell: {line}"));
     }
     Ok(lab)
 }
 
 fn describe(lab: &Lab) -> String {
     let at = lab.addresses();
-    let mut lines = vec![told!(
+    let mut lines = vec![localized!(
         "{} {}  （在浏览器里打开）",
         "{} {}  (open it in a browser)",
-        padded(&told!("请求发到", "requests"), LABEL_WIDTH),
+        pad_to_width(&localized!("请求发到", "requests"), LABEL_WIDTH),
         at.http
     )];
     for (name, address, pid) in super::processes(&mut at.clone()) {
         let is_instance = at.instances.iter().any(|one| one.name == name);
         let title = if is_instance {
-            told!("实例 {name}", "instance {name}")
+            localized!("实例 {name}", "instance {name}")
         } else {
             name
         };
         lines.push(format!(
             "{} {address}  (pid {pid})",
-            padded(&title, LABEL_WIDTH)
+            pad_to_width(&title, LABEL_WIDTH)
         ));
     }
     let versions: Vec<_> = at.versions.values().map(String::as_str).collect();
@@ -355,7 +355,7 @@ fn describe(lab: &Lab) -> String {
             redis::name(0),
             redis::APPEND_ONLY.join(" ").replace("--", "")
         ),
-        told!(
+        localized!(
             "其余 Redis 节点什么也不保存",
             "the other Redis nodes keep nothing"
         ),
@@ -365,17 +365,17 @@ fn describe(lab: &Lab) -> String {
         .map(|(link, address)| format!("{link} {address}"))
         .collect();
     for (what, several) in [
-        (told!("服务器", "servers"), vec![versions.join(", ")]),
-        (told!("手工连接", "by hand"), by_hand.into()),
-        (told!("持久化", "durability"), durability.into()),
-        (told!("线路", "links"), links),
+        (localized!("服务器", "servers"), vec![versions.join(", ")]),
+        (localized!("手工连接", "by hand"), by_hand.into()),
+        (localized!("持久化", "durability"), durability.into()),
+        (localized!("线路", "links"), links),
     ] {
         let several: Vec<_> = several;
         let labels = std::iter::once(&*what).chain(std::iter::repeat(""));
         lines.extend(
             labels
                 .zip(several)
-                .map(|(label, line)| format!("{} {line}", padded(label, LABEL_WIDTH))),
+                .map(|(label, line)| format!("{} {line}", pad_to_width(label, LABEL_WIDTH))),
         );
     }
     lines.join("\n")
@@ -383,9 +383,9 @@ fn describe(lab: &Lab) -> String {
 
 fn phone_line(lab: Option<&str>) -> String {
     lab.map_or_else(
-        || told!("这台机器不在任何网络里", "this machine is in no network"),
+        || localized!("这台机器不在任何网络里", "this machine is in no network"),
         |url| {
-            told!(
+            localized!(
                 "{url}/class.html  （能连上的人可以购买、参加课程、重演竞态）",
                 "{url}/class.html  (whoever reaches it may buy, visit lessons and play races)"
             )
@@ -411,10 +411,10 @@ fn desk_line(at: &Addresses, is_class: bool) -> String {
         .admin
         .as_ref()
         .map(|Token(token)| format!("#token={token}"));
-    told!(
+    localized!(
         "{} {}/{}{}  （只给老师：浏览器打开它就有口令）",
         "{} {}/{}{}  (the teacher's alone: a browser that opens it has the token)",
-        padded(&told!("老师", "the desk"), LABEL_WIDTH),
+        pad_to_width(&localized!("老师", "the desk"), LABEL_WIDTH),
         at.http,
         if is_class { "class.html" } else { "" },
         token.unwrap_or_default()

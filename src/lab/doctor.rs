@@ -5,8 +5,8 @@ use crate::{
     programs::{self, Requirement, SETPRIV},
     terminal::{
         bilingual::Bilingual,
-        chinese::{padded, told},
-        failure::{Failure, unusable_told},
+        chinese::{localized, pad_to_width},
+        failure::{Failure, unusable_localized},
         stdout::say,
     },
 };
@@ -86,33 +86,33 @@ pub fn run(Args { lab }: Args) -> Result<(), Failure> {
     let packages = missing_packages(&lab);
     list_optional_programs();
     let occupied = occupied_ports(&lab);
-    say!("{}", told!("这台机器", "this machine"));
+    say!("{}", localized!("这台机器", "this machine"));
     let too_little = [
         check_amount(
-            &told!("内存，MB", "memory, MB"),
+            &localized!("内存，MB", "memory, MB"),
             memory_mb(),
             MIN_MEMORY_MB,
-            &told!("加压时服务器可能被杀", "servers may be killed under load"),
+            &localized!("加压时服务器可能被杀", "servers may be killed under load"),
         ),
         check_amount(
-            &told!("打开的文件数", "open files"),
+            &localized!("打开的文件数", "open files"),
             open_files(),
             MIN_OPEN_FILES,
-            &told!("先执行 `ulimit -n 8192`", "run `ulimit -n 8192` first"),
+            &localized!("先执行 `ulimit -n 8192`", "run `ulimit -n 8192` first"),
         ),
     ];
     let folder = lab.dir.as_deref().map_or(Ok(()), check_folder);
     let mut reasons = Vec::new();
     if !packages.is_empty() {
         let packages: Vec<_> = packages.into_iter().collect();
-        reasons.push(told!(
+        reasons.push(localized!(
             "在 Debian 或 Ubuntu 上：sudo apt-get install --no-install-recommends {}；`docker compose up` 一样都不需要",
             "on Debian or Ubuntu: sudo apt-get install --no-install-recommends {}; `docker compose up` needs none of it",
             packages.join(" ")
         ));
     }
     if !occupied.is_empty() {
-        reasons.push(told!(
+        reasons.push(localized!(
             "端口 {} 不能用",
             "these ports cannot be used: {}",
             occupied.join(", ")
@@ -120,7 +120,7 @@ pub fn run(Args { lab }: Args) -> Result<(), Failure> {
     }
     reasons.extend(folder.err().map(|error| error.to_string()));
     if !reasons.is_empty() {
-        return Err(unusable_told!(
+        return Err(unusable_localized!(
             "启动不了实验环境；{}",
             "a lab cannot start; {}",
             reasons.join("; ")
@@ -129,12 +129,12 @@ pub fn run(Args { lab }: Args) -> Result<(), Failure> {
     say!(
         "\n{}",
         if too_little.contains(&false) {
-            told!(
+            localized!(
                 "可以启动实验环境，只是资源可能紧张：`oversell lab`",
                 "a lab can start, but its resources may be scarce: `oversell lab`"
             )
         } else {
-            told!(
+            localized!(
                 "可以启动实验环境：`oversell lab`",
                 "a lab can start: `oversell lab`"
             )
@@ -158,7 +158,7 @@ fn missing_packages(lab: &Options) -> BTreeSet<&'static str> {
     ]
     .concat();
     let mut packages = BTreeSet::new();
-    say!("{}", told!("实验环境要的程序", "programs of a lab"));
+    say!("{}", localized!("实验环境要的程序", "programs of a lab"));
     for (program, package) in needed {
         match programs::find(program) {
             Some(path) => say!("  ok       {program:<20} {}", path.display()),
@@ -166,7 +166,7 @@ fn missing_packages(lab: &Options) -> BTreeSet<&'static str> {
                 packages.insert(package);
                 say!(
                     "{}",
-                    told!(
+                    localized!(
                         "  缺少     {program:<20} Debian 软件包 {package}",
                         "  MISSING  {program:<20} Debian package {package}"
                     )
@@ -178,16 +178,16 @@ fn missing_packages(lab: &Options) -> BTreeSet<&'static str> {
 }
 
 fn list_optional_programs() {
-    say!("{}", told!("实验环境之外要的", "for more than a lab"));
+    say!("{}", localized!("实验环境之外要的", "for more than a lab"));
     for (program, package, purpose) in OPTIONAL_PROGRAMS {
         match programs::find(program) {
             Some(path) => say!("  ok       {program:<20} {}", path.display()),
             None => say!(
                 "{}",
-                told!(
+                localized!(
                     "  没有     {program:<20} {}：Debian 软件包 {package}",
                     "  without  {program:<20} {}: Debian package {package}",
-                    purpose.here()
+                    purpose.localized()
                 )
             ),
         }
@@ -196,7 +196,7 @@ fn list_optional_programs() {
         Some(version) => say!("  ok       {:<20} {version}", "docker compose"),
         None => say!(
             "{}",
-            told!(
+            localized!(
                 "  没有     {:<20} 容器里的同一套环境：Docker 的 Compose 插件",
                 "  without  {:<20} the same lab in containers: Docker's Compose plugin",
                 "docker compose"
@@ -216,14 +216,14 @@ fn compose_version() -> Option<String> {
 
 /// Prints which ports are free, and returns the occupied ones.
 fn occupied_ports(lab: &Options) -> Vec<String> {
-    say!("{}", told!("实验环境要的端口", "ports of the lab"));
+    say!("{}", localized!("实验环境要的端口", "ports of the lab"));
     let mut occupied = Vec::new();
     for (server, port, option) in lab.ports() {
         match Port::claim(port, &server, option) {
             Ok(_) => say!("  ok       {server:<20} {port}"),
             Err(error) => {
                 occupied.push(port.to_string());
-                say!("{}", told!("  被占用   {error}", "  taken    {error}"));
+                say!("{}", localized!("  被占用   {error}", "  taken    {error}"));
             }
         }
     }
@@ -234,13 +234,13 @@ fn occupied_ports(lab: &Options) -> Vec<String> {
 fn check_amount(what: &str, has: Option<u64>, wanted: u64, without: &str) -> bool {
     let Some(has) = has else { return true };
     match has >= wanted {
-        true => say!("  ok       {} {has}", padded(what, 20)),
+        true => say!("  ok       {} {has}", pad_to_width(what, 20)),
         false => say!(
             "{}",
-            told!(
+            localized!(
                 "  偏少     {} {has}，最好有 {wanted}：{without}",
                 "  low      {} {has}, better {wanted}: {without}",
-                padded(what, 20)
+                pad_to_width(what, 20)
             )
         ),
     }
@@ -270,13 +270,13 @@ fn check_folder(folder: &Path) -> Result<(), Failure> {
     match &checked {
         Ok(()) => say!(
             "{}",
-            told!(
+            localized!(
                 "  ok       {:<20} 可以写入",
                 "  ok       {:<20} can be written",
                 folder.display()
             )
         ),
-        Err(error) => say!("{}", told!("  不能用   {error}", "  unusable {error}")),
+        Err(error) => say!("{}", localized!("  不能用   {error}", "  unusable {error}")),
     }
     checked
 }

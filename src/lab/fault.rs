@@ -16,7 +16,7 @@ use crate::{
     clients::http_client::{Answer, Ask, HttpError, client},
     fault::{Action, Breakable, FAULT_TIMEOUT, FaultCommand},
     terminal::{
-        failure::{Failure, unusable, unusable_told},
+        failure::{Failure, unusable, unusable_localized},
         stdout::say,
     },
 };
@@ -95,7 +95,7 @@ pub(super) enum ControlRequest {
 
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let none = || {
-        unusable_told!(
+        unusable_localized!(
             "这个实验环境不接受故障：用 `oversell lab` 启动一个接受的",
             "this lab accepts no faults: start one with `oversell lab`"
         )
@@ -124,7 +124,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         Ok(answer) => say!("{}", answer.text()),
         Err(HttpError::Refused { body, .. }) => return Err(Failure::Unusable(body)),
         Err(error) => {
-            return Err(unusable_told!(
+            return Err(unusable_localized!(
                 "故障没有注入：{error}",
                 "the fault was not injected: {error}"
             ));

@@ -6,7 +6,7 @@
 
 use crate::{
     addresses::{Addresses, MARK},
-    terminal::failure::{Failure, unusable, unusable_told},
+    terminal::failure::{Failure, unusable, unusable_localized},
 };
 use std::{
     fs::{self, File, TryLockError},
@@ -145,7 +145,7 @@ fn check_is_ours(path: &Path) -> Result<bool, Failure> {
     let is_marked = path.join(MARK).exists();
     let mut entries = fs::read_dir(path).map_err(|e| unusable(path, &e))?;
     if !is_marked && entries.next().is_some() {
-        return Err(unusable_told!(
+        return Err(unusable_localized!(
             "{} 不是实验环境建的，又不是空的：用 --dir 另选一个目录",
             "{} was not made by a lab and is not empty: choose another folder with --dir",
             path.display()
@@ -166,7 +166,7 @@ fn lock(path: &Path) -> Result<File, Failure> {
         })?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(unusable_told!(
+        Err(TryLockError::WouldBlock) => Err(unusable_localized!(
             "{} 里已经有一个实验环境在运行：停掉它，或用 --dir 另选一个目录",
             "a lab is already running in {}: stop it, or choose another folder with --dir",
             path.display()
@@ -211,7 +211,7 @@ fn remove_orphans(target: &Path) {
 }
 
 fn permission_denied(path: &Path) -> Failure {
-    unusable_told!(
+    unusable_localized!(
         "没有权限写入 {}，它可能属于另一个用户：用 --dir 另选一个目录",
         "permission denied to write to {}, which another user may own: choose another folder with --dir",
         path.display()

@@ -4,7 +4,7 @@ use super::{mysql, nginx, redis, zookeeper};
 use crate::{
     addresses::Control,
     stock,
-    terminal::failure::{Failure, unusable, unusable_told},
+    terminal::failure::{Failure, unusable, unusable_localized},
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::{collections::HashSet, path::PathBuf};
@@ -205,7 +205,7 @@ impl Options {
 
     pub(super) fn check(&self) -> Result<(), Failure> {
         if self.redis_ports.is_empty() {
-            return Err(unusable_told!(
+            return Err(unusable_localized!(
                 "实验环境至少要一个 Redis 节点：--redis-ports",
                 "a lab needs at least one Redis node: --redis-ports"
             ));
@@ -222,7 +222,7 @@ impl Options {
         let ports = self.ports();
         let mut all = ports.iter().map(|(_, port, _)| *port);
         match all.find(|port| *port != 0 && !used.insert(*port)) {
-            Some(twice) => Err(unusable_told!(
+            Some(twice) => Err(unusable_localized!(
                 "端口 {twice} 用了两次：每个服务器要有自己的",
                 "port {twice} is asked for twice: each server needs its own"
             )),

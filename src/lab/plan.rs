@@ -18,8 +18,8 @@ use super::{
 use crate::{
     addresses::{self, Addresses, TOKEN, Token},
     programs::{self, SETPRIV},
-    terminal::chinese::told,
-    terminal::failure::{Failure, unusable, unusable_told},
+    terminal::chinese::localized,
+    terminal::failure::{Failure, unusable, unusable_localized},
 };
 use std::{
     collections::{BTreeMap, HashSet},
@@ -75,7 +75,7 @@ impl Options {
         self.check()?;
         let servers = self.servers.programs()?;
         if self.galera > 1 && servers.mysql.kind == mysql::Kind::MySql {
-            return Err(unusable_told!(
+            return Err(unusable_localized!(
                 "--galera：只有 MariaDB 才能组成 Galera 集群，{} 是 MySQL",
                 "--galera: only MariaDB nodes are a Galera cluster, and {} is MySQL",
                 servers.mysql.path.display()
@@ -251,7 +251,7 @@ impl Options {
             return Ok(Vec::new());
         }
         clock::install_library(&folder.of(""), program).map_err(|why| {
-            told!(
+            localized!(
                 "拨动 Redis 时钟的课不能演：{why}",
                 "lessons in which the clock of a Redis jumps are unavailable: {why}"
             )

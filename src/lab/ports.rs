@@ -5,7 +5,7 @@
 //! an abstract Unix socket: the kernel gives the name to one process at a time and releases it when the process dies.
 
 use crate::terminal::{
-    chinese::told,
+    chinese::localized,
     failure::{Failure, unusable},
 };
 use std::{
@@ -36,11 +36,11 @@ impl Port {
         }
         Self::claim_number(number).map_err(|e| {
             Failure::Unusable(match e.kind() {
-                io::ErrorKind::AddrInUse => told!(
+                io::ErrorKind::AddrInUse => localized!(
                     "{server} 的端口 {number} 被占用：停掉占用者，或用 {option} 另选一个",
                     "port {number} for {server} is occupied: stop what listens there, or choose another port with {option}"
                 ),
-                _ => told!(
+                _ => localized!(
                     "{server} 的端口 {number} 不能用（{e}）：用 {option} 另选一个",
                     "port {number} for {server} cannot be used ({e}): choose another port with {option}"
                 ),

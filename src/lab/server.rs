@@ -10,8 +10,8 @@ use crate::{
     fault::MemberState,
     programs::Requirement,
     terminal::{
-        chinese::told,
-        failure::{Failure, unusable, unusable_told},
+        chinese::localized,
+        failure::{Failure, unusable, unusable_localized},
     },
 };
 use futures::{
@@ -150,7 +150,7 @@ impl Member {
 
     pub(super) fn title(&self) -> String {
         match self.tier {
-            Tier::Instance => told!("实例 {}", "instance {}", self.name),
+            Tier::Instance => localized!("实例 {}", "instance {}", self.name),
             Tier::Server | Tier::Gate => self.name.clone(),
         }
     }
@@ -225,7 +225,7 @@ async fn wait_until_healthy<'a>(
         let check = timeout(CHECK_TIMEOUT, check());
         let reason = tokio::select! {
             end = process.wait_until_gone() => {
-                return Err(unusable_told!(
+                return Err(unusable_localized!(
                     "{name} 一启动就结束了（{end}）；{}",
                     "{name} ended at its start ({end}); {}",
                     process.tail()
@@ -239,7 +239,7 @@ async fn wait_until_healthy<'a>(
         };
         if begin.elapsed() > HEALTH_TIMEOUT {
             let limit = HEALTH_TIMEOUT.as_secs();
-            return Err(unusable_told!(
+            return Err(unusable_localized!(
                 "{name} 过了 {limit} 秒还不正常（{reason}）；{}",
                 "{name} is not healthy after {limit} s ({reason}); {}",
                 process.tail()

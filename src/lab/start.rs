@@ -1,7 +1,7 @@
 //! The start of a lab: its servers together, then its instances, then nginx.
 
 use super::{Lab, Options, sentinel, server::Tier, zookeeper};
-use crate::terminal::{chinese::told, failure::Failure, stdout};
+use crate::terminal::{chinese::localized, failure::Failure, stdout};
 use futures::future::try_join_all;
 use indicatif::ProgressBar;
 
@@ -17,7 +17,7 @@ impl Lab {
             .iter()
             .all(|m| m.tier != Tier::Server || m.starts_with_lab);
         let progress = if progress {
-            stdout::progress(
+            stdout::progress_bar(
                 lab.members.iter().filter(|m| m.starts_with_lab).count(),
                 false,
             )
@@ -36,7 +36,7 @@ impl Lab {
                     .await?;
                 progress.inc(1);
                 let name = member.title();
-                progress.set_message(told!("{name} 已启动", "{name} is up"));
+                progress.set_message(localized!("{name} 已启动", "{name} is up"));
                 Ok(())
             }))
             .await?;

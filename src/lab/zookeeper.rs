@@ -9,7 +9,7 @@ use super::{
 use crate::{
     clients::four_letters::four_letters,
     programs::{self, Requirement},
-    terminal::failure::{Failure, unusable_told},
+    terminal::failure::{Failure, unusable_localized},
 };
 use futures::FutureExt;
 use std::{
@@ -189,7 +189,7 @@ fn class_path_of(
         (None, None, None) => return Ok(None),
     };
     if !home.join("lib").is_dir() {
-        return Err(unusable_told!(
+        return Err(unusable_localized!(
             "{by}：{} 下没有 lib，不是 ZooKeeper 解开的目录",
             "{by}: {} has no lib, so ZooKeeper was not unpacked there",
             home.display()

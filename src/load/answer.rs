@@ -35,7 +35,7 @@ struct SaleAnswer<'a> {
 /// Reads an answer. Its words count as well as its status, because a page of a proxy is no sale.
 ///
 /// nginx answers 502 and 504 if it lost the instance in the middle, so the outcome is unknown.
-pub fn meaning(status: u16, body: &[u8]) -> (Outcome, AnswerDetails) {
+pub fn classify_answer(status: u16, body: &[u8]) -> (Outcome, AnswerDetails) {
     if let Ok(mut json) = serde_json::from_slice::<SaleAnswer<'_>>(body) {
         let said = AnswerDetails {
             retries: json.retries,
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_table_of_answers() {
-        let kind = |status, body: &str| match meaning(status, body.as_bytes()).0 {
+        let kind = |status, body: &str| match classify_answer(status, body.as_bytes()).0 {
             Outcome::Sold => "sold",
             Outcome::SoldOut => "sold out",
             Outcome::Refused(_) => "refused",
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn an_answer_in_json_reports_retries_and_a_lost_lock() {
-        let said = |body: &str| meaning(200, body.as_bytes()).1;
+        let said = |body: &str| classify_answer(200, body.as_bytes()).1;
         let lost = said(
             r#"{"outcome":"sold","retries":3,"waited_ms":12,"fence":null,"lock":"lost","entered_us":7,"left_us":9}"#,
         );
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_reason_is_one_line_and_the_same_whatever_the_wait_was() {
-        let reason = |body: &str| match meaning(503, body.as_bytes()).0 {
+        let reason = |body: &str| match classify_answer(503, body.as_bytes()).0 {
             Outcome::Refused(why) => why,
             other => panic!("{other:?}"),
         };

@@ -8,11 +8,11 @@ use super::{
     link::Origin,
     plan::{ONE_INSTANCE, Timed},
     stock_api,
-    terminal::stopped,
+    terminal::stopped_by_signal,
 };
 use crate::terminal::{
-    chinese::told,
-    failure::{Failure, unusable, unusable_told},
+    chinese::localized,
+    failure::{Failure, unusable, unusable_localized},
 };
 use serde::Serialize;
 use std::time::Duration;
@@ -70,7 +70,7 @@ impl Ceiling {
         };
         let ended = load.send(cancel, |_| std::future::pending()).await?;
         if cancel.is_cancelled() {
-            return Err(stopped());
+            return Err(stopped_by_signal());
         }
         match ended.counted.reasons.iter().next() {
             Some((why, _)) => Err(unusable!("GET {path} at {base}: {why}")),
@@ -85,19 +85,19 @@ impl Ceiling {
     }
 
     /// This many answers per second are so near to the ceiling that the generator bounds them.
-    pub(super) fn bounds(&self, throughput: f64) -> bool {
+    pub(super) fn is_reached_by(&self, throughput: f64) -> bool {
         throughput > BOUNDED_SHARE * self.throughput
     }
 
     /// Describes the ceiling.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let of = if self.target == ONE_INSTANCE {
-            told!("直接请求一个实例", "one instance, directly")
+            localized!("直接请求一个实例", "one instance, directly")
         } else {
-            told!("同一地址的静态文件", "a static file from the same address")
+            localized!("同一地址的静态文件", "a static file from the same address")
         };
         let Self { path, bytes, .. } = self;
-        told!(
+        localized!(
             "{of}（GET {path}，{bytes} 字节）",
             "{of} (GET {path}, {bytes} bytes)"
         )
@@ -111,8 +111,8 @@ async fn smallest(base: &str, paths: &[&'static str]) -> Result<(&'static str, u
             return Ok((path, bytes));
         }
     }
-    let paths = paths.join(&told!("，也没有 ", " or "));
-    Err(unusable_told!(
+    let paths = paths.join(&localized!("，也没有 ", " or "));
+    Err(unusable_localized!(
         "{base} 没有 {paths}",
         "{base} does not serve {paths}"
     ))

@@ -3,7 +3,7 @@
 use crate::{
     addresses::Addresses,
     clients::{four_letters::four_letters, redis_at::redis_at},
-    terminal::chinese::told,
+    terminal::chinese::localized,
 };
 use oversell_lock::mysql::{MySqlOptions, MySqlPool};
 use serde::Serialize;
@@ -52,7 +52,7 @@ pub struct Conditions {
 
 impl Conditions {
     /// Reads the conditions of this machine, and of a lab if one is measured.
-    pub async fn of(lab: Option<&Addresses>) -> Self {
+    pub async fn read(lab: Option<&Addresses>) -> Self {
         let machine = Self {
             command: ["oversell".to_owned()]
                 .into_iter()
@@ -216,13 +216,13 @@ impl fmt::Display for Conditions {
             kernel,
             ..
         } = self;
-        f.write_str(&told!(
+        f.write_str(&localized!(
             "oversell {version} ({commit})；{cpu}，{cores} 核；Linux {kernel}",
             "oversell {version} ({commit}); {cpu}, {cores} cores; Linux {kernel}"
         ))?;
         if let Some(us) = self.fdatasync_us {
             let system = &self.file_system;
-            f.write_str(&told!(
+            f.write_str(&localized!(
                 "；{system}，4 KB 的 fdatasync {us} µs",
                 "; {system}, fdatasync of 4 KB {us} µs"
             ))?;

@@ -116,7 +116,7 @@ pub(super) struct LoadResult {
 
 impl LoadProgress {
     /// The history of all requests so far. The connections wait while the guard is held.
-    pub(super) fn all(&self) -> MappedMutexGuard<'_, History> {
+    pub(super) fn lock_history(&self) -> MappedMutexGuard<'_, History> {
         MutexGuard::map(self.recorded.lock(), |recorded| &mut recorded.all)
     }
 
@@ -124,7 +124,7 @@ impl LoadProgress {
         self.clock.elapsed()
     }
 
-    pub(super) fn begun(&self) -> u64 {
+    pub(super) fn started_requests(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
     }
 
@@ -141,7 +141,7 @@ impl LoadProgress {
             stays,
             lanes,
         } = mem::take(&mut *self.recorded.lock());
-        let begun = self.begun();
+        let begun = self.started_requests();
         let under_way = begun - all.counts.samples();
         counted.abandon(under_way, why);
         all.abandon(under_way, why);
@@ -217,7 +217,7 @@ impl Load {
             }
         };
         let given_up = async {
-            let late = timeout(load.until.longest(), cancel.cancelled())
+            let late = timeout(load.until.max_duration(), cancel.cancelled())
                 .await
                 .is_err();
             stop.cancel();
@@ -273,7 +273,7 @@ impl Load {
             }
             let latency = done - due;
             recorded.all.record(&outcome, latency, instance, &said);
-            if self.until.counts(due - seen.clock, done - seen.clock) {
+            if self.until.is_counted(due - seen.clock, done - seen.clock) {
                 recorded.counted.record(&outcome, latency, instance, &said);
             }
         }
@@ -350,7 +350,7 @@ impl Load {
 impl Until {
     /// The request counts. `due` and `done` are times after the start. At a rate it counts by `due`, because else a stall at the end
     /// would be left out.
-    fn counts(self, due: Duration, done: Duration) -> bool {
+    fn is_counted(self, due: Duration, done: Duration) -> bool {
         match self {
             Self::Loops(_) => true,
             Self::Over(Timed {
@@ -363,7 +363,7 @@ impl Until {
     }
 
     /// The longest time until the load is stopped.
-    fn longest(self) -> Duration {
+    fn max_duration(self) -> Duration {
         match self {
             Self::Loops(_) => MAX_LOOPS_TIME,
             Self::Over(timed) => timed.total() + MAX_TIME_AFTER_END,
@@ -429,7 +429,8 @@ mod tests {
             })
         };
         let counts = |until: Until| {
-            [(50, 90), (90, 110), (250, 290), (290, 310)].map(|(d, e)| until.counts(ms(d), ms(e)))
+            [(50, 90), (90, 110), (250, 290), (290, 310)]
+                .map(|(d, e)| until.is_counted(ms(d), ms(e)))
         };
         assert_eq!(counts(timed(None)), [false, true, true, false]);
         assert_eq!(counts(timed(Some(9.0))), [false, false, true, true]);

@@ -5,8 +5,8 @@ use askama::{Result, Values};
 
 /// A whole number with a separator between each three digits.
 #[askama::filter_fn]
-pub fn whole(n: &i64, _: &dyn Values) -> Result<String> {
-    Ok(terminal::whole(*n))
+pub fn with_commas(n: &i64, _: &dyn Values) -> Result<String> {
+    Ok(terminal::with_commas(*n))
 }
 
 #[askama::filter_fn]

@@ -138,17 +138,17 @@ impl History {
             Outcome::SoldOut => self.counts.sold_out += 1,
             Outcome::Refused(why) => {
                 self.counts.errors += 1;
-                self.note(why, 1);
+                self.count_reason(why, 1);
             }
             Outcome::Unknown(why) => self.abandon(1, why),
         }
         let us = u64::try_from(latency.as_micros()).unwrap_or(MAX_LATENCY_US);
         self.latency_sum_us += us.min(MAX_LATENCY_US);
-        add(&mut self.latencies, us);
+        record_value(&mut self.latencies, us);
         self.lock_lost += u64::from(said.lost);
         if let Some((retries, waited_ms)) = said.retries.zip(said.waited_ms) {
             self.retries += retries;
-            add(&mut self.waits, waited_ms);
+            record_value(&mut self.waits, waited_ms);
         }
         if let Some(name) = instance {
             *self.instances.entry(name.to_owned()).or_default() += 1;
@@ -159,12 +159,12 @@ impl History {
     pub fn abandon(&mut self, requests: u64, why: &str) {
         self.counts.unknown += requests;
         if requests > 0 {
-            self.note(why, requests);
+            self.count_reason(why, requests);
         }
     }
 
     /// Counts a reason why requests failed.
-    fn note(&mut self, why: &str, n: u64) {
+    fn count_reason(&mut self, why: &str, n: u64) {
         let known = self.reasons.len() < MAX_REASONS || self.reasons.contains_key(why);
         let why = if known { why } else { "other reasons" };
         *self.reasons.entry(why.to_owned()).or_default() += n;
@@ -185,7 +185,7 @@ impl History {
     }
 }
 
-fn add(to: &mut Histogram<u32>, value: u64) {
+fn record_value(to: &mut Histogram<u32>, value: u64) {
     to.record(value.min(MAX_LATENCY_US))
         .expect("a histogram that grows");
 }

@@ -87,7 +87,7 @@ impl Lane {
         })
     }
 
-    fn times(&mut self) -> impl Iterator<Item = &mut u64> {
+    fn times_mut(&mut self) -> impl Iterator<Item = &mut u64> {
         let vain = self
             .vain
             .iter_mut()
@@ -118,7 +118,7 @@ pub(super) fn choose_lanes(mut all: Vec<Lane>) -> Option<Lanes> {
     } else {
         all.iter().map(|lane| lane.begun_us).min()?
     };
-    for at in all.iter_mut().flat_map(Lane::times) {
+    for at in all.iter_mut().flat_map(Lane::times_mut) {
         *at = at.saturating_sub(first);
     }
     Some(Lanes { of, drawn: all })

@@ -10,15 +10,15 @@ use super::{
     plan::{ONE_INSTANCE, Plan, THREE_BEHIND_NGINX, Timed, target_name},
     row::{Rate, Row},
     run::{Snapshot, run},
-    target::{Registry, Where, check, token},
+    target::{ClusterOptions, Registry, check, token},
     terminal::Bar,
 };
 use crate::{
     addresses::Addresses,
     registry::RegistryEntry,
     terminal::{
-        chinese::told,
-        failure::{Failure, unusable, unusable_told},
+        chinese::localized,
+        failure::{Failure, unusable, unusable_localized},
         stdout::{Output, say},
     },
 };
@@ -54,7 +54,7 @@ pub(super) struct MeasureArgs {
     #[arg(long)]
     pub(super) markdown: bool,
     #[command(flatten)]
-    place: Where,
+    place: ClusterOptions,
 }
 
 /// How rates were measured.
@@ -99,7 +99,7 @@ pub(super) fn name_parser<S: Sync>(
 fn parse_round_time(text: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(text).map_err(|e| e.to_string())?;
     if time > MAX_ROUND_TIME {
-        Err(told!("最多 10m", "at most 10m"))
+        Err(localized!("最多 10m", "at most 10m"))
     } else {
         Ok(time)
     }
@@ -112,7 +112,7 @@ pub(super) async fn run_with_progress(
     stop: &CancellationToken,
 ) -> Result<Row, Failure> {
     let (progress, snapshots) = watch::channel(Snapshot::default());
-    let what = subject(plan);
+    let what = describe_plan(plan);
     bar.run_step(&what, snapshots, run(plan, &progress, stop))
         .await
 }
@@ -137,10 +137,10 @@ pub async fn measure_in_rounds(
             if stop.is_cancelled() {
                 return (rows, failed);
             }
-            match run_with_progress(bar, &plans[n].timed(timed), stop).await {
+            match run_with_progress(bar, &plans[n].with_duration(timed), stop).await {
                 Ok(_) if stop.is_cancelled() => return (rows, failed),
                 Ok(row) => rows[n].push(row),
-                Err(why) => failed.push(not_run(&plans[n], round + 1, &why)),
+                Err(why) => failed.push(describe_failed_run(&plans[n], round + 1, &why)),
             }
         }
     }
@@ -148,7 +148,7 @@ pub async fn measure_in_rounds(
 }
 
 /// Describes a run that could not be made.
-fn not_run(
+fn describe_failed_run(
     Plan {
         strategy, target, ..
     }: &Plan,
@@ -156,16 +156,16 @@ fn not_run(
     why: &Failure,
 ) -> String {
     let target = target_name(target);
-    told!(
+    localized!(
         "{strategy}，{target}，第 {round} 轮：{why}",
         "{strategy} on {target}, round {round}: {why}"
     )
 }
 
 /// Names the strategy and the target of a plan.
-fn subject(plan: &Plan) -> String {
+fn describe_plan(plan: &Plan) -> String {
     let (strategy, target) = (&plan.strategy, target_name(&plan.target));
-    told!("{strategy}，{target}", "{strategy} on {target}")
+    localized!("{strategy}，{target}", "{strategy} on {target}")
 }
 
 /// The targets, each with its address, and the conditions of a measurement.
@@ -193,7 +193,7 @@ impl MeasureArgs {
         for (_, base) in &targets {
             check(base, registry, slugs).await?;
         }
-        let conditions = Conditions::of(cluster.lab.as_ref()).await;
+        let conditions = Conditions::read(cluster.lab.as_ref()).await;
         say!("{conditions}");
         Ok(Setup {
             targets,
@@ -239,9 +239,13 @@ impl MeasureArgs {
             }
             match run_with_progress(&bar, &plan, stop).await {
                 // A verdict on part of a run would say more than was seen.
-                Ok(row) if stop.is_cancelled() && row.stats.samples < plan.planned() => {
-                    let (plan, sent, of) = (subject(&plan), row.stats.samples, plan.planned());
-                    not_run.push(told!(
+                Ok(row) if stop.is_cancelled() && row.stats.samples < plan.planned_requests() => {
+                    let (plan, sent, of) = (
+                        describe_plan(&plan),
+                        row.stats.samples,
+                        plan.planned_requests(),
+                    );
+                    not_run.push(localized!(
                         "{plan}：{of} 个请求发了 {sent} 个就被打断",
                         "{plan}: cut short after {sent} of {of} requests"
                     ));
@@ -250,7 +254,9 @@ impl MeasureArgs {
                     rows.push(row);
                     run.push(plan);
                 }
-                Err(why) => not_run.push(told!("{}：{why}", "{}: {why}", subject(&plan))),
+                Err(why) => {
+                    not_run.push(localized!("{}：{why}", "{}: {why}", describe_plan(&plan)))
+                }
             }
         }
         let rated = match timed {
@@ -269,7 +275,7 @@ impl MeasureArgs {
                 .map_or(row.stats.throughput, |rate| rate.answers_per_sec);
             row.bounded_by_generator = ceilings
                 .iter()
-                .any(|c| c.target == row.target && c.bounds(answers));
+                .any(|c| c.target == row.target && c.is_reached_by(answers));
         }
         Ok(Measurement {
             threads: first.threads,
@@ -284,7 +290,7 @@ impl MeasureArgs {
             }),
             conditions: setup.conditions,
             ceilings,
-            kept: rows.iter().all(|row| row.complaint().is_none()),
+            kept: rows.iter().all(|row| row.broken_promise().is_none()),
             rows,
             not_run,
         })
@@ -294,11 +300,11 @@ impl MeasureArgs {
 impl Measurement {
     /// Errors: [`Failure::Promise`] where a promise was broken or an unsafe strategy did not show its fault,
     /// [`Failure::Unusable`] where a run could not be made or a signal stopped it.
-    pub(super) fn verdict(&self, stop: &CancellationToken) -> Result<(), Failure> {
-        let complaints: Vec<_> = self.rows.iter().filter_map(Row::complaint).collect();
+    pub(super) fn check_promises(&self, stop: &CancellationToken) -> Result<(), Failure> {
+        let complaints: Vec<_> = self.rows.iter().filter_map(Row::broken_promise).collect();
         if stop.is_cancelled() {
             let (done, not_run) = (self.rows.len(), self.not_run.join("; "));
-            Err(Failure::Interrupted(told!(
+            Err(Failure::Interrupted(localized!(
                 "被信号打断，完整的运行有 {done} 次；{not_run}",
                 "cut short by a signal after {done} whole runs; {not_run}"
             )))
@@ -306,7 +312,10 @@ impl Measurement {
             Err(Failure::Promise(complaints.join("; ")))
         } else if !self.not_run.is_empty() {
             let not_run = self.not_run.join("; ");
-            Err(unusable_told!("没有运行：{not_run}", "not run: {not_run}"))
+            Err(unusable_localized!(
+                "没有运行：{not_run}",
+                "not run: {not_run}"
+            ))
         } else {
             Ok(())
         }

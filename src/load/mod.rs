@@ -40,6 +40,6 @@ mod fake;
 #[cfg(test)]
 mod tests;
 
-pub use answer::meaning;
+pub use answer::classify_answer;
 pub use plan::{ONE_INSTANCE, Plan, THREE_BEHIND_NGINX};
 pub use row::Row;

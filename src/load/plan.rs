@@ -1,6 +1,6 @@
 //! The plan of one row: its target and its workload.
 
-use crate::terminal::chinese::told;
+use crate::terminal::chinese::localized;
 use secrecy::SecretString;
 use serde::Serialize;
 use std::time::Duration;
@@ -12,8 +12,8 @@ pub const THREE_BEHIND_NGINX: &str = "three";
 /// The name of a target in the language of the terminal.
 pub(super) fn target_name(target: &str) -> String {
     match target {
-        ONE_INSTANCE => told!("一个实例", "one"),
-        THREE_BEHIND_NGINX => told!("三个实例", "three"),
+        ONE_INSTANCE => localized!("一个实例", "one"),
+        THREE_BEHIND_NGINX => localized!("三个实例", "three"),
         other => other.to_owned(),
     }
 }
@@ -133,7 +133,7 @@ impl Plan {
 
     /// The plan for orders of a voucher, each from another connection. There may be more orders than asked for, because each connection
     /// sends equally many.
-    pub fn ordering(self, users: u64, repeats: u64) -> Self {
+    pub fn for_orders(self, users: u64, repeats: u64) -> Self {
         let orders = usize::try_from(users.saturating_mul(repeats)).unwrap_or(usize::MAX);
         Self {
             loops: orders.div_ceil(self.threads),
@@ -144,7 +144,7 @@ impl Plan {
 
     /// The plan for a load of fixed duration, on a new product with more stock than can be sold. Nobody stays inside, and each order is
     /// of another user.
-    pub(super) fn timed(&self, timed: Timed) -> Self {
+    pub(super) fn with_duration(&self, timed: Timed) -> Self {
         let another = Orders {
             users: u64::MAX,
             repeats: 1,
@@ -160,7 +160,7 @@ impl Plan {
     }
 
     /// How many requests the run will send; 0 for a load of fixed duration, which cannot know.
-    pub fn planned(&self) -> u64 {
+    pub fn planned_requests(&self) -> u64 {
         if self.timed.is_some() {
             0
         } else {
@@ -171,13 +171,13 @@ impl Plan {
     /// Checks that the run ends within minutes.
     /// Errors: the rule that it breaks.
     pub fn check(&self) -> Result<(), String> {
-        let held = self.planned().saturating_mul(self.hold_ms);
+        let held = self.planned_requests().saturating_mul(self.hold_ms);
         if self.threads == 0 || self.loops == 0 {
             Err("threads and loops are 1 or more".into())
         } else if self.orders.is_some() {
             // A second order of a user is refused and does not stay; the command bounds users and repeats.
             Ok(())
-        } else if self.planned() > MAX_REQUESTS {
+        } else if self.planned_requests() > MAX_REQUESTS {
             Err(format!("threads × loops is at most {MAX_REQUESTS}"))
         } else if held > MAX_TOTAL_HOLD_MS {
             Err(format!(
@@ -205,6 +205,6 @@ mod tests {
     fn a_plan_sends_at_least_the_orders_that_it_is_asked_for() {
         let mut plan = Plan::new("", ONE_INSTANCE, "user-mutex");
         plan.threads = 7;
-        assert_eq!(plan.ordering(10, 3).planned(), 35);
+        assert_eq!(plan.for_orders(10, 3).planned_requests(), 35);
     }
 }

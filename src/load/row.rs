@@ -12,7 +12,7 @@ use super::{
 use crate::{
     seckill::{SeckillStep, check},
     stock::{Promise, Store, Strategy},
-    terminal::chinese::told,
+    terminal::chinese::localized,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ pub struct OrderFigures {
     pub ordered: u64,
     /// The orders that were refused.
     #[serde(flatten)]
-    pub tally: Tally,
+    pub tally: RefusedOrders,
     /// Orders answered with success, per second.
     pub orders_per_sec: f64,
     /// The promise is exact orders on this target; else a fault must show.
@@ -153,7 +153,7 @@ pub(super) struct SaleResult {
 /// The users of a voucher, and the checker's report on their orders.
 pub(super) struct OrderCheck {
     pub(super) to: Orders,
-    pub(super) tally: Tally,
+    pub(super) tally: RefusedOrders,
     pub(super) report: check::Report,
 }
 
@@ -195,7 +195,7 @@ impl SaleResult {
 
 /// Orders that were refused because their user has one already, or has one under way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Tally {
+pub struct RefusedOrders {
     /// 用户已经购买过一次!
     pub already_ordered: u64,
     /// 不允许重复下单
@@ -205,17 +205,17 @@ pub struct Tally {
 impl Rate {
     /// Summarizes the rows of all rounds.
     pub(super) fn of(rounds: &[Row]) -> Self {
-        let median = |value: fn(&Row) -> f64| Spread::of(rounds.iter().map(value)).median;
+        let median = |value: fn(&Row) -> f64| Spread::from_values(rounds.iter().map(value)).median;
         let retries: Option<Vec<_>> = rounds
             .iter()
             .map(|row| Some(row.contention?.retries_per_sold))
             .collect();
         Self {
-            sold_per_sec: Spread::of(rounds.iter().map(|row| row.sold_per_sec)),
+            sold_per_sec: Spread::from_values(rounds.iter().map(|row| row.sold_per_sec)),
             answers_per_sec: median(|row| row.stats.throughput),
             median_ms: median(|row| row.stats.median),
             p99_ms: median(|row| row.stats.p99_line),
-            retries_per_sold: retries.map(|each| Spread::of(each).median),
+            retries_per_sold: retries.map(|each| Spread::from_values(each).median),
             errors: rounds.iter().map(|row| row.counts.failed()).sum(),
             behind: rounds.iter().map(|row| row.behind).sum(),
             verdict: rounds
@@ -234,9 +234,9 @@ impl Row {
         let mut notes: Vec<_> = missing_instances(plan, &ended.all.instances)
             .into_iter()
             .collect();
-        let (samples, planned) = (counts.samples(), plan.planned());
+        let (samples, planned) = (counts.samples(), plan.planned_requests());
         if !cancelled && plan.timed.is_none() && samples != planned {
-            notes.push(told!(
+            notes.push(localized!(
                 "{planned} 个请求只发了 {samples} 个",
                 "{samples} of {planned} requests were sent"
             ));
@@ -308,13 +308,13 @@ impl Row {
     }
 
     /// Pieces that left the stock.
-    pub fn gone(&self) -> i64 {
+    pub fn pieces_gone(&self) -> i64 {
         self.stock_change.before - self.stock_change.after
     }
 
     /// Pieces sold per second: in the rounds for the rate, or in the one run of the verdict.
     pub fn sales(&self) -> Spread {
-        let one_run = || Spread::of([self.sold_per_sec]);
+        let one_run = || Spread::from_values([self.sold_per_sec]);
         self.rate
             .as_ref()
             .map_or_else(one_run, |rate| rate.sold_per_sec)
@@ -329,7 +329,7 @@ impl Row {
             .map(|(why, n)| format!("{n}× {why}"))
             .collect();
         (!reasons.is_empty()).then(|| {
-            told!(
+            localized!(
                 "{}，{} 个连接：{}",
                 "{}, {} connections: {}",
                 target_name(&self.target),
@@ -340,10 +340,10 @@ impl Row {
     }
 
     /// Why the promise counts as broken, in one line; `None` if it was kept.
-    pub fn complaint(&self) -> Option<String> {
+    pub fn broken_promise(&self) -> Option<String> {
         if self.kept {
             let broken = self.rate.as_ref()?.broken.as_ref()?;
-            return Some(told!(
+            return Some(localized!(
                 "测速率时：{broken}",
                 "while its rate was measured: {broken}"
             ));
@@ -358,10 +358,10 @@ impl Row {
             unknown,
         } = self.counts;
         let seen = match &self.orders {
-            None => told!(
+            None => localized!(
                 "卖出 {sold}，库存减少 {}",
                 "sold {sold}, {} gone",
-                self.gone()
+                self.pieces_gone()
             ),
             Some(OrderFigures {
                 orders,
@@ -369,7 +369,7 @@ impl Row {
                 stock,
                 ..
             }) => {
-                told!(
+                localized!(
                     "下单 {sold}，写下 {orders}，{pieces} 件还剩 {stock} 件",
                     "{sold} ordered, {orders} written, {stock} pieces of {pieces} left"
                 )
@@ -377,16 +377,16 @@ impl Row {
         };
         let what = match (self.expected, self.verdict) {
             (Verdict::Exact, Verdict::Oversold) => {
-                told!("超卖 {}：{seen}", "oversold {}: {seen}", self.oversold)
+                localized!("超卖 {}：{seen}", "oversold {}: {seen}", self.oversold)
             }
             (Verdict::Exact, fault @ Verdict::Wrong(_)) => {
-                let fault = fault.here();
-                told!("{fault}：{seen}", "{fault}: {seen}")
+                let fault = fault.localized();
+                localized!("{fault}：{seen}", "{fault}: {seen}")
             }
             (Verdict::Oversold, Verdict::Exact) => {
-                told!("缺陷没有显现：{seen}", "did not show its fault: {seen}")
+                localized!("缺陷没有显现：{seen}", "did not show its fault: {seen}")
             }
-            _ => told!(
+            _ => localized!(
                 "出错 {errors}，未知 {unknown}，售罄 {sold_out}；{seen}",
                 "{errors} errors, {unknown} unknown, {sold_out} sold out; {seen}"
             ),
@@ -394,7 +394,7 @@ impl Row {
         let notes = self.notes.iter().chain(self.reasons.keys());
         let notes: String = notes.map(|note| format!("; {note}")).collect();
         let target = target_name(target);
-        Some(told!(
+        Some(localized!(
             "{strategy}，{target}：{what}{notes}",
             "{strategy} on {target}: {what}{notes}"
         ))
@@ -404,7 +404,7 @@ impl Row {
     /// in the run of the verdict only.
     fn broken_in_a_round(&self) -> Option<String> {
         let oversold = self.expected == Verdict::Exact && self.verdict.is_refuted();
-        self.complaint()
+        self.broken_promise()
             .filter(|_| oversold || self.orders.is_some())
     }
 }
@@ -414,11 +414,11 @@ fn missing_instances(plan: &Plan, answered: &BTreeMap<String, u64>) -> Option<St
     let asked = match plan.target.as_str() {
         ONE_INSTANCE => 1,
         _ if plan.timed.is_some() => INSTANCES,
-        _ => INSTANCES.min(plan.planned()),
+        _ => INSTANCES.min(plan.planned_requests()),
     };
     let names: Vec<_> = answered.keys().map(String::as_str).collect();
     let names = if names.is_empty() {
-        told!("没有", "none")
+        localized!("没有", "none")
     } else {
         names.join(", ")
     };
@@ -429,7 +429,7 @@ fn missing_instances(plan: &Plan, answered: &BTreeMap<String, u64>) -> Option<St
         answered < asked
     };
     wrong.then(|| {
-        told!(
+        localized!(
             "目标 {} 应有 {asked} 个实例，应答的有 {answered} 个：{names}",
             "target {} is {asked} instance(s), and {answered} answered: {names}",
             plan.target

@@ -118,7 +118,7 @@ async fn sell_product(
             request.headers_mut().insert("x-visitor", visitor);
         }
         let make_request = Box::new(move |_| request.clone());
-        let read_answer = Box::new(|_, status, body: &[u8]| answer::meaning(status, body));
+        let read_answer = Box::new(|_, status, body: &[u8]| answer::classify_answer(status, body));
         let before = stock.count().await?;
         let ended = send_load(plan, origin, make_request, read_answer, progress, cancel).await?;
         let after = stock.count().await?;
@@ -151,7 +151,8 @@ async fn sell_voucher(
         ));
         let (asking, answered) = (Arc::clone(&buyers), Arc::clone(&buyers));
         let make_request = Box::new(move |n| asking.request(n));
-        let read_answer = Box::new(move |n, status, body: &[u8]| answered.meaning(n, status, body));
+        let read_answer =
+            Box::new(move |n, status, body: &[u8]| answered.classify_answer(n, status, body));
         let ended = send_load(plan, origin, make_request, read_answer, progress, cancel).await?;
         let counts = ended.all.counts;
         let (answers, tally) = buyers.answers(counts.unknown);
@@ -189,19 +190,19 @@ async fn send_load(
         draws: plan.draws,
     };
     progress.send_replace(Snapshot {
-        planned: plan.planned(),
+        planned: plan.planned_requests(),
         ..Snapshot::default()
     });
     let ended = load
         .send(cancel, |seen| {
-            send_snapshots(seen, plan.planned(), progress)
+            send_snapshots(seen, plan.planned_requests(), progress)
         })
         .await?;
     let Snapshot { pace, lanes, .. } = progress.borrow().clone();
     progress.send_replace(Snapshot {
         pace,
         lanes,
-        ..Snapshot::of(&ended.counted, plan.planned(), ended.elapsed)
+        ..Snapshot::of(&ended.counted, plan.planned_requests(), ended.elapsed)
     });
     Ok(ended)
 }
@@ -213,9 +214,9 @@ async fn send_snapshots(seen: Arc<LoadProgress>, planned: u64, progress: &watch:
     let mut pace = LastSecond::default();
     loop {
         ticks.tick().await;
-        let snapshot = Snapshot::of(&seen.all(), planned, seen.elapsed());
-        let unanswered = seen.begun().saturating_sub(snapshot.samples);
-        let pace = pace.at(seen.elapsed(), snapshot.samples);
+        let snapshot = Snapshot::of(&seen.lock_history(), planned, seen.elapsed());
+        let unanswered = seen.started_requests().saturating_sub(snapshot.samples);
+        let pace = pace.add_sample(seen.elapsed(), snapshot.samples);
         let lanes = if planned <= lanes::MAX_DRAWN as u64 {
             seen.lanes()
         } else {
@@ -236,7 +237,7 @@ struct LastSecond(VecDeque<(Duration, u64)>);
 
 impl LastSecond {
     /// Adds a snapshot; returns how many answers came in the last second.
-    fn at(&mut self, now: Duration, samples: u64) -> u64 {
+    fn add_sample(&mut self, now: Duration, samples: u64) -> u64 {
         self.0.push_back((now, samples));
         while self
             .0
@@ -292,7 +293,7 @@ mod tests {
             (2200, 240),
             (2400, 240),
         ];
-        let told = seen.map(|(ms, samples)| pace.at(Duration::from_millis(ms), samples));
+        let told = seen.map(|(ms, samples)| pace.add_sample(Duration::from_millis(ms), samples));
         assert_eq!(told, [0, 40, 160, 200, 200, 0, 0]);
     }
 }

@@ -86,22 +86,25 @@ pub async fn run(
             hold_ms: args.hold_ms,
             ..plan
         };
-        plan.ordering(args.users, args.repeats)
+        plan.for_orders(args.users, args.repeats)
     };
     let found = args
         .how
         .measure(setup, &slugs, load, None, Vec::new(), &stop)
         .await?;
     if !found.rows.is_empty() {
-        say!("\n{}\n", table::orders(&found.rows, args.how.markdown));
+        say!(
+            "\n{}\n",
+            table::orders_table(&found.rows, args.how.markdown)
+        );
     }
-    for line in table::promises(&found.rows) {
+    for line in table::promise_lines(&found.rows) {
         say!("{line}");
     }
     if let Some(file) = &args.how.json {
         file.write_json(&found)?;
     }
-    found.verdict(&stop)
+    found.check_promises(&stop)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub struct Spread {
 
 impl Spread {
     /// The spread of these measurements; zeros without any.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
+    pub fn from_values(values: impl IntoIterator<Item = f64>) -> Self {
         let mut sorted: Vec<_> = values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
         let at = |i: usize| sorted.get(i).copied().unwrap_or_default();
@@ -31,9 +31,9 @@ impl Spread {
     }
 
     /// The spread of the ratios of `ones` to `others`, round by round, because a slow round slows both.
-    pub fn of_ratios(ones: &[f64], others: &[f64]) -> Self {
+    pub fn from_ratios(ones: &[f64], others: &[f64]) -> Self {
         let pairs = ones.iter().zip(others);
-        Self::of(pairs.map(|(one, other)| if *other > 0.0 { one / other } else { 0.0 }))
+        Self::from_values(pairs.map(|(one, other)| if *other > 0.0 { one / other } else { 0.0 }))
     }
 }
 
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn the_median_is_the_middle_and_no_outlier_moves_it() {
         let spread = |values: &[f64]| {
-            let spread = Spread::of(values.iter().copied());
+            let spread = Spread::from_values(values.iter().copied());
             (spread.median, spread.min, spread.max, spread.rounds)
         };
         assert_eq!(spread(&[]), (0.0, 0.0, 0.0, 0));
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_round_by_round() {
-        let ratio = Spread::of_ratios(&[50.0, 10.0, 60.0], &[100.0, 20.0, 100.0]);
+        let ratio = Spread::from_ratios(&[50.0, 10.0, 60.0], &[100.0, 20.0, 100.0]);
         assert_eq!((ratio.min, ratio.median, ratio.max), (0.5, 0.5, 0.6));
     }
 }

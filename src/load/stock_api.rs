@@ -4,7 +4,7 @@ use crate::{
     clients::http_client::{Answer, Ask, HttpError, client},
     stock::{Store, Strategy},
     terminal::{
-        chinese::told,
+        chinese::localized,
         failure::{Failure, unusable},
     },
 };
@@ -34,17 +34,19 @@ struct RegistryEntry {
 impl StockApi<'_> {
     /// Makes the product with `count` pieces, and clears the strategy's locks of it.
     pub(super) async fn reset(&self, count: i64) -> Result<(), Failure> {
-        let url = self.own_part();
+        let url = self.query_part();
         let request = client().put(&url).json(&json!({"count": count}));
-        succeeded(&format!("PUT {url}"), request.token(self.token))
+        require_success(&format!("PUT {url}"), request.token(self.token))
             .await
             .map(drop)
     }
 
     pub(super) async fn remove(&self) -> Result<(), Failure> {
-        let url = self.own_part();
+        let url = self.query_part();
         let request = client().delete(&url).token(self.token);
-        succeeded(&format!("DELETE {url}"), request).await.map(drop)
+        require_success(&format!("DELETE {url}"), request)
+            .await
+            .map(drop)
     }
 
     /// How many pieces the strategy's store has.
@@ -60,7 +62,7 @@ impl StockApi<'_> {
             .ok_or_else(|| unusable!("GET {url} does not know the stock of {store}"))
     }
 
-    fn own_part(&self) -> String {
+    fn query_part(&self) -> String {
         format!(
             "{}/stock?stock_id={}&strategy={}",
             base(self.base),
@@ -87,7 +89,7 @@ pub(super) fn base(at: &str) -> &str {
 }
 
 async fn get(url: &str) -> Result<Answer, Failure> {
-    succeeded(&format!("GET {url}"), client().get(url)).await
+    require_success(&format!("GET {url}"), client().get(url)).await
 }
 
 pub(super) async fn read<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
@@ -95,12 +97,15 @@ pub(super) async fn read<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
     answer.json().map_err(|why| unusable!("GET {url}: {why}"))
 }
 
-pub(super) async fn succeeded(what: &str, request: RequestBuilder) -> Result<Answer, Failure> {
+pub(super) async fn require_success(
+    what: &str,
+    request: RequestBuilder,
+) -> Result<Answer, Failure> {
     let answer = request.timeout(RESET_TIMEOUT).answer().await;
     answer.and_then(Answer::success).map_err(|why| {
         let hint = match &why {
             HttpError::Refused { status, .. } if matches!(status.as_u16(), 401 | 403) => {
-                told!(
+                localized!(
                     "（需要管理员口令：请设置 OVERSELL__ADMIN__TOKEN）",
                     " (it needs the admin token: set OVERSELL__ADMIN__TOKEN)"
                 )

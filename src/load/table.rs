@@ -4,10 +4,10 @@ use super::{
     history::Contention,
     plan::{ONE_INSTANCE, target_name},
     row::{OrderFigures, Rate, Row},
-    terminal::{Column, ms, rate, table, whole},
+    terminal::{Column, ms, rate, table, with_commas},
     verdict::Verdict,
 };
-use crate::terminal::{bilingual::Bilingual, chinese::told, stdout::mark};
+use crate::terminal::{bilingual::Bilingual, chinese::localized, stdout::colour_mark};
 use comfy_table::{Cell, Color};
 
 const fn of(zh: &'static str, en: &'static str) -> Bilingual {
@@ -19,17 +19,17 @@ const AGGREGATE: [Column<Row>; 19] = [
     (of("策略", "strategy"), |row| row.strategy.into()),
     (of("目标", "target"), |row| target(row).into()),
     (of("结论", "verdict"), |row| {
-        red_if_refuted(row, row.verdict.here().into())
+        red_if_refuted(row, row.verdict.localized().into())
     }),
     (of("超卖", "oversold"), |row| {
-        red_if_refuted(row, whole(row.oversold).into())
+        red_if_refuted(row, with_commas(row.oversold).into())
     }),
     (of("卖出", "sold"), |row| count(row.counts.sold)),
     (of("之前", "before"), |row| {
-        whole(row.stock_change.before).into()
+        with_commas(row.stock_change.before).into()
     }),
     (of("之后", "after"), |row| {
-        whole(row.stock_change.after).into()
+        with_commas(row.stock_change.after).into()
     }),
     (of("请求", "samples"), |row| count(row.stats.samples)),
     (of("出错 %", "err %"), |row| {
@@ -94,9 +94,11 @@ const ORDERS: [Column<Row>; 19] = [
     (of("策略", "strategy"), |row| row.strategy.into()),
     (of("目标", "target"), |row| target(row).into()),
     (of("结论", "verdict"), |row| {
-        red_if_refuted(row, row.verdict.here().into())
+        red_if_refuted(row, row.verdict.localized().into())
     }),
-    (of("超卖", "oversold"), |row| whole(row.oversold).into()),
+    (of("超卖", "oversold"), |row| {
+        with_commas(row.oversold).into()
+    }),
     (of("重复", "twice"), |row| {
         orders_cell(row, |o| count(o.duplicate_orders as u64))
     }),
@@ -104,10 +106,10 @@ const ORDERS: [Column<Row>; 19] = [
         orders_cell(row, |o| count(o.lost_orders as u64))
     }),
     (of("剩余", "left"), |row| {
-        whole(row.stock_change.after).into()
+        with_commas(row.stock_change.after).into()
     }),
     (of("写下", "written"), |row| {
-        orders_cell(row, |o| whole(o.orders).into())
+        orders_cell(row, |o| with_commas(o.orders).into())
     }),
     (of("请求", "samples"), |row| count(row.stats.samples)),
     (of("下单", "ordered"), |row| count(row.counts.sold)),
@@ -135,22 +137,22 @@ const ORDERS: [Column<Row>; 19] = [
 ];
 
 /// The table with the stock and the Aggregate Report.
-pub(super) fn aggregate(rows: &[Row], markdown: bool) -> String {
+pub(super) fn aggregate_table(rows: &[Row], markdown: bool) -> String {
     table(&AGGREGATE, &[0, 1, 2], rows, markdown)
 }
 
 /// The table with retries, waits and rates.
-pub(super) fn contention(rows: &[Row], markdown: bool) -> String {
+pub(super) fn contention_table(rows: &[Row], markdown: bool) -> String {
     table(&CONTENTION, &[0, 1, 10, 11], rows, markdown)
 }
 
 /// The table of voucher orders.
-pub(super) fn orders(rows: &[Row], markdown: bool) -> String {
+pub(super) fn orders_table(rows: &[Row], markdown: bool) -> String {
     table(&ORDERS, &[0, 1, 2], rows, markdown)
 }
 
 fn count(n: u64) -> Cell {
-    whole(i64::try_from(n).unwrap_or(i64::MAX)).into()
+    with_commas(i64::try_from(n).unwrap_or(i64::MAX)).into()
 }
 
 /// Colours the cell of a refuted row red.
@@ -187,21 +189,22 @@ fn remarks(row: &Row) -> String {
     let (errors, behind) = row.rate.as_ref().map_or((0, 0), |r| (r.errors, r.behind));
     let remarks = [
         row.bounded_by_generator
-            .then(|| told!("受限于压测端", "bounded by the generator")),
-        (errors > 0).then(|| told!("各轮里有 {errors} 个出错", "{errors} errors in the rounds")),
+            .then(|| localized!("受限于压测端", "bounded by the generator")),
+        (errors > 0)
+            .then(|| localized!("各轮里有 {errors} 个出错", "{errors} errors in the rounds")),
         (behind > 0).then(|| {
-            told!(
+            localized!(
                 "{behind} 个到时没有发出：99% 只是下限",
                 "{behind} due, not sent: 99% is a lower bound"
             )
         }),
     ];
     let remarks: Vec<_> = remarks.into_iter().flatten().collect();
-    remarks.join(&told!("；", "; "))
+    remarks.join(&localized!("；", "; "))
 }
 
 /// One line for each strategy: its promise, and whether it was kept.
-pub(super) fn promises(rows: &[Row]) -> Vec<String> {
+pub(super) fn promise_lines(rows: &[Row]) -> Vec<String> {
     rows.chunk_by(|a, b| a.strategy == b.strategy)
         .map(promise_line)
         .collect()
@@ -210,11 +213,11 @@ pub(super) fn promises(rows: &[Row]) -> Vec<String> {
 fn promise_line(rows: &[Row]) -> String {
     let on: Vec<_> = rows.iter().map(verdict_words).collect();
     let (strategy, promise) = rows.first().map_or(("", String::new()), |row| {
-        (row.strategy, row.promise.here())
+        (row.strategy, row.promise.localized())
     });
-    let (sign, verb) = match rows.iter().all(|row| row.complaint().is_none()) {
-        true => ("✓", told!("如约", "as promised")),
-        false => ("✗", told!("没有如约", "NOT as promised")),
+    let (sign, verb) = match rows.iter().all(|row| row.broken_promise().is_none()) {
+        true => ("✓", localized!("如约", "as promised")),
+        false => ("✗", localized!("没有如约", "NOT as promised")),
     };
     let notes: Vec<_> = rows
         .iter()
@@ -222,10 +225,10 @@ fn promise_line(rows: &[Row]) -> String {
         .collect();
     let notes = match notes.is_empty() {
         true => String::new(),
-        false => told!("（{}）", " ({})", notes.join(&told!("；", "; "))),
+        false => localized!("（{}）", " ({})", notes.join(&localized!("；", "; "))),
     };
-    let (sign, on) = (mark(sign), on.join(&told!("，", ", ")));
-    told!(
+    let (sign, on) = (colour_mark(sign), on.join(&localized!("，", ", ")));
+    localized!(
         "{sign} {verb}  {strategy}［{promise}］：{on}{notes}",
         "{sign} {verb}  {strategy} [{promise}]: {on}{notes}"
     )
@@ -233,17 +236,17 @@ fn promise_line(rows: &[Row]) -> String {
 
 fn verdict_words(row: &Row) -> String {
     let place = match row.target == ONE_INSTANCE {
-        true => told!("一个实例", "one instance"),
-        false => told!("三个实例", "three instances"),
+        true => localized!("一个实例", "one instance"),
+        false => localized!("三个实例", "three instances"),
     };
     match row.verdict {
         Verdict::Oversold => {
-            let pieces = whole(row.oversold);
-            told!("{place}超卖 {pieces}", "oversold {pieces} on {place}")
+            let pieces = with_commas(row.oversold);
+            localized!("{place}超卖 {pieces}", "oversold {pieces} on {place}")
         }
         verdict => {
-            let verdict = verdict.here();
-            told!("{place}{verdict}", "{verdict} on {place}")
+            let verdict = verdict.localized();
+            localized!("{place}{verdict}", "{verdict} on {place}")
         }
     }
 }

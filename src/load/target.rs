@@ -7,8 +7,8 @@ use super::{
 use crate::{
     addresses::{Addresses, LAB_JSON, TOKEN},
     terminal::{
-        chinese::told,
-        failure::{Failure, unusable, unusable_told},
+        chinese::localized,
+        failure::{Failure, unusable, unusable_localized},
     },
 };
 use reqwest::Url;
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 /// The options by which a command finds its cluster.
 #[derive(Debug, clap::Args)]
-pub struct Where {
+pub struct ClusterOptions {
     /// Where a running lab has written its addresses
     #[arg(long, value_name = "PATH", default_value = LAB_JSON)]
     lab_json: PathBuf,
@@ -34,7 +34,7 @@ fn http_url(text: &str) -> Result<String, String> {
     let url = Url::parse(text).ok();
     match url.filter(|url| url.scheme() == "http" && url.has_host()) {
         Some(_) => Ok(text.to_owned()),
-        None => Err(told!(
+        None => Err(localized!(
             "URL 的写法如 http://127.0.0.1:8080",
             "a URL looks like http://127.0.0.1:8080"
         )),
@@ -51,7 +51,7 @@ pub struct Cluster {
     pub lab: Option<Addresses>,
 }
 
-impl Where {
+impl ClusterOptions {
     /// Finds the cluster: the lab that is given, the addresses on the command line, or the lab that runs.
     pub fn find(&self, lab: Option<Addresses>) -> Result<Cluster, Failure> {
         if self.http.is_some() || self.instance.is_some() {
@@ -82,7 +82,7 @@ impl Cluster {
             (&self.http, "--http")
         };
         address.as_deref().ok_or_else(|| {
-            unusable_told!(
+            unusable_localized!(
                 "目标 {target} 需要 {option}：请给出，或从 --targets 里去掉",
                 "target {target} needs {option}: pass it, or leave it out of --targets"
             )
@@ -105,7 +105,7 @@ pub async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Result<(), 
     };
     let url = format!("{}/{path}", base(at));
     let known = slugs(&url).await.map_err(|why| {
-        unusable_told!(
+        unusable_localized!(
             "{at} 没有应答（{why}）。地址对吗？在实验环境里，`oversell lab fault start nginx`（或实例的名字）重新启动被杀死的；\
              --lab 启动一个自己的实验环境",
             "{at} does not answer ({why}). Is it the right address? In a lab, `oversell lab fault start nginx` (or the instance's \

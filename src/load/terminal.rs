@@ -3,9 +3,9 @@
 use super::run::Snapshot;
 use crate::terminal::{
     bilingual::Bilingual,
-    chinese::told,
+    chinese::localized,
     failure::Failure,
-    stdout::{has_colours, note, progress, terminal_width},
+    stdout::{has_colours, print_to_stderr, progress_bar, terminal_width},
 };
 use comfy_table::{
     Cell, CellAlignment, LineStyle, Table,
@@ -15,8 +15,8 @@ use indicatif::{HumanCount, ProgressBar};
 use tokio::sync::watch;
 
 /// The failure of a command that a signal has stopped.
-pub fn stopped() -> Failure {
-    Failure::Interrupted(told!(
+pub fn stopped_by_signal() -> Failure {
+    Failure::Interrupted(localized!(
         "被信号打断，还没有测完",
         "cut short by a signal, before all was measured"
     ))
@@ -32,7 +32,7 @@ pub struct Bar {
 impl Bar {
     /// A bar with this many steps.
     pub(crate) fn new(steps: usize) -> Self {
-        let bar = progress(steps, true);
+        let bar = progress_bar(steps, true);
         let prints_lines = bar.is_hidden();
         Self { bar, prints_lines }
     }
@@ -68,7 +68,7 @@ impl Bar {
         self.bar.inc(1);
         if self.prints_lines {
             let (done, of) = (self.bar.position(), self.bar.length().unwrap_or_default());
-            note(format_args!("{done}/{of}  {what}"));
+            print_to_stderr(format_args!("{done}/{of}  {what}"));
         }
         done
     }
@@ -116,16 +116,16 @@ fn table_within<T>(
         && shown.len() > 2
         && let Some((_, (head, _))) = shown.pop()
     {
-        left_out.insert(0, head.here());
+        left_out.insert(0, head.localized());
         table = draw(&shown);
     }
     if left_out.is_empty() {
         return table.to_string();
     }
-    let left_out = told!(
+    let left_out = localized!(
         "终端太窄，没有显示：{}",
         "not shown, as the terminal is narrow: {}",
-        left_out.join(&told!("、", ", "))
+        left_out.join(&localized!("、", ", "))
     );
     format!("{table}\n{left_out}")
 }
@@ -153,7 +153,7 @@ fn draw_columns<T>(
     } else {
         table.load_style(NOTHING.header_separator(LineStyle::none().fill('─').junction('─')));
     }
-    table.set_header(columns.iter().map(|(_, (head, _))| head.here()));
+    table.set_header(columns.iter().map(|(_, (head, _))| head.localized()));
     table.add_rows(
         rows.iter()
             .map(|row| columns.iter().map(|(_, (_, cell))| cell(row))),
@@ -170,7 +170,7 @@ fn draw_columns<T>(
 }
 
 /// A whole number with a comma at every thousand.
-pub(crate) fn whole(n: i64) -> String {
+pub(crate) fn with_commas(n: i64) -> String {
     format!(
         "{}{}",
         if n < 0 { "-" } else { "" },
@@ -182,7 +182,7 @@ pub(crate) fn whole(n: i64) -> String {
 pub fn rate(per_second: f64) -> String {
     let digits = per_second.abs().max(1.0).log10().floor() as i32;
     let unit = 10f64.powi((digits - 2).max(0));
-    whole(((per_second / unit).round() * unit) as i64)
+    with_commas(((per_second / unit).round() * unit) as i64)
 }
 
 /// A latency in ms, with about three digits.
@@ -190,7 +190,7 @@ pub(crate) fn ms(ms: f64) -> String {
     match ms {
         ..10.0 => format!("{ms:.2}"),
         ..100.0 => format!("{ms:.1}"),
-        _ => whole(ms.round() as i64),
+        _ => with_commas(ms.round() as i64),
     }
 }
 
@@ -208,7 +208,7 @@ mod tests {
             (-100, "-100"),
             (1_234_567, "1,234,567"),
         ] {
-            assert_eq!(whole(n), text);
+            assert_eq!(with_commas(n), text);
         }
         for (n, text) in [
             (0.0, "0"),
@@ -236,8 +236,12 @@ mod tests {
             (Bilingual::of("策略", "strategy"), |_| "redis-lock".into()),
             (Bilingual::of("从", "from"), |_| "".into()),
             (Bilingual::of("结论", "verdict"), |_| "exact".into()),
-            (Bilingual::of("99% ms", "99% ms"), |n| whole(*n).into()),
-            (Bilingual::of("收", "recv KB/s"), |n| whole(*n).into()),
+            (Bilingual::of("99% ms", "99% ms"), |n| {
+                with_commas(*n).into()
+            }),
+            (Bilingual::of("收", "recv KB/s"), |n| {
+                with_commas(*n).into()
+            }),
         ];
         let at = |width| table_within(&COLUMNS, &[0, 1, 2], &[1, 2], false, width);
         assert!(
@@ -250,7 +254,7 @@ mod tests {
             "{without_the_empty}"
         );
         for width in [20, 30] {
-            let text = crate::terminal::wrap::wrapped(&at(Some(width)), width);
+            let text = crate::terminal::wrap::wrap_lines(&at(Some(width)), width);
             let fits = |line: &str| line.chars().count() <= width;
             assert!(text.lines().all(fits), "{text}");
             assert!(

@@ -36,7 +36,7 @@ fn seen(row: &Row) -> String {
 
 /// Checks that the row complains of this.
 fn complains(row: &Row, of: &str) {
-    let complaint = row.complaint().unwrap();
+    let complaint = row.broken_promise().unwrap();
     assert!(complaint.contains(of), "{complaint}");
 }
 
@@ -98,7 +98,7 @@ async fn the_table_of_shops() {
         assert_eq!(seen(&row), wanted, "{fault:?}");
         match complaint {
             Some(complaint) => complains(&row, complaint),
-            None => assert_eq!(row.complaint(), None),
+            None => assert_eq!(row.broken_promise(), None),
         }
         // None of them is sent twice, also where its connection is cut.
         let stats = &row.stats;
@@ -316,7 +316,8 @@ async fn a_stall_shows_in_the_p99_of_an_open_loop_only() {
         // line leaves 40 out.
         let counted = fake.plan("single-update", 4, 1000, 4000);
         let row =
-            run_to_its_end(&timed.map_or(counted.clone(), |timed| counted.timed(timed))).await;
+            run_to_its_end(&timed.map_or(counted.clone(), |timed| counted.with_duration(timed)))
+                .await;
         assert_eq!((row.verdict, row.counts.failed()), (Verdict::Exact, 0));
         row.stats.p99_line
     };
@@ -340,7 +341,7 @@ async fn a_rate_that_the_target_does_not_keep_is_said_to_be_behind() {
         measured: Duration::from_millis(300),
         rate: Some(100.0),
     };
-    let row = run_to_its_end(&fake.plan("single-update", 1, 1, 0).timed(timed)).await;
+    let row = run_to_its_end(&fake.plan("single-update", 1, 1, 0).with_duration(timed)).await;
     assert!(
         row.behind > 20,
         "the only connection waited for longer than the load lasts: {}",
@@ -356,7 +357,7 @@ async fn an_instance_is_listed_that_sold_in_the_warm_up_alone() {
         measured: STALL / 8,
         rate: None,
     };
-    let row = run_to_its_end(&fake.plan("single-update", 1, 1, 0).timed(timed)).await;
+    let row = run_to_its_end(&fake.plan("single-update", 1, 1, 0).with_duration(timed)).await;
     assert_eq!(
         (row.verdict, row.instances["8000"]),
         (Verdict::Exact, row.counts.sold)

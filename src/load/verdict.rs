@@ -5,7 +5,7 @@
 //! outweighs a doubt, and a doubt outweighs "exact".
 
 use super::history::OutcomeCounts;
-use crate::{seckill::check, stock::Promise, terminal::chinese::told};
+use crate::{seckill::check, stock::Promise, terminal::chinese::localized};
 use serde::{Deserialize, Serialize};
 use std::{fmt, ops::RangeInclusive};
 
@@ -34,7 +34,7 @@ impl fmt::Display for Verdict {
 
 impl Verdict {
     /// Its word in the language of the terminal.
-    pub(super) fn here(self) -> String {
+    pub(super) fn localized(self) -> String {
         use check::OrdersVerdict;
         let english = self.to_string();
         let chinese = match self {
@@ -48,7 +48,7 @@ impl Verdict {
             Self::Wrong(OrdersVerdict::StockDiffers) => "库存不符",
             Self::Wrong(OrdersVerdict::LostPieces) => "库存丢失",
         };
-        told!("{chinese}", "{english}")
+        localized!("{chinese}", "{english}")
     }
 
     /// The run has proved that something is wrong.

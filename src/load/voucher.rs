@@ -8,8 +8,8 @@ use super::{
     history::{AnswerDetails, Outcome},
     link::Body,
     plan::Orders,
-    row::Tally,
-    stock_api::{base, read, succeeded},
+    row::RefusedOrders,
+    stock_api::{base, read, require_success},
 };
 use crate::{
     clients::http_client::{Ask, client},
@@ -43,7 +43,7 @@ pub(super) struct Buyers {
     first: i64,
     orders: Orders,
     /// The orders that were answered, and how many were refused because of an earlier order.
-    answers: Mutex<(Answers, Tally)>,
+    answers: Mutex<(Answers, RefusedOrders)>,
 }
 
 /// The fields that are read of an answer.
@@ -66,7 +66,7 @@ impl Buyers {
     }
 
     /// The answers to the users. `unknown`: how many requests have no answer that tells their outcome.
-    pub(super) fn answers(&self, unknown: u64) -> (Answers, Tally) {
+    pub(super) fn answers(&self, unknown: u64) -> (Answers, RefusedOrders) {
         let (answers, tally) = self.answers.lock().clone();
         (Answers { unknown, ..answers }, tally)
     }
@@ -84,8 +84,13 @@ impl Buyers {
         request
     }
 
-    pub(super) fn meaning(&self, n: u64, status: u16, body: &[u8]) -> (Outcome, AnswerDetails) {
-        let (outcome, said) = answer::meaning(status, body);
+    pub(super) fn classify_answer(
+        &self,
+        n: u64,
+        status: u16,
+        body: &[u8],
+    ) -> (Outcome, AnswerDetails) {
+        let (outcome, said) = answer::classify_answer(status, body);
         let json = serde_json::from_slice(body).unwrap_or(OrderAnswer {
             kind: None,
             order_id: None,
@@ -129,7 +134,7 @@ impl LoadVoucher {
         let voucher =
             json!({"title": "oversell seckill", "stock": pieces, "begin": begin, "end": end});
         let what = format!("POST {url}");
-        let added = succeeded(&what, client().post(&url).json(&voucher).token(token)).await?;
+        let added = require_success(&what, client().post(&url).json(&voucher).token(token)).await?;
         let NewVoucher { id } = added.json().map_err(|why| unusable!("{what}: {why}"))?;
         Ok(Self {
             url: format!("{url}/{id}"),
@@ -155,7 +160,7 @@ impl LoadVoucher {
 
     pub(super) async fn remove(&self, token: Option<&SecretString>) -> Result<(), Failure> {
         let request = client().delete(&self.url).token(token);
-        let removed = succeeded(&format!("DELETE {}", self.url), request).await;
+        let removed = require_success(&format!("DELETE {}", self.url), request).await;
         removed.map(drop)
     }
 }
@@ -189,7 +194,7 @@ mod tests {
     #[test]
     fn orders_and_refusals_are_counted_and_the_rest_are_errors() {
         let buyers = buyers();
-        let said = |status, body: &str| buyers.meaning(3, status, body.as_bytes()).0;
+        let said = |status, body: &str| buyers.classify_answer(3, status, body.as_bytes()).0;
         assert_eq!(
             said(200, r#"{"outcome":"sold","order_id":"9007199254740993"}"#),
             Outcome::Sold

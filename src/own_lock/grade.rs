@@ -343,7 +343,7 @@ impl Trial {
 
     /// The events of the two owners that were inside at once, or else the last events.
     fn failure_events(&self) -> Vec<ReplayEvent> {
-        let mut events = self.log.since(0);
+        let mut events = self.log.events_from(0);
         let inside_at_once = self.inside_at_once.lock();
         let theirs = |event: &ReplayEvent| {
             inside_at_once

@@ -45,7 +45,7 @@ pub struct CustomAct {
 
 /// Where the pieces of an act are counted.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Goods {
+pub(super) enum PieceStore {
     Voucher,
     Stock(Store),
 }
@@ -137,7 +137,7 @@ impl Act {
     }
 
     /// Puts pieces in stock. Returns the number of the product or voucher.
-    pub(super) async fn put_goods(self, ctx: &Ctx, pieces: i64) -> Result<i64, Error> {
+    pub(super) async fn put_pieces(self, ctx: &Ctx, pieces: i64) -> Result<i64, Error> {
         if matches!(self, Self::Order(_)) {
             let id = put_voucher_on_sale(ctx, pieces).await?;
             if id > 1 {
@@ -154,24 +154,24 @@ impl Act {
     }
 
     /// Where the pieces are; `None` if the act takes none.
-    pub(super) fn goods(self) -> Option<Goods> {
+    pub(super) fn piece_store(self) -> Option<PieceStore> {
         match self {
-            Self::Order(_) => Some(Goods::Voucher),
-            _ => self.reset_scope().store.map(Goods::Stock),
+            Self::Order(_) => Some(PieceStore::Voucher),
+            _ => self.reset_scope().store.map(PieceStore::Stock),
         }
     }
 
     /// The pieces that are left; `None` if the act takes none.
-    pub(super) async fn count_goods_left(self, ctx: &Ctx, id: i64) -> Result<Option<i64>, Error> {
-        match self.goods() {
-            Some(Goods::Voucher) => Ok(Some(voucher::read(ctx, id).await?.stock)),
-            Some(Goods::Stock(store)) => stock_admin::count(ctx, store, id).await.map(Some),
+    pub(super) async fn count_pieces_left(self, ctx: &Ctx, id: i64) -> Result<Option<i64>, Error> {
+        match self.piece_store() {
+            Some(PieceStore::Voucher) => Ok(Some(voucher::read(ctx, id).await?.stock)),
+            Some(PieceStore::Stock(store)) => stock_admin::count(ctx, store, id).await.map(Some),
             None => Ok(None),
         }
     }
 
     /// Removes the pieces, and whatever the act has written.
-    pub(super) async fn remove_goods(self, ctx: &Ctx, id: i64) -> Result<(), Error> {
+    pub(super) async fn remove_pieces(self, ctx: &Ctx, id: i64) -> Result<(), Error> {
         if matches!(self, Self::Order(_)) {
             return voucher::remove(ctx, id).await;
         }

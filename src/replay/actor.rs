@@ -299,8 +299,8 @@ impl ActorHost {
             Self::Remote { url, .. } => {
                 let at = format!("{}/stock?stock_id={stock_id}", url.trim_end_matches('/'));
                 let answer = client().get(at).timeout(REPLY_TIMEOUT).answer().await;
-                let shelf = answer.and_then(|answer| answer.json::<Value>());
-                shelf.is_ok_and(|shelf| shelf["redis"].is_object())
+                let levels = answer.and_then(|answer| answer.json::<Value>());
+                levels.is_ok_and(|levels| levels["redis"].is_object())
             }
         }
     }

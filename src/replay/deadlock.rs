@@ -45,9 +45,10 @@ const CURED: ExpectedResult =
     ExpectedResult::NOTHING.noting("2 committed", "2 个提交", "2 committed");
 
 /// One race for each deadlock lesson.
-pub(super) static RACES: LazyLock<Vec<Race>> = LazyLock::new(|| ALL.iter().map(race).collect());
+pub(super) static RACES: LazyLock<Vec<Race>> =
+    LazyLock::new(|| ALL.iter().map(race_of_lesson).collect());
 
-fn race(lesson: &'static DeadlockLesson) -> Race {
+fn race_of_lesson(lesson: &'static DeadlockLesson) -> Race {
     let half = |steps, expected| Variant {
         act: Act::Deadlock(lesson),
         steps,
@@ -80,31 +81,31 @@ async fn play_lesson(play: &mut Play, cured: bool) -> Result<(), Error> {
         return Err(Error::replay("it is no deadlock"));
     };
     for side in Side::BOTH {
-        tell(play, side, "start", "START TRANSACTION … COMMIT");
+        log_event(play, side, "start", "START TRANSACTION … COMMIT");
     }
     let ctx = play.ctx.for_actors_of(play.stock_id);
     let mut two = TwoTransactions::open(&ctx, lesson, cured, true).await?;
     let mut locked = [0; 2];
     if play.options.pace == Pace::Scheduler {
         play_scheduled(play, lesson, cured, &mut two, &mut locked).await?;
-        return close(play, two).await;
+        return end_and_note(play, two).await;
     }
     for (side, sql) in lesson.script(cured) {
         if let Some(answered) = two.take_answer(side).await? {
-            tell_answer(play, &mut locked, &answered);
+            log_answer(play, &mut locked, &answered);
         }
         if two.has_failed(side) {
             continue;
         }
         play.announce(format!("{side:?}：{sql}"), format!("{side:?}: {sql}"))
             .await?;
-        tell(play, side, "statement", sql);
+        log_event(play, side, "statement", sql);
         match two.send(side, sql).await? {
-            Some(answered) => tell_answer(play, &mut locked, &answered),
-            None => tell(play, side, "waits", ""),
+            Some(answered) => log_answer(play, &mut locked, &answered),
+            None => log_event(play, side, "waits", ""),
         }
     }
-    close(play, two).await
+    end_and_note(play, two).await
 }
 
 /// Lets either transaction send its next statement when a person asks for it, until both are at their ends.
@@ -122,7 +123,7 @@ async fn play_scheduled(
         own.map(|(_, sql)| sql).collect::<VecDeque<_>>()
     });
     for side in Side::BOTH {
-        tell_next_statement(play, side, two, &mut left);
+        log_next_statement(play, side, two, &mut left);
     }
     let moves = play.options.moves.clone();
     while Side::BOTH
@@ -132,7 +133,7 @@ async fn play_scheduled(
         // What the one sends may let the other go on, long after that has sent.
         for side in Side::BOTH {
             if two.is_answered(side) {
-                tell_pending_answer(play, side, two, locked, &mut left).await?;
+                log_pending_answer(play, side, two, locked, &mut left).await?;
             }
         }
         let who = match timeout(POLL_INTERVAL, moves.wait_for_next()).await {
@@ -149,9 +150,9 @@ async fn play_scheduled(
         }
         let mut sent = None;
         while let Some(sql) = left[side as usize].pop_front() {
-            tell(play, side, "statement", sql);
+            log_event(play, side, "statement", sql);
             sent = Some((sql, two.send(side, sql).await?));
-            if !opens(sql) {
+            if !only_opens_transaction(sql) {
                 break;
             }
         }
@@ -159,21 +160,21 @@ async fn play_scheduled(
             continue;
         };
         let Some(answered) = answered else {
-            tell(play, side, "waits", "");
+            log_event(play, side, "waits", "");
             continue;
         };
         if lesson.long == Some(sql) {
             // It lasts longer than the other may wait.
-            tell_pending_answer(play, side.other(), two, locked, &mut left).await?;
+            log_pending_answer(play, side.other(), two, locked, &mut left).await?;
         }
-        tell_answer(play, locked, &answered);
-        tell_next_statement(play, side, two, &mut left);
+        log_answer(play, locked, &answered);
+        log_next_statement(play, side, two, &mut left);
     }
     Ok(())
 }
 
 /// Tells the answer of a pending statement, if there is one.
-async fn tell_pending_answer(
+async fn log_pending_answer(
     play: &Play,
     side: Side,
     two: &mut TwoTransactions,
@@ -181,19 +182,19 @@ async fn tell_pending_answer(
     left: &mut [VecDeque<&'static str>; 2],
 ) -> Result<(), Error> {
     if let Some(answered) = two.take_answer(side).await? {
-        tell_answer(play, locked, &answered);
-        tell_next_statement(play, side, two, left);
+        log_answer(play, locked, &answered);
+        log_next_statement(play, side, two, left);
     }
     Ok(())
 }
 
 /// Whether this statement only opens a transaction. It is sent together with the next one, since nothing can happen between.
-fn opens(sql: &str) -> bool {
+fn only_opens_transaction(sql: &str) -> bool {
     sql == BEGIN || sql.starts_with("SET TRANSACTION")
 }
 
 /// Tells the next statement of a transaction, before which it stands still; or that it is at its end.
-fn tell_next_statement(
+fn log_next_statement(
     play: &Play,
     side: Side,
     two: &TwoTransactions,
@@ -202,38 +203,38 @@ fn tell_next_statement(
     let left = &mut left[side as usize];
     if two.has_failed(side) {
         left.clear();
-        return tell(play, side, "failed", "rolled-back");
+        return log_event(play, side, "failed", "rolled-back");
     }
-    match left.iter().find(|sql| !opens(sql)) {
-        Some(next) => tell(play, side, "stands", next),
-        None => tell(play, side, "done", ""),
+    match left.iter().find(|sql| !only_opens_transaction(sql)) {
+        Some(next) => log_event(play, side, "stands", next),
+        None => log_event(play, side, "done", ""),
     }
 }
 
 /// Ends both transactions, and notes which error came and how many committed.
-async fn close(play: &mut Play, two: TwoTransactions) -> Result<(), Error> {
+async fn end_and_note(play: &mut Play, two: TwoTransactions) -> Result<(), Error> {
     let ended = two.end(false).await?;
     let error = ended
         .error
         .map_or_else(String::new, |error| format!("error {error}, "));
-    play.note(format!("{error}{} committed", ended.committed.len()));
+    play.add_note(format!("{error}{} committed", ended.committed.len()));
     Ok(())
 }
 
 /// Tells the answer of a statement. `locked` is the number of rows that each transaction has locked.
-fn tell_answer(play: &Play, locked: &mut [u64; 2], step: &DeadlockStep) {
+fn log_answer(play: &Play, locked: &mut [u64; 2], step: &DeadlockStep) {
     let locked = &mut locked[step.side as usize];
     if let Some(error) = step.error {
-        tell(play, step.side, "conflict", error);
+        log_event(play, step.side, "conflict", error);
     } else if step.sql == "COMMIT" {
-        tell(play, step.side, "committed", "");
+        log_event(play, step.side, "committed", "");
     } else if let Some(rows) = step.row_locks.filter(|rows| rows > locked) {
         *locked = rows;
-        tell(play, step.side, "locked", rows);
+        log_event(play, step.side, "locked", rows);
     }
 }
 
-fn tell(play: &Play, side: Side, event: &str, value: impl Display) {
+fn log_event(play: &Play, side: Side, event: &str, value: impl Display) {
     let value = Some(value.to_string())
         .filter(|value| !value.is_empty())
         .map(Into::into);

@@ -23,18 +23,18 @@ const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The control route of a lab, and its token.
 #[derive(Debug, Clone)]
-pub struct Control {
+pub struct LabControl {
     url: String,
     token: SecretString,
 }
 
-impl Control {
+impl LabControl {
     pub const fn new(url: String, token: SecretString) -> Self {
         Self { url, token }
     }
 
     /// The lab that has started this instance; `None` without one.
-    pub fn of(config: &Config) -> Option<Self> {
+    pub fn from_config(config: &Config) -> Option<Self> {
         let replays = &config.replays;
         (!replays.lab.is_empty()).then(|| Self::new(replays.lab.clone(), replays.lab_token.clone()))
     }
@@ -117,12 +117,12 @@ impl Need {
 /// Faults that were injected, and how to undo them.
 #[derive(Debug)]
 pub struct Faults {
-    lab: Control,
+    lab: LabControl,
     undo: Mutex<Vec<(Action, String)>>,
 }
 
 impl Faults {
-    pub fn new(lab: Control) -> Self {
+    pub fn new(lab: LabControl) -> Self {
         let undo = Mutex::default();
         Self { lab, undo }
     }

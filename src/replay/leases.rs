@@ -143,7 +143,7 @@ impl Play {
     /// Waits until the log has a lock whose lease ends within `max_lease_ms`.
     pub(super) async fn wait_until_lock_seen(&self, max_lease_ms: u64) -> Result<(), Error> {
         poll_until(STEP_TIMEOUT, "nobody has taken the lock", || async move {
-            Ok(self.log().since(0).iter().any(|seen| {
+            Ok(self.log().events_from(0).iter().any(|seen| {
                 seen.event == "held"
                     && seen
                         .pttl

@@ -38,10 +38,10 @@ mod step;
 pub use crate::replay_log::{Log, ReplayEnd, ReplayEvent, ReplayResult};
 pub use act::{Act, CustomAct, place_order};
 pub use actor::{Actor, ActorEvent, ActorHost, ActorSpec, SetStops, StartActor};
-pub use faults::{Control, Faults};
+pub use faults::{Faults, LabControl};
 pub use options::{NextMove, Pace, PlayOptions, StallPoint, StepRequests, Timing};
 pub use play::Play;
-pub use race::{Anomaly, ExpectedResult, Race, Schedule, Script, Variant};
+pub use race::{Anomaly, ExpectedResult, Race, RaceScript, Schedule, Variant};
 pub use role::{A, B, C, Role};
 pub use step::{ExpectedEnd, RoleStep, Step, say};
 
@@ -62,7 +62,7 @@ pub fn find(lesson: &str) -> Option<(&'static str, &'static Race)> {
 }
 
 /// The act of this name: a strategy, a step of the seckill, or a function of a race.
-fn find_act(name: &str) -> Option<Act> {
+fn act_by_name(name: &str) -> Option<Act> {
     let strategy = || stock::find(name).map(|strategy| Act::Strategy(strategy.slug));
     let order = || seckill::find(name).map(|step| Act::Order(step.slug));
     let of_a_race = || races().flat_map(Race::acts).find(|act| act.name() == name);
@@ -72,6 +72,6 @@ fn find_act(name: &str) -> Option<Act> {
 /// Starts an actor in this process.
 /// Errors: [`Error::NoStrategy`] if there is no such act.
 pub fn start_by_name(ctx: &Ctx, spec: ActorSpec) -> Result<Actor, Error> {
-    let act = find_act(&spec.act).ok_or_else(|| Error::NoStrategy(spec.act.clone()))?;
+    let act = act_by_name(&spec.act).ok_or_else(|| Error::NoStrategy(spec.act.clone()))?;
     actor::start(ctx, spec, act)
 }

@@ -155,7 +155,7 @@ impl Observer {
     pub(super) async fn refresh(&self, reader: &ServerReader) -> Result<(), Error> {
         let seen = reader.read().await?;
         let mut state = self.state.lock();
-        for event in state.changes(seen) {
+        for event in state.record_changes(seen) {
             self.log.add(event);
         }
         Ok(())
@@ -274,7 +274,7 @@ impl ReplayState {
                 self.inside.remove(&letter);
             }
             Point::Checked => {
-                seen.owner = value.map(|owner| self.owner_shown(owner));
+                seen.owner = value.map(|owner| self.owner_label(owner));
                 seen.value = None;
             }
             Point::Unlocked => {
@@ -299,7 +299,7 @@ impl ReplayState {
     }
 
     /// The events of what has changed in the servers since they were last read.
-    fn changes(&mut self, mut now: ServerState) -> Vec<ReplayEvent> {
+    fn record_changes(&mut self, mut now: ServerState) -> Vec<ReplayEvent> {
         now.locks.retain_mut(|lock| self.can_be_shown(lock));
         let read_at = Instant::now();
         let since_ms = self.read_at.map_or(0, |before| {
@@ -354,7 +354,7 @@ impl ReplayState {
             let event = if was_early { "free" } else { "expired" };
             events.push(ReplayEvent {
                 key: Some(lock.key.clone()),
-                owner: Some(self.owner_shown(&lock.owner)),
+                owner: Some(self.owner_label(&lock.owner)),
                 ..ReplayEvent::of("lock", event)
             });
         }
@@ -392,7 +392,7 @@ impl ReplayState {
     fn lock_event(&self, held: &LockEntry, event: ReplayEvent) -> ReplayEvent {
         ReplayEvent {
             key: Some(held.key.clone()),
-            owner: Some(self.owner_shown(&held.owner)),
+            owner: Some(self.owner_label(&held.owner)),
             pttl: held.pttl,
             value: held.count.map(|count| count.to_string().into()),
             ..event
@@ -408,7 +408,7 @@ impl ReplayState {
     }
 
     /// The letter of the actor that this text names. A text without an owner belongs to the actor that took the lock last.
-    fn owner_shown(&self, owner: &str) -> String {
+    fn owner_label(&self, owner: &str) -> String {
         let nameless = || {
             let holder = self.holder.filter(|_| !owner.contains(':'));
             holder.map(String::from)
@@ -485,7 +485,7 @@ mod tests {
 
     /// The events of the locks, once these are in the server.
     fn lock_events(state: &mut ReplayState, locks: Vec<LockEntry>) -> String {
-        let events = state.changes(ServerState {
+        let events = state.record_changes(ServerState {
             locks,
             ..ServerState::default()
         });

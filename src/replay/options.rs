@@ -134,7 +134,7 @@ impl Default for StepRequests {
 }
 
 impl StepRequests {
-    pub fn push(&self, next: NextMove) {
+    pub fn request_move(&self, next: NextMove) {
         let (permits, moves) = &*self.0;
         moves.lock().push_back(next);
         permits.add_permits(1);

@@ -7,10 +7,10 @@
 use super::{
     act::Act,
     actor::{ActorEvent, ActorHost, ActorSpec},
-    faults::{Control, Faults},
+    faults::{Faults, LabControl},
     observer::Observer,
     options::{Pace, PlayOptions, STEP_TIMEOUT, Timing},
-    role::{A, B, Lease, Role},
+    role::{A, B, Role, RoleLease},
     running_actor::RunningActor,
     servers::ServerReader,
 };
@@ -86,9 +86,9 @@ impl Play {
             act,
             stops,
             options,
-            reader: ServerReader::of(ctx, act, stock_id),
+            reader: ServerReader::new(ctx, act, stock_id),
             observer,
-            faults: Control::of(&ctx.config).map(Faults::new),
+            faults: LabControl::from_config(&ctx.config).map(Faults::new),
             actors: BTreeMap::new(),
             cancelled: Vec::new(),
             actor_ends: Vec::new(),
@@ -115,7 +115,7 @@ impl Play {
 
     /// The values of all events of this name.
     pub(super) fn values_of(&self, event: &str) -> Vec<String> {
-        let seen = self.log().since(0).into_iter();
+        let seen = self.log().events_from(0).into_iter();
         seen.filter(|seen| seen.event == event)
             .map(|seen| {
                 let told = seen.value.as_ref().and_then(|value| value.as_str());
@@ -125,7 +125,7 @@ impl Play {
     }
 
     /// Adds to what the race must have noted at its end.
-    pub fn note(&mut self, what: impl Display) {
+    pub fn add_note(&mut self, what: impl Display) {
         self.notes.push(what.to_string());
     }
 
@@ -197,7 +197,7 @@ impl Play {
         self.actor(role)
     }
 
-    /// Starts the actor of a role. A role without an act has the race's. `A.lease(3000)` is `Lease::EndedByStep`: 3 s by the
+    /// Starts the actor of a role. A role without an act has the race's. `A.lease(3000)` is `RoleLease::EndedByStep`: 3 s by the
     /// clock, and without end where the pace forces timeouts.
     async fn start_actor(&self, role: &Role, stops: &[Point]) -> Result<RunningActor, Error> {
         let pace = self.options.pace;
@@ -206,9 +206,9 @@ impl Play {
             act: act.name().to_owned(),
             stock_id: self.stock_id,
             lease_ms: match role.lease {
-                Lease::EndedByStep(millis) => Some(pace.pick([millis, LONG_LEASE_MS])),
-                Lease::EndsByItself(millis) => Some(pace.pick(millis)),
-                Lease::Default => None,
+                RoleLease::EndedByStep(millis) => Some(pace.pick([millis, LONG_LEASE_MS])),
+                RoleLease::EndsByItself(millis) => Some(pace.pick(millis)),
+                RoleLease::Default => None,
             },
             wait_ms: match role.is_impatient {
                 _ if pace == Pace::Scheduler => LONG_LEASE_MS,
@@ -245,7 +245,7 @@ impl Play {
         let stalls = self
             .start_or_redirect(&leased(A), &[at.into()])
             .await?
-            .stall(at.into(), pause);
+            .resume_after(at.into(), pause);
         let comes = async {
             sleep(after).await;
             self.start_or_redirect(&leased(B), &[]).await.map(drop)

@@ -65,7 +65,7 @@ pub struct Variant {
 
 /// The steps to play, and the result that they must have.
 #[derive(Debug, Clone, Copy)]
-pub struct Script {
+pub struct RaceScript {
     /// The act of every role that has none of its own.
     pub act: Act,
     /// The pieces in stock at first.
@@ -150,27 +150,27 @@ impl Race {
     }
 
     /// The script of the flaw or of the cure.
-    pub fn script(&self, cured: bool) -> Script {
+    pub fn script(&self, cured: bool) -> RaceScript {
         let Variant {
             act,
             steps,
             expected,
         } = *self.variant(cured);
-        let script = Script {
+        let script = RaceScript {
             steps: [self.begin, steps],
-            ..Script::of(act, steps, expected)
+            ..RaceScript::of(act, steps, expected)
         };
         let stops = match self.anomaly() {
             _ if script.has_failover() => STOPS_INSIDE,
             Some(Anomaly::Overtaken) => STOPS_AT_ENTRY,
             _ => STOPS_BETWEEN_STEPS,
         };
-        Script { stops, ..script }
+        RaceScript { stops, ..script }
     }
 
     fn steps(&self) -> impl Iterator<Item = &'static Step> {
         let parts = [self.begin, self.flaw.steps, self.cured.steps];
-        parts.into_iter().flatten().flat_map(Step::each)
+        parts.into_iter().flatten().flat_map(Step::flatten)
     }
 
     /// The acts of both variants and of all roles.
@@ -227,7 +227,7 @@ impl Race {
     }
 }
 
-impl Script {
+impl RaceScript {
     pub const fn of(act: Act, steps: &'static [Step], expected: ExpectedResult) -> Self {
         Self {
             act,
@@ -238,14 +238,14 @@ impl Script {
         }
     }
 
-    fn each(&self) -> impl Iterator<Item = &'static Step> {
-        self.steps.into_iter().flatten().flat_map(Step::each)
+    fn flatten(&self) -> impl Iterator<Item = &'static Step> {
+        self.steps.into_iter().flatten().flat_map(Step::flatten)
     }
 
     /// Each role once, as it starts.
     pub(super) fn roles(&self) -> Vec<Role> {
         let mut roles: Vec<Role> = Vec::new();
-        for role in self.each().flat_map(Step::roles) {
+        for role in self.flatten().flat_map(Step::roles) {
             if roles.iter().all(|known| known.letter != role.letter) {
                 roles.push(*role);
             }
@@ -272,12 +272,12 @@ impl Script {
             Step::Role(_, role_step) => role_step.lasts_ms(),
             _ => 0,
         };
-        self.each().map(of_step).sum()
+        self.flatten().map(of_step).sum()
     }
 
     /// The role that dies, if one does.
     pub(super) fn dying_role(&self) -> Option<&'static Role> {
-        self.each().find_map(|step| match step {
+        self.flatten().find_map(|step| match step {
             Step::Role(role, RoleStep::Dies) => Some(role),
             _ => None,
         })
@@ -285,18 +285,19 @@ impl Script {
 
     /// Whether the lab promotes the replica.
     pub(super) fn has_failover(&self) -> bool {
-        self.each().any(|step| step.needs() == Some(Need::Replica))
+        self.flatten()
+            .any(|step| step.needs() == Some(Need::Replica))
     }
 
     /// The steps that the lab does, which a schedule starts with.
     pub(super) fn lab_steps(&self) -> impl Iterator<Item = &'static Step> {
-        self.each()
+        self.flatten()
             .filter(|step| matches!(step, Step::Fault(..) | Step::FaultAtEnd(..)))
     }
 
     /// Whether a lease ends in it, so that a person can end leases.
     pub(super) fn has_clock(&self) -> bool {
-        self.each().any(|step| {
+        self.flatten().any(|step| {
             matches!(
                 step,
                 Step::LeaseEnds | Step::UnrenewedLeaseEnds | Step::RowLeaseEnds

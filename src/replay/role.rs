@@ -16,13 +16,13 @@ pub struct Role {
     /// The role on whose instance it plays.
     pub(super) on: char,
     pub(super) act: Option<Act>,
-    pub(super) lease: Lease,
+    pub(super) lease: RoleLease,
     pub(super) is_impatient: bool,
 }
 
 /// The lease that a role asks for, in milliseconds.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Lease {
+pub(super) enum RoleLease {
     /// By the clock this long; forced, it lasts until the step `LeaseEnds`.
     EndedByStep(u64),
     /// By the clock and forced: the lease ends or is renewed by itself.
@@ -36,7 +36,7 @@ impl Role {
             letter,
             on: letter,
             act: None,
-            lease: Lease::EndedByStep(30_000),
+            lease: RoleLease::EndedByStep(30_000),
             is_impatient: false,
         }
     }
@@ -53,18 +53,18 @@ impl Role {
 
     /// In milliseconds. If the pace forces leases, it lasts until the step `LeaseEnds`.
     pub const fn lease(self, millis: u64) -> Self {
-        let lease = Lease::EndedByStep(millis);
+        let lease = RoleLease::EndedByStep(millis);
         Self { lease, ..self }
     }
 
     /// In milliseconds. No step ends it.
     pub const fn self_ending_lease(self, by_clock: u64, forced: u64) -> Self {
-        let lease = Lease::EndsByItself([by_clock, forced]);
+        let lease = RoleLease::EndsByItself([by_clock, forced]);
         Self { lease, ..self }
     }
 
     pub const fn default_lease(self) -> Self {
-        let lease = Lease::Default;
+        let lease = RoleLease::Default;
         Self { lease, ..self }
     }
 

@@ -1,6 +1,6 @@
 //! Plays a script: carries out its steps one after the other, on a product of its own.
 //!
-//! A `Script` is the race's `begin`, then the steps of its flaw or its cure (`Race::script`). Its `stops` matter at the pace
+//! A `RaceScript` is the race's `begin`, then the steps of its flaw or its cure (`Race::script`). Its `stops` matter at the pace
 //! `Scheduler` only. The product is removed and every fault is undone at the end, even if the replay fails or is cancelled.
 //!
 //! Next: `play.rs`, which starts the actors.
@@ -12,7 +12,7 @@ use super::{
     observer::Observer,
     options::{NextMove, Pace, PlayOptions},
     play::Play,
-    race::Script,
+    race::RaceScript,
     role::Role,
     step::{ExpectedEnd, RoleStep, Step},
 };
@@ -34,7 +34,7 @@ const REPLAY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit of a replay that waits for a person.
 const PERSON_REPLAY_TIMEOUT: Duration = Duration::from_secs(1800);
 
-impl Script {
+impl RaceScript {
     /// Plays the script. `log` gets the events, and is closed at the end. Cancelling ends the actors first.
     ///
     /// A dropped play leaves its product in the servers.
@@ -60,7 +60,7 @@ impl Script {
         cancel: &CancellationToken,
     ) -> Result<ReplayResult, Error> {
         let ctx = &ctx.for_replays();
-        let stock_id = self.act.put_goods(ctx, self.pieces).await?;
+        let stock_id = self.act.put_pieces(ctx, self.pieces).await?;
         let observer = Arc::new(Observer::new(Arc::clone(log)));
         let limit = if options.pace.waits_for_people() {
             PERSON_REPLAY_TIMEOUT
@@ -93,11 +93,11 @@ impl Script {
                 limit.as_secs()
             )))
         }) {
-            Ok(()) => self.result(&play).await,
+            Ok(()) => self.judge(&play).await,
             Err(error) => Err(error),
         };
         drop(play);
-        self.act.remove_goods(ctx, stock_id).await?;
+        self.act.remove_pieces(ctx, stock_id).await?;
         result
     }
 
@@ -157,10 +157,10 @@ impl Script {
     }
 
     /// What the replay came to, and whether this is what the race declares.
-    async fn result(&self, play: &Play) -> Result<ReplayResult, Error> {
+    async fn judge(&self, play: &Play) -> Result<ReplayResult, Error> {
         play.observer.refresh(&play.reader).await?;
         let (sold, inside) = play.observer.totals();
-        let left = self.act.count_goods_left(&play.ctx, play.stock_id).await?;
+        let left = self.act.count_pieces_left(&play.ctx, play.stock_id).await?;
         let mut result = ReplayResult {
             sold,
             gone: left.map_or(0, |left| self.pieces - left),
@@ -211,11 +211,11 @@ async fn carry_out(play: &mut Play, step: &Step) -> Result<(), Error> {
             Ok(())
         }
         Step::Note(what) => {
-            play.note(what);
+            play.add_note(what);
             Ok(())
         }
         Step::NoteFrom(what) => {
-            play.note(what(play));
+            play.add_note(what(play));
             Ok(())
         }
         Step::All(steps) => {

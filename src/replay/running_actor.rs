@@ -91,7 +91,11 @@ impl RunningActor {
     }
 
     /// Lets the actor go on once it has stood at `at` for `pause`.
-    pub(super) fn stall(&self, at: Point, pause: Duration) -> impl Future<Output = ()> + use<> {
+    pub(super) fn resume_after(
+        &self,
+        at: Point,
+        pause: Duration,
+    ) -> impl Future<Output = ()> + use<> {
         let (mut progress, stops) = (self.progress.clone(), self.stops.clone());
         async move {
             let stands = |progress: &ActorProgress| {

@@ -3,7 +3,7 @@
 //! Next: `shared_reads.rs`, which reads them for all replays together; `observer.rs`, which turns changes into events.
 
 use super::{
-    act::{Act, Goods},
+    act::{Act, PieceStore},
     shared_reads::{LockEntry, Row, SharedReads},
 };
 use crate::{
@@ -40,7 +40,7 @@ pub(super) struct ServerReader {
 }
 
 impl ServerReader {
-    pub(super) fn of(ctx: &Ctx, act: Act, stock_id: i64) -> Self {
+    pub(super) fn new(ctx: &Ctx, act: Act, stock_id: i64) -> Self {
         Self {
             ctx: ctx.clone(),
             shared: ctx.local.of(),
@@ -96,17 +96,17 @@ impl ServerReader {
                 }
             }
         }
-        seen.stock = match self.act.goods() {
-            Some(Goods::Voucher) => {
+        seen.stock = match self.act.piece_store() {
+            Some(PieceStore::Voucher) => {
                 let row = shared.mysql.read(&self.ctx, Row::Voucher(self.stock_id));
                 row.await?.count
             }
-            Some(Goods::Stock(Store::MySql)) => {
+            Some(PieceStore::Stock(Store::MySql)) => {
                 let row = shared.mysql.read(&self.ctx, Row::Stock(self.stock_id));
                 row.await?.count
             }
-            Some(Goods::Stock(Store::Redis)) => {
-                let key = (0, redis_key::of(&self.ctx, self.stock_id));
+            Some(PieceStore::Stock(Store::Redis)) => {
+                let key = (0, redis_key::stock_key(&self.ctx, self.stock_id));
                 shared.redis.read(&self.ctx, key).await?.number()
             }
             None => None,
@@ -136,7 +136,7 @@ impl ServerReader {
     }
 
     async fn end_row_lease(&self, name: &str) -> Result<(), Error> {
-        let mut conn = self.ctx.admin_conn(self.ctx.config.wait()).await?;
+        let mut conn = self.ctx.admin_conn(self.ctx.config.default_wait()).await?;
         let end = sqlx::query(
             "UPDATE tb_lock SET expires_at = NOW(3) WHERE lock_name = ? AND expires_at IS NOT NULL",
         );

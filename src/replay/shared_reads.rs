@@ -6,7 +6,9 @@
 //!
 //! Next: `observer.rs`.
 
-use crate::{ctx::Ctx, error::Error, section::names, server::Server, stock_admin::no_zookeeper};
+use crate::{
+    ctx::Ctx, error::Error, section::names, server::Server, stock_admin::zookeeper_unavailable,
+};
 use futures::future::{BoxFuture, join_all};
 use oversell_lock::{mysql::Conn, redis::Connection};
 use parking_lot::Mutex;
@@ -110,12 +112,12 @@ type Fetch<K, V> = fn(Ctx, Vec<K>) -> BoxFuture<'static, HashMap<K, Result<V, Er
 /// One server's reads.
 #[derive(Debug)]
 pub(super) struct SharedRead<K, V> {
-    waiting: Arc<Mutex<Waiting<K, V>>>,
+    waiting: Arc<Mutex<PendingReads<K, V>>>,
     fetch: Fetch<K, V>,
 }
 
 #[derive(Debug)]
-struct Waiting<K, V> {
+struct PendingReads<K, V> {
     asked: Vec<(K, oneshot::Sender<Result<V, String>>)>,
     is_reading: bool,
 }
@@ -126,7 +128,7 @@ where
     V: Clone + Send + 'static,
 {
     fn new(fetch: Fetch<K, V>) -> Self {
-        let waiting = Waiting {
+        let waiting = PendingReads {
             asked: Vec::new(),
             is_reading: false,
         };
@@ -138,11 +140,11 @@ where
 
     /// Waits for the next read, which reads this key too.
     pub(super) async fn read(&self, ctx: &Ctx, key: K) -> Result<V, Error> {
-        let answer = self.ask(ctx, key).await.map_err(Error::replay)?;
+        let answer = self.request(ctx, key).await.map_err(Error::replay)?;
         answer.map_err(Error::replay)
     }
 
-    fn ask(&self, ctx: &Ctx, key: K) -> oneshot::Receiver<Result<V, String>> {
+    fn request(&self, ctx: &Ctx, key: K) -> oneshot::Receiver<Result<V, String>> {
         let (sender, answer) = oneshot::channel();
         let mut waiting = self.waiting.lock();
         waiting.asked.push((key, sender));
@@ -155,7 +157,7 @@ where
 }
 
 /// Reads, tick by tick, until nobody waits.
-async fn read_all<K, V>(ctx: Ctx, waiting: Arc<Mutex<Waiting<K, V>>>, fetch: Fetch<K, V>)
+async fn read_all<K, V>(ctx: Ctx, waiting: Arc<Mutex<PendingReads<K, V>>>, fetch: Fetch<K, V>)
 where
     K: Clone + Eq + Hash,
     V: Clone,
@@ -276,17 +278,19 @@ async fn read_keys(
     let entries = keys.into_iter().map(|key| {
         let entry = RedisEntry {
             key: key.1.clone(),
-            pttl: next(&mut answers).unwrap_or(-2),
-            text: next::<Option<String>>(&mut answers).flatten(),
-            fields: next(&mut answers).unwrap_or_default(),
-            waiting: next(&mut answers).unwrap_or_default(),
+            pttl: next_answer(&mut answers).unwrap_or(-2),
+            text: next_answer::<Option<String>>(&mut answers).flatten(),
+            fields: next_answer(&mut answers).unwrap_or_default(),
+            waiting: next_answer(&mut answers).unwrap_or_default(),
         };
         (key, Ok(entry))
     });
     entries.collect()
 }
 
-fn next<T: FromRedisValue>(answers: &mut impl Iterator<Item = RedisResult<Value>>) -> Option<T> {
+fn next_answer<T: FromRedisValue>(
+    answers: &mut impl Iterator<Item = RedisResult<Value>>,
+) -> Option<T> {
     T::from_redis_value(answers.next()?.ok()?).ok()
 }
 
@@ -313,11 +317,11 @@ const SELECT_VOUCHERS: &str =
 const SELECT_LOCKS: &str = "SELECT CONVERT(lock_name USING utf8mb4), CONVERT(COALESCE(owner, server_name, '') USING utf8mb4), CAST(holds AS SIGNED), \
                             TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) DIV 1000 FROM tb_lock WHERE lock_name IN (";
 /// A Galera node first applies every earlier commit of any node; other servers read that as a comment.
-const CAUSAL: &str = "/*M!100100 SET STATEMENT wsrep_sync_wait = 1 FOR */ ";
+const WAIT_FOR_GALERA_WRITES: &str = "/*M!100100 SET STATEMENT wsrep_sync_wait = 1 FOR */ ";
 
 async fn read_mysql(ctx: Ctx, keys: Vec<Row>) -> HashMap<Row, Result<RowState, Error>> {
     let read = timeout(READ_TIMEOUT, read_rows(&ctx, &keys)).await;
-    let read = read.unwrap_or_else(|_| Err(Error::down(Server::MySql, "no answer in time")));
+    let read = read.unwrap_or_else(|_| Err(Error::unavailable(Server::MySql, "no answer in time")));
     match read {
         Ok(mut rows) => {
             let found = |key: Row| {
@@ -328,7 +332,7 @@ async fn read_mysql(ctx: Ctx, keys: Vec<Row>) -> HashMap<Row, Result<RowState, E
         }
         Err(error) => {
             let reason = error.to_string();
-            let failed = |key| (key, Err(Error::down(Server::MySql, &reason)));
+            let failed = |key| (key, Err(Error::unavailable(Server::MySql, &reason)));
             keys.into_iter().map(failed).collect()
         }
     }
@@ -393,7 +397,7 @@ where
 {
     let mut keys = keys.peekable();
     keys.peek()?;
-    let mut query = QueryBuilder::new(format!("{CAUSAL}{select}"));
+    let mut query = QueryBuilder::new(format!("{WAIT_FOR_GALERA_WRITES}{select}"));
     let mut list = query.separated(", ");
     for key in keys {
         list.push_bind(key);
@@ -422,7 +426,7 @@ async fn read_zookeeper(
         let ctx = &ctx;
         async move {
             let node = timeout(READ_TIMEOUT, read_node(ctx, &path)).await;
-            let late = |_| Err(Error::down(Server::ZooKeeper, "no answer in time"));
+            let late = |_| Err(Error::unavailable(Server::ZooKeeper, "no answer in time"));
             (path, node.unwrap_or_else(late))
         }
     });
@@ -435,7 +439,7 @@ async fn read_node(ctx: &Ctx, path: &str) -> Result<Option<LockEntry>, Error> {
     let mut below = match zk.list_children(path).await {
         Ok(below) => below,
         Err(zookeeper_client::Error::NoNode) => return Ok(None),
-        Err(error) => return Err(no_zookeeper(error)),
+        Err(error) => return Err(zookeeper_unavailable(error)),
     };
     let number = |name: &String| {
         name.rsplit(|c: char| !c.is_ascii_digit())
@@ -460,7 +464,7 @@ async fn read_node(ctx: &Ctx, path: &str) -> Result<Option<LockEntry>, Error> {
                 queue.extend(owner);
             }
             Ok(_) | Err(zookeeper_client::Error::NoNode) => {}
-            Err(error) => return Err(no_zookeeper(error)),
+            Err(error) => return Err(zookeeper_unavailable(error)),
         }
     }
     let Some(owner) = queue.first().cloned() else {

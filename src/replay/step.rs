@@ -164,9 +164,9 @@ impl Role {
 
 impl Step {
     /// The step itself, or the steps that it is made of.
-    pub(super) fn each(&self) -> Vec<&Self> {
+    pub(super) fn flatten(&self) -> Vec<&Self> {
         match self {
-            Self::All(steps) => steps.iter().flat_map(Self::each).collect(),
+            Self::All(steps) => steps.iter().flat_map(Self::flatten).collect(),
             step => vec![step],
         }
     }

@@ -72,7 +72,7 @@ impl Consumer {
     }
 
     /// With another name and another claim time, for a replay.
-    pub fn named(self, name: &str, idle: Duration) -> Self {
+    pub fn with_name(self, name: &str, idle: Duration) -> Self {
         Self {
             name: name.to_owned(),
             idle,
@@ -140,7 +140,7 @@ impl Consumer {
             }
             if !entries.is_empty() {
                 let full = entries.len() == MAX_BATCH;
-                self.points.at(Point::Delivered).await;
+                self.points.reach(Point::Delivered).await;
                 self.write(&mut redis, entries).await?;
                 if !full {
                     drop(tokio::time::timeout(GATHER_TIME, self.ctx.closing.cancelled()).await);
@@ -220,18 +220,18 @@ impl Consumer {
             .filter_map(|entry| entry.order.as_ref().ok().copied())
             .collect();
         if orders.len() == entries.len() && self.write_until_answered(&orders).await?.is_ok() {
-            self.points.at(Point::Written).await;
+            self.points.reach(Point::Written).await;
             return stream::settle(&self.ctx, redis, &entries).await;
         }
         for entry in entries {
             match self.write_one(redis, &entry).await? {
-                Fate::Written => stream::settle(&self.ctx, redis, &[entry]).await?,
-                Fate::Dead { reason, gives_back } => {
+                WriteResult::Written => stream::settle(&self.ctx, redis, &[entry]).await?,
+                WriteResult::Dead { reason, gives_back } => {
                     let order = entry.order.as_ref().ok().filter(|_| gives_back);
                     let key = order.map(|order| voucher::stock_key(&self.ctx, order.voucher_id));
                     stream::bury(&self.ctx, redis, &entry, &reason, key.as_deref()).await?;
                 }
-                Fate::Again => {}
+                WriteResult::Again => {}
             }
         }
         Ok(())
@@ -242,11 +242,11 @@ impl Consumer {
         &self,
         redis: &mut MultiplexedConnection,
         entry: &Entry,
-    ) -> Result<Fate, Error> {
+    ) -> Result<WriteResult, Error> {
         let order = match &entry.order {
             Ok(order) => order,
             Err(reason) => {
-                return Ok(Fate::Dead {
+                return Ok(WriteResult::Dead {
                     reason: reason.clone(),
                     gives_back: false,
                 });
@@ -257,28 +257,28 @@ impl Consumer {
                 .write_until_answered(std::slice::from_ref(order))
                 .await?
             {
-                Ok(()) => Fate::Written,
+                Ok(()) => WriteResult::Written,
                 Err(Refusal::Duplicate) if write_behind::is_stored(&self.ctx, order).await? => {
-                    Fate::Written
+                    WriteResult::Written
                 }
-                Err(Refusal::Duplicate) => Fate::Dead {
+                Err(Refusal::Duplicate) => WriteResult::Dead {
                     reason: "用户已经购买过一次!".into(),
                     gives_back: true,
                 },
                 // MySQL has none left, so one more in Redis could never be sold.
-                Err(Refusal::SoldOut) => Fate::Dead {
+                Err(Refusal::SoldOut) => WriteResult::Dead {
                     reason: "库存不足！".into(),
                     gives_back: false,
                 },
                 Err(Refusal::Refused(reason))
                     if self.deliveries(redis, entry).await? >= MAX_DELIVERIES =>
                 {
-                    Fate::Dead {
+                    WriteResult::Dead {
                         reason,
                         gives_back: true,
                     }
                 }
-                Err(Refusal::Refused(_) | Refusal::Down(_)) => Fate::Again,
+                Err(Refusal::Refused(_) | Refusal::Down(_)) => WriteResult::Again,
             },
         )
     }
@@ -325,7 +325,7 @@ impl Consumer {
 }
 
 /// What became of an entry that was written alone.
-enum Fate {
+enum WriteResult {
     Written,
     /// It cannot be written, for this reason; whether its piece can be sold again.
     Dead {

@@ -1,6 +1,6 @@
 //! The statements that the steps are made of, and the two halves of most: the look at the voucher, and the transaction.
 //!
-//! 1. [`check_open`]: read the voucher; has the seckill begun, is it over, is there a piece left?
+//! 1. [`check_on_sale`]: read the voucher; has the seckill begun, is it over, is there a piece left?
 //! 2. [`create_order`]: in a transaction: has the user an order? Deduct a piece if there is one, write the order, commit.
 //!
 //! `create_order` is only as safe as what surrounds it: a plain read sees no order that another has not committed yet.
@@ -23,9 +23,10 @@ const COUNT_ORDERS: &str =
     "SELECT COUNT(*) FROM tb_voucher_order WHERE user_id = ? AND voucher_id = ?";
 
 /// Steps 1 to 4 of the text: the voucher is on sale, and has a piece left as far as a plain read can tell.
-pub(super) async fn check_open(ctx: &Ctx, order: &Order) -> Result<(), Error> {
+pub(super) async fn check_on_sale(ctx: &Ctx, order: &Order) -> Result<(), Error> {
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
-    let voucher = mysql::in_time(&order.job, voucher::read_on(&mut conn, order.voucher_id)).await?;
+    let voucher =
+        mysql::within_limit(&order.job, voucher::read_on(&mut conn, order.voucher_id)).await?;
     conn.done();
     let voucher = voucher.ok_or(SeckillError::NoVoucher(order.voucher_id))?;
     let now = Utc::now();
@@ -38,7 +39,7 @@ pub(super) async fn check_open(ctx: &Ctx, order: &Order) -> Result<(), Error> {
     if voucher.stock < 1 {
         return Err(Error::SoldOut);
     }
-    order.job.at(Point::Read).await;
+    order.job.reach(Point::Read).await;
     Ok(())
 }
 
@@ -47,12 +48,12 @@ pub(super) async fn create_order(ctx: &Ctx, order: &Order) -> Result<OrderReceip
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
     let created = async {
         mysql::begin(&mut conn, &order.job).await?;
-        check_unordered(&mut conn, order).await?;
+        check_not_ordered_yet(&mut conn, order).await?;
         order.job.enter_and_stay().await;
         let ordered = write(ctx, &mut conn, order).await?;
-        order.job.at(Point::Commit).await;
+        order.job.reach(Point::Commit).await;
         mysql::commit(&mut conn, &order.job).await?;
-        order.job.at(Point::Committed).await;
+        order.job.reach(Point::Committed).await;
         Ok(ordered)
     };
     let created = created.await;
@@ -60,15 +61,15 @@ pub(super) async fn create_order(ctx: &Ctx, order: &Order) -> Result<OrderReceip
 }
 
 /// One order per user, as far as a plain read can tell.
-pub(super) async fn check_unordered(conn: &mut Conn, order: &Order) -> Result<(), Error> {
+pub(super) async fn check_not_ordered_yet(conn: &mut Conn, order: &Order) -> Result<(), Error> {
     let count = sqlx::query_scalar(COUNT_ORDERS)
         .bind(order.user_id)
         .bind(order.voucher_id);
-    let count: i64 = mysql::in_time(&order.job, count.fetch_one(&mut **conn)).await?;
+    let count: i64 = mysql::within_limit(&order.job, count.fetch_one(&mut **conn)).await?;
     if count > 0 {
         return Err(SeckillError::AlreadyOrdered.into());
     }
-    order.job.at(Point::Checked).await;
+    order.job.reach(Point::Checked).await;
     Ok(())
 }
 

@@ -29,19 +29,19 @@ pub(super) fn lock_name(order: &Order) -> String {
 }
 
 /// Places the order under its user's lock.
-pub(super) async fn place_under<S: LockCommands>(
+pub(super) async fn place_under_lock<S: LockCommands>(
     ctx: &Ctx,
     order: &Order,
     commands: S,
 ) -> Result<OrderReceipt, Error> {
-    rows::check_open(ctx, order).await?;
-    let lock = Lock::named(ctx, &order.job, &lock_name(order), LEASE, commands);
+    rows::check_on_sale(ctx, order).await?;
+    let lock = Lock::with_exact_name(ctx, &order.job, &lock_name(order), LEASE, commands);
     let held = redis_polling::try_once(ctx, &order.job, &Arc::new(lock))
         .await?
         .ok_or(SeckillError::OrderUnderWay)?;
-    order.job.at(Point::Locked).await;
+    order.job.reach(Point::Locked).await;
     let placed = rows::create_order(ctx, order).await;
-    order.job.at(Point::Unlock).await;
+    order.job.reach(Point::Unlock).await;
     let found = held.unlock().await;
     Ok(OrderReceipt {
         lock: found,

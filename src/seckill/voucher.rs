@@ -209,6 +209,6 @@ async fn books_on(conn: &mut Conn, id: i64) -> Result<Option<(Books, bool)>, sql
 fn classify_failed_write(error: sqlx::Error) -> Error {
     match error {
         sqlx::Error::Database(_) if !is_cut_off(&error) => error.into(),
-        _ => Error::unknown(Server::MySql, error),
+        _ => Error::unknown_outcome(Server::MySql, error),
     }
 }

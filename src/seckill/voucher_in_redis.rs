@@ -25,7 +25,7 @@ const MARK_IN_REDIS: &str =
 /// Puts the voucher into Redis, unless that was done before.
 pub(super) async fn publish(ctx: &Ctx, order: &Order) -> Result<(), Error> {
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
-    if mysql::in_time(&order.job, voucher::read_on(&mut conn, order.voucher_id))
+    if mysql::within_limit(&order.job, voucher::read_on(&mut conn, order.voucher_id))
         .await?
         .is_none()
     {
@@ -45,7 +45,7 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<(),
     )
     .await?
         == 1;
-    if let Some(voucher) = mysql::in_time(&order.job, voucher::read_on(conn, order.voucher_id))
+    if let Some(voucher) = mysql::within_limit(&order.job, voucher::read_on(conn, order.voucher_id))
         .await?
         .filter(|_| marked)
     {

@@ -128,6 +128,6 @@ impl From<sqlx::Error> for Refusal {
                 _ => {}
             }
         }
-        Self::Down(Error::down(Server::MySql, error))
+        Self::Down(Error::unavailable(Server::MySql, error))
     }
 }

@@ -25,14 +25,14 @@ impl<T: Send + 'static> Backstop<T> {
     }
 
     /// Does the work now. Returns `None` if it panicked, or the runtime is gone.
-    pub(crate) async fn now(mut self) -> Option<T> {
+    pub(crate) async fn run_now(mut self) -> Option<T> {
         let done = self.start()?.await;
         done.inspect_err(|error| tracing::warn!(%error, "cleaning up was interrupted"))
             .ok()
     }
 
     /// Gives the work up: it is no longer needed.
-    pub(crate) fn forget(mut self) {
+    pub(crate) fn cancel(mut self) {
         *self.work.get_mut() = None;
     }
 

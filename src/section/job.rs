@@ -242,13 +242,13 @@ impl Job {
     }
 
     /// Passes a point: continues at once, unless a replay or test stops the job there.
-    pub(crate) async fn at(&self, point: Point) {
-        self.observation.points().at(point).await;
+    pub(crate) async fn reach(&self, point: Point) {
+        self.observation.points().reach(point).await;
     }
 
     /// Passes a point with a value to show.
-    pub(crate) async fn tell(&self, point: Point, value: impl Display) {
-        self.observation.points().tell(point, value).await;
+    pub(crate) async fn reach_with(&self, point: Point, value: impl Display) {
+        self.observation.points().reach_with(point, value).await;
     }
 
     /// Shows the entry of this job on the console if the request has a name; loads give none. Returns whether it has one.
@@ -266,8 +266,8 @@ impl Job {
     }
 
     /// Tells the class page, if the job is shown there.
-    pub(crate) fn note(&self, event: VisitEventKind, value: impl Display) {
-        self.observation.note(event, value);
+    pub(crate) fn report_to_class(&self, event: VisitEventKind, value: impl Display) {
+        self.observation.report_to_class(event, value);
     }
 
     /// A Redis name of `docs/names.md`, for this stock: `lock`, or `lock:7` for stock 7.

@@ -11,7 +11,7 @@
 use super::{Job, Point, backstop::Backstop, session::Session};
 use crate::{
     ctx::Ctx,
-    error::{Error, RECORD_CHANGED, number},
+    error::{Error, RECORD_CHANGED, error_number},
     server::Server,
 };
 use oversell_lock::{
@@ -83,9 +83,9 @@ pub(crate) async fn read_on(
     job: &Job,
     select: &'static str,
 ) -> Result<StockRow, Error> {
-    job.observation.points().sends(|| select);
+    job.observation.points().report_sent(|| select);
     let row = sqlx::query_as(select).bind(job.request.stock_id);
-    let row = in_time(job, row.fetch_optional(conn)).await?;
+    let row = within_limit(job, row.fetch_optional(conn)).await?;
     row.ok_or(Error::NoProduct(job.request.stock_id))
 }
 
@@ -110,9 +110,11 @@ where
     T: Send + Unpin,
     (T,): for<'r> FromRow<'r, MySqlRow> + Send + Unpin,
 {
-    job.observation.points().sends(|| select.sql().to_owned());
+    job.observation
+        .points()
+        .report_sent(|| select.sql().to_owned());
     Session::of(conn)
-        .bounded(limit(job), select.fetch_optional(&mut **conn))
+        .bounded(statement_timeout(job), select.fetch_optional(&mut **conn))
         .await
         .map_err(|e| refusal_error(e, job))
 }
@@ -126,7 +128,7 @@ pub(crate) async fn execute(ctx: &Ctx, job: &Job, write: Write<'_>) -> Result<u6
 
 /// As [`execute`], on this connection.
 pub(crate) async fn execute_on(conn: &mut Conn, job: &Job, write: Write<'_>) -> Result<u64, Error> {
-    classify_write(bounded(conn, job, write).await, job)
+    classify_write(execute_bounded(conn, job, write).await, job)
 }
 
 /// Inserts a row on a connection of its own, and returns a backstop that undoes it by its id; `None` if a unique key refuses
@@ -144,8 +146,8 @@ where
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let points = job.observation.points();
     let line = row.sql();
-    points.sends(|| line);
-    let (ctx, limit) = (ctx.clone(), limit(job));
+    points.report_sent(|| line);
+    let (ctx, limit) = (ctx.clone(), statement_timeout(job));
     let inserting = ctx.tasks.clone().spawn(async move {
         let done = Session::of(&conn)
             .bounded(limit, row.execute(&mut *conn))
@@ -161,11 +163,11 @@ where
     let (conn, answer, inserted) = inserting
         .await
         .map_err(|e| Error::Internal(e.to_string()))?;
-    points.answers(line, answer);
+    points.report_answer(line, answer);
     let inserted = match inserted {
         Ok(row) => Ok(Some(row)),
         Err(sqlx::Error::Database(e)) if e.is_unique_violation() => Ok(None),
-        Err(e) if number(&e) == Some(DEADLOCK) => Ok(None),
+        Err(e) if error_number(&e) == Some(DEADLOCK) => Ok(None),
         Err(error) => classify_write(Err(error), job).map(|_| None),
     };
     return_to_pool(conn, inserted)
@@ -177,8 +179,8 @@ pub(crate) async fn execute_or_deadlock(
     job: &Job,
     write: Write<'_>,
 ) -> Result<bool, Error> {
-    match bounded(conn, job, write).await {
-        Err(e) if number(&e) == Some(DEADLOCK) => Ok(false),
+    match execute_bounded(conn, job, write).await {
+        Err(e) if error_number(&e) == Some(DEADLOCK) => Ok(false),
         result => classify_write(result, job).map(|_| true),
     }
 }
@@ -186,26 +188,26 @@ pub(crate) async fn execute_or_deadlock(
 /// Reports the point `locked`, with the lock's fencing token if it has one.
 pub(crate) async fn report_locked(job: &Job, fence: Option<Fence>) {
     match fence {
-        Some(Fence(token)) => job.tell(Point::Locked, token).await,
-        None => job.at(Point::Locked).await,
+        Some(Fence(token)) => job.reach_with(Point::Locked, token).await,
+        None => job.reach(Point::Locked).await,
     }
 }
 
 /// Begins a transaction. It ends with [`commit`], or with [`end_uncommitted`].
 pub(crate) async fn begin(conn: &mut Conn, job: &Job) -> Result<(), Error> {
-    in_time(job, conn.execute("START TRANSACTION")).await?;
+    within_limit(job, conn.execute("START TRANSACTION")).await?;
     Ok(())
 }
 
 /// Commits the transaction. Without an answer its outcome is unknown.
 pub(crate) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
     let points = job.observation.points();
-    points.sends(|| "COMMIT");
+    points.report_sent(|| "COMMIT");
     let limit = job.wait_left().max(MIN_COMMIT_TIMEOUT);
     let done = timeout(limit, conn.execute("COMMIT")).await;
     let done = done.unwrap_or_else(|_| Err(no_answer(limit)));
     let answer = done.as_ref();
-    points.answers(
+    points.report_answer(
         "COMMIT",
         answer.map_or_else(printed_refusal, |_| "Query OK".to_owned()),
     );
@@ -230,7 +232,7 @@ pub(crate) async fn end_uncommitted<T>(
 }
 
 /// Awaits a statement that waits for no row.
-pub(crate) async fn in_time<T>(
+pub(crate) async fn within_limit<T>(
     job: &Job,
     answer: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, Error> {
@@ -267,7 +269,7 @@ fn is_refusal(error: &Error) -> bool {
     )
 }
 
-fn limit(job: &Job) -> Duration {
+fn statement_timeout(job: &Job) -> Duration {
     job.wait_left().max(MIN_STATEMENT_TIMEOUT)
 }
 
@@ -277,25 +279,25 @@ pub(crate) async fn execute_or_duplicate(
     job: &Job,
     write: Write<'_>,
 ) -> Result<bool, Error> {
-    match bounded(conn, job, write).await {
+    match execute_bounded(conn, job, write).await {
         Err(sqlx::Error::Database(e)) if e.is_unique_violation() => Ok(false),
         result => classify_write(result, job).map(|_| true),
     }
 }
 
 /// Executes a write within the limit of the job, and reports it with its answer.
-async fn bounded(
+async fn execute_bounded(
     conn: &mut Conn,
     job: &Job,
     write: Write<'_>,
 ) -> Result<MySqlQueryResult, sqlx::Error> {
     let points = job.observation.points();
     let line = write.sql();
-    points.sends(|| line);
+    points.report_sent(|| line);
     let done = Session::of(conn)
-        .bounded(limit(job), write.execute(&mut **conn))
+        .bounded(statement_timeout(job), write.execute(&mut **conn))
         .await;
-    points.answers(
+    points.report_answer(
         line,
         done.as_ref().map_or_else(printed_refusal, rows_affected),
     );
@@ -304,7 +306,7 @@ async fn bounded(
 
 /// A refusal as the client prints it.
 fn printed_refusal(error: &sqlx::Error) -> String {
-    match number(error) {
+    match error_number(&error) {
         Some(code) => format!("ERROR {code}"),
         None => error.to_string(),
     }
@@ -322,13 +324,13 @@ fn classify_write(result: Result<MySqlQueryResult, sqlx::Error>, job: &Job) -> R
     match result {
         Ok(done) => Ok(done.rows_affected()),
         Err(e @ sqlx::Error::Database(_)) if !is_cut_off(&e) => Err(refusal_error(e, job)),
-        Err(e) => Err(Error::unknown(Server::MySql, e)),
+        Err(e) => Err(Error::unknown_outcome(Server::MySql, e)),
     }
 }
 
 /// The error of a refused statement, which changed nothing: a contended row counts as a timeout.
 fn refusal_error(error: sqlx::Error, job: &Job) -> Error {
-    if number(&error) != Some(RECORD_CHANGED) && is_contended(&error) {
+    if error_number(&error) != Some(RECORD_CHANGED) && is_contended(&error) {
         job.timed_out("row in MySQL")
     } else {
         error.into()
@@ -338,7 +340,7 @@ fn refusal_error(error: sqlx::Error, job: &Job) -> Error {
 /// Whether the server gave up because another transaction holds the row, or has changed it.
 pub(crate) fn is_contended(error: &sqlx::Error) -> bool {
     matches!(
-        number(error),
+        error_number(&error),
         Some(DEADLOCK | RECORD_CHANGED | LOCK_WAIT_TIMEOUT | INTERRUPTED)
     )
 }

@@ -49,14 +49,14 @@ impl Observation {
 
     /// Prints a line on this instance's console, on behalf of `who`.
     pub(super) fn say(&self, who: Option<&str>, words: impl Display) {
-        self.note(VisitEventKind::Said, &words);
+        self.report_to_class(VisitEventKind::Said, &words);
         console::say(who, words);
     }
 
     /// Tells the class page, if the job is shown there.
-    pub(crate) fn note(&self, event: VisitEventKind, value: impl Display) {
+    pub(crate) fn report_to_class(&self, event: VisitEventKind, value: impl Display) {
         if let Some(visit) = &self.visit {
-            visit.note(event, value);
+            visit.report(event, value);
         }
     }
 

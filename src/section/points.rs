@@ -1,7 +1,7 @@
 //! Named points in a lesson's code, where it can be observed and stopped: a race is replayed instead of hoped for.
 //!
-//! 1. A strategy reports where it is, and the value it has there: `job.at(Point::Locked).await`,
-//!    `job.tell(Point::Read, count).await`. Without a follower it continues at once.
+//! 1. A strategy reports where it is, and the value it has there: `job.reach(Point::Locked).await`,
+//!    `job.reach_with(Point::Read, count).await`. Without a follower it continues at once.
 //! 2. A follower ([`Job::with_follower`](super::Job::with_follower)), such as a replay, receives each point and names those at
 //!    which the job stops; naming others lets it continue.
 //! 3. What it sends to a server on the way, statement by statement, the follower receives too
@@ -178,18 +178,18 @@ impl Points {
     }
 
     /// Passes a point without a value.
-    pub(crate) async fn at(&self, point: Point) {
+    pub(crate) async fn reach(&self, point: Point) {
         self.pass(point, None).await;
     }
 
     /// Passes a point with the value that the job has there.
-    pub(crate) async fn tell(&self, point: Point, value: impl Display) {
+    pub(crate) async fn reach_with(&self, point: Point, value: impl Display) {
         let value = self.0.is_some().then(|| value.to_string());
         self.pass(point, value).await;
     }
 
     /// Reports what goes to a server. `what` is only called if somebody follows.
-    pub(crate) fn sends<T: Display>(&self, what: impl FnOnce() -> T) {
+    pub(crate) fn report_sent<T: Display>(&self, what: impl FnOnce() -> T) {
         if let Some(follower) = &self.0 {
             // The follower may be gone.
             let _gone = follower
@@ -198,8 +198,8 @@ impl Points {
         }
     }
 
-    /// Reports the answer to `line`, which was [sent](Self::sends).
-    pub(crate) fn answers(&self, line: impl Display, answer: impl Display) {
+    /// Reports the answer to `line`, which was [sent](Self::report_sent).
+    pub(crate) fn report_answer(&self, line: impl Display, answer: impl Display) {
         if let Some(follower) = &self.0 {
             let (line, answer) = (line.to_string(), answer.to_string());
             // The follower may be gone.
@@ -238,5 +238,5 @@ impl Pause {
         }
     }
 
-    pub fn go_on(self) {}
+    pub fn resume(self) {}
 }

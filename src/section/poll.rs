@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Pauses before the next attempt, for `around` ±50 %, at most as long as the job may still wait. Returns
 /// [`Error::Timeout`] for `what` if that time has passed.
-pub(crate) async fn pause(
+pub(crate) async fn pause_before_retry(
     job: &Job,
     around: Duration,
     what: impl FnOnce() -> String,

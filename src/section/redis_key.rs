@@ -19,7 +19,7 @@ const PRODUCT_EXISTS: &str = "SELECT id FROM db_stock WHERE id = ?";
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The key of the stock of this product, with the configured prefix.
-pub(crate) fn of(ctx: &Ctx, stock_id: i64) -> String {
+pub(crate) fn stock_key(ctx: &Ctx, stock_id: i64) -> String {
     ctx.redis_key(&names::in_redis(KEY, stock_id))
 }
 
@@ -36,13 +36,14 @@ pub(crate) async fn watch_connection(
     };
     let limit = wait + Duration::from_millis(ctx.config.redis.timeout_ms);
     let connection = timeout(limit, ctx.watch.timeout_get(&timeouts)).await;
-    let connection = connection.map_err(|_| Error::down(Server::Redis, "no connection in time"))?;
+    let connection =
+        connection.map_err(|_| Error::unavailable(Server::Redis, "no connection in time"))?;
     connection.map_err(|e| match e {
         PoolError::Timeout(_) => Error::Timeout {
             what: "redis connection pool".into(),
             waited: wait,
         },
-        e => Error::down(Server::Redis, e),
+        e => Error::unavailable(Server::Redis, e),
     })
 }
 
@@ -51,7 +52,7 @@ pub(crate) async fn watch_connection(
 pub(crate) fn classify_write<T>(result: Result<T, RedisError>, sent: bool) -> Result<T, Error> {
     result.map_err(|e| match e.kind() {
         ErrorKind::Io | ErrorKind::Parse | ErrorKind::UnexpectedReturnType if sent => {
-            Error::unknown(Server::Redis, e)
+            Error::unknown_outcome(Server::Redis, e)
         }
         _ => e.into(),
     })

@@ -66,11 +66,17 @@ pub(crate) struct LockGuard(Backstop<Option<LockState>>);
 impl<S: LockCommands> Lock<S> {
     /// The lock of this name for the job's product.
     pub(crate) fn new(ctx: &Ctx, job: &Job, name: &str, lease: Duration, commands: S) -> Self {
-        Self::named(ctx, job, &job.redis_name(name), lease, commands)
+        Self::with_exact_name(ctx, job, &job.redis_name(name), lease, commands)
     }
 
     /// The lock of exactly this name. Its lease is the requested one, else `lease`.
-    pub(crate) fn named(ctx: &Ctx, job: &Job, name: &str, lease: Duration, commands: S) -> Self {
+    pub(crate) fn with_exact_name(
+        ctx: &Ctx,
+        job: &Job,
+        name: &str,
+        lease: Duration,
+        commands: S,
+    ) -> Self {
         let lease = job.request.lease.unwrap_or(lease).as_millis();
         Self {
             key: ctx.redis_key(name),
@@ -92,8 +98,8 @@ pub(crate) async fn lock<S: LockCommands>(
         if let Some(held) = try_once(ctx, job, &lock).await? {
             return Ok(held);
         }
-        job.at(Point::Refused).await;
-        poll::pause(job, POLL_INTERVAL, || format!("lock {}", lock.key)).await?;
+        job.reach(Point::Refused).await;
+        poll::pause_before_retry(job, POLL_INTERVAL, || format!("lock {}", lock.key)).await?;
     }
 }
 
@@ -124,11 +130,11 @@ async fn attempt<S: LockCommands>(
     let tried = S::try_lock(&lock, &mut redis).await;
     // An attempt without an answer may have acquired it. Without an owner the key may belong to another.
     if matches!(tried, Ok(false)) || (tried.is_err() && !S::HAS_OWNER) {
-        held.forget();
+        held.cancel();
         return tried.map(|_| None).map_err(Error::from);
     }
     tried?;
-    points.at(Point::Taken).await;
+    points.reach(Point::Taken).await;
     Ok(Some(LockGuard(held)))
 }
 
@@ -144,8 +150,8 @@ pub(crate) async fn run_then_release(
 
 /// The critical section: reads the key, stays for `hold_ms`, writes back one less.
 pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    job.at(Point::Locked).await;
-    let key = redis_key::of(ctx, job.request.stock_id);
+    job.reach(Point::Locked).await;
+    let key = redis_key::stock_key(ctx, job.request.stock_id);
     let mut redis = ctx.redis.connection();
     let count: Option<i64> = redis::cmd("GET").arg(&key).query_async(&mut redis).await?;
     let Some(count) = count else {
@@ -155,14 +161,14 @@ pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deduction, E
         return Err(Error::SoldOut);
     }
     job.enter_and_stay().await;
-    job.tell(Point::Read, count).await;
+    job.reach_with(Point::Read, count).await;
     let set = redis::cmd("SET")
         .arg(&key)
         .arg(count - 1)
         .exec_async(&mut redis)
         .await;
     redis_key::classify_write(set, redis.has_sent())?;
-    job.tell(Point::Written, count - 1).await;
+    job.reach_with(Point::Written, count - 1).await;
     job.leave();
     Ok(Deduction::remaining(count - 1))
 }
@@ -170,7 +176,7 @@ pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deduction, E
 impl LockGuard {
     /// Unlocks. Returns whether the lock was still held; `None` if Redis did not answer.
     pub(crate) async fn unlock(self) -> Option<LockState> {
-        self.0.now().await.flatten()
+        self.0.run_now().await.flatten()
     }
 }
 
@@ -181,7 +187,7 @@ async fn unlock<S: LockCommands>(
 ) -> Option<LockState> {
     match S::unlock(&lock, &mut redis, &points).await {
         Ok(true) => {
-            points.at(Point::Unlocked).await;
+            points.reach(Point::Unlocked).await;
             Some(LockState::Kept)
         }
         Ok(false) => {

@@ -56,7 +56,7 @@ impl<C> RedisTap<C> {
         if !self.points.is_followed() {
             return None;
         }
-        let lines: Vec<_> = commands.iter().map(|cmd| line(cmd)).collect();
+        let lines: Vec<_> = commands.iter().map(|cmd| command_line(cmd)).collect();
         let lines = lines.join("; ");
         let line = match is_transaction {
             true => format!("MULTI; {lines}; EXEC"),
@@ -69,7 +69,7 @@ impl<C> RedisTap<C> {
         let is_reported = self.reported.lock().last.0 != line;
         if is_reported {
             let script = commands.iter().find_map(|cmd| self.new_script(cmd));
-            self.points.sends(|| match script {
+            self.points.report_sent(|| match script {
                 Some(script) => format!("{line}\n{script}"),
                 None => line.clone(),
             });
@@ -85,10 +85,10 @@ impl<C> RedisTap<C> {
             if self.reported.lock().last.1 == answer {
                 return;
             }
-            self.points.sends(|| sent.line.clone());
+            self.points.report_sent(|| sent.line.clone());
         }
         self.reported.lock().last = (sent.line.clone(), answer.clone());
-        self.points.answers(sent.line, answer);
+        self.points.report_answer(sent.line, answer);
     }
 
     /// The text of the script that this command runs, if it was not reported before.
@@ -112,7 +112,9 @@ impl<C: ConnectionLike + Send> ConnectionLike for RedisTap<C> {
         Box::pin(async move {
             let sent = self.report(&[cmd], false);
             let answer = self.redis.req_packed_command(cmd).await;
-            self.report_answer(sent, || answer.as_ref().map_or_else(refusal, shown));
+            self.report_answer(sent, || {
+                answer.as_ref().map_or_else(printed_error, printed_answer)
+            });
             answer
         })
     }
@@ -124,7 +126,7 @@ impl<C: ConnectionLike + Send> ConnectionLike for RedisTap<C> {
         count: usize,
     ) -> RedisFuture<'a, Vec<Value>> {
         let all = |answers: &Vec<Value>| {
-            let answers: Vec<_> = answers.iter().map(shown).collect();
+            let answers: Vec<_> = answers.iter().map(printed_answer).collect();
             answers.join("; ")
         };
         Box::pin(async move {
@@ -133,7 +135,7 @@ impl<C: ConnectionLike + Send> ConnectionLike for RedisTap<C> {
             let sent = self.report(&sent, offset > 0);
             let answers = self.redis.req_packed_commands(commands, offset, count);
             let answers = answers.await;
-            self.report_answer(sent, || answers.as_ref().map_or_else(refusal, all));
+            self.report_answer(sent, || answers.as_ref().map_or_else(printed_error, all));
             answers
         })
     }
@@ -144,7 +146,7 @@ impl<C: ConnectionLike + Send> ConnectionLike for RedisTap<C> {
 }
 
 /// A command as `redis-cli` would have it typed.
-fn line(cmd: &Cmd) -> String {
+fn command_line(cmd: &Cmd) -> String {
     let words = cmd.args_iter().map(|arg| match arg {
         Arg::Simple(word) => String::from_utf8_lossy(word).into_owned(),
         _ => String::new(),
@@ -159,8 +161,14 @@ fn line(cmd: &Cmd) -> String {
 }
 
 /// An answer as `redis-cli` prints it, on one line.
-fn shown(answer: &Value) -> String {
-    let all = |values: &[Value]| values.iter().map(shown).collect::<Vec<_>>().join(" ");
+fn printed_answer(answer: &Value) -> String {
+    let all = |values: &[Value]| {
+        values
+            .iter()
+            .map(printed_answer)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     let text = match answer {
         Value::Nil => "(nil)".to_owned(),
         Value::Okay => "OK".to_owned(),
@@ -173,23 +181,23 @@ fn shown(answer: &Value) -> String {
         Value::Map(pairs) => {
             let pairs = pairs
                 .iter()
-                .map(|(key, value)| format!("{} {}", shown(key), shown(value)));
+                .map(|(key, value)| format!("{} {}", printed_answer(key), printed_answer(value)));
             pairs.collect::<Vec<_>>().join(" ")
         }
         other => format!("{other:?}"),
     };
-    cut(&text)
+    shorten_answer(&text)
 }
 
 /// An error as `redis-cli` prints it.
-fn refusal(error: &RedisError) -> String {
-    cut(&match (error.code(), error.detail()) {
+fn printed_error(error: &RedisError) -> String {
+    shorten_answer(&match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),
         _ => error.to_string(),
     })
 }
 
-fn cut(text: &str) -> String {
+fn shorten_answer(text: &str) -> String {
     match text.char_indices().nth(MAX_ANSWER_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -212,19 +220,19 @@ mod tests {
             .arg("PX")
             .arg(3000)
             .clone();
-        assert_eq!(line(&set), "SET lock:7 8000-1 NX PX 3000");
+        assert_eq!(command_line(&set), "SET lock:7 8000-1 NX PX 3000");
         let digest = "3f".repeat(20);
         let script = redis::cmd("EVALSHA")
             .arg(&digest)
             .arg(1)
             .arg("lock:7")
             .clone();
-        assert_eq!(line(&script), "EVALSHA 3f3f3f3f3… 1 lock:7");
+        assert_eq!(command_line(&script), "EVALSHA 3f3f3f3f3… 1 lock:7");
         let load = redis::cmd("SCRIPT")
             .arg("LOAD")
             .arg("-- frees: it\nreturn 1\n")
             .clone();
-        assert_eq!(line(&load), "SCRIPT LOAD -- frees: it…");
+        assert_eq!(command_line(&load), "SCRIPT LOAD -- frees: it…");
     }
 
     /// Answers each command with the next of these.

@@ -35,12 +35,12 @@ pub(crate) async fn create(
 ) -> Result<Option<Node>, Error> {
     let (owner, ctx) = (job.owner(ctx).to_string(), ctx.clone());
     let points = job.observation.points().clone();
-    let making = make(ctx.clone(), points, path.to_owned(), owner, mode);
+    let making = create_node(ctx.clone(), points, path.to_owned(), owner, mode);
     let creation = ctx.tasks.spawn(making);
     creation.await.map_err(|e| Error::Internal(e.to_string()))?
 }
 
-async fn make(
+async fn create_node(
     ctx: Ctx,
     points: Points,
     path: String,
@@ -50,11 +50,11 @@ async fn make(
     let client = ctx.zk.session()?;
     let options = mode.with_acls(Acls::anyone_all());
     loop {
-        let line = created_by(&path, &owner, mode);
-        points.sends(|| &line);
+        let line = creation_command(&path, &owner, mode);
+        points.report_sent(|| &line);
         let created = client.create(&path, owner.as_bytes(), &options).await;
         let answer = created.as_ref();
-        points.answers(
+        points.report_answer(
             &line,
             answer.map_or_else(Zk::to_string, |_| "Created".to_owned()),
         );
@@ -83,7 +83,7 @@ async fn make(
                 client
                     .mkdir(parent_of(&path), &parent)
                     .await
-                    .map_err(down)?;
+                    .map_err(unavailable)?;
             }
             Err(lost) => {
                 ctx.tasks.spawn(async move {
@@ -91,14 +91,14 @@ async fn make(
                         tracing::debug!(%error, path, "the node of an unanswered creation was not looked for");
                     }
                 });
-                return Err(down(lost));
+                return Err(unavailable(lost));
             }
         }
     }
 }
 
 /// A creation as `zkCli.sh` would have it typed.
-pub(crate) fn created_by(path: &str, owner: &str, mode: CreateMode) -> String {
+pub(crate) fn creation_command(path: &str, owner: &str, mode: CreateMode) -> String {
     let options = match mode {
         CreateMode::Ephemeral => "-e ",
         CreateMode::EphemeralSequential => "-s -e ",
@@ -139,7 +139,7 @@ where
     S: Future<Output = Result<Deduction, Error>>,
 {
     let outcome = section(Some(node.fence)).await;
-    let found = node.deletion.now().await.flatten();
+    let found = node.deletion.run_now().await.flatten();
     Ok(outcome?.with_lock_state(found))
 }
 
@@ -152,27 +152,27 @@ impl Node {
     /// The names of all children of its parent, its own included.
     pub(crate) async fn siblings(&self) -> Result<Vec<String>, Error> {
         let line = format!("ls {}", parent_of(&self.path));
-        self.points.sends(|| &line);
+        self.points.report_sent(|| &line);
         let found =
             repeat_until_answered(|| self.client.list_children(parent_of(&self.path))).await;
         let names = found.as_ref();
-        (self.points).answers(
+        (self.points).report_answer(
             &line,
             names.map_or_else(Zk::to_string, |names| names.join(" ")),
         );
-        found.map_err(down)
+        found.map_err(unavailable)
     }
 
     /// Watches a sibling, until it changes or goes; `None` if it is gone already.
     pub(crate) async fn watch(&self, sibling: &str) -> Result<Option<OneshotWatcher>, Error> {
         let path = format!("{}/{sibling}", parent_of(&self.path));
         let line = format!("stat -w {path}");
-        self.points.sends(|| &line);
+        self.points.report_sent(|| &line);
         let (found, event) = repeat_until_answered(|| self.client.check_and_watch_stat(&path))
             .await
-            .map_err(down)?;
+            .map_err(unavailable)?;
         let answer = found.map_or("Node does not exist", |_| "there");
-        self.points.answers(&line, answer);
+        self.points.report_answer(&line, answer);
         Ok(found.map(|_| event))
     }
 }
@@ -180,7 +180,7 @@ impl Node {
 /// Deletes a node. Returns whether the lock was still held; `None` if ZooKeeper did not answer.
 async fn delete_node(client: Client, points: Points, path: String) -> Option<LockState> {
     let line = format!("delete {path}");
-    points.sends(|| &line);
+    points.report_sent(|| &line);
     let tries = AtomicU32::new(0);
     let deleted = repeat_until_answered(|| {
         tries.fetch_add(1, Ordering::Relaxed);
@@ -188,7 +188,7 @@ async fn delete_node(client: Client, points: Points, path: String) -> Option<Loc
     });
     let deleted = deleted.await;
     let answer = deleted.as_ref();
-    points.answers(
+    points.report_answer(
         &line,
         answer.map_or_else(Zk::to_string, |()| "OK".to_owned()),
     );
@@ -226,6 +226,6 @@ fn parent_of(path: &str) -> &str {
 }
 
 /// The error of a request that changed nothing.
-pub(crate) fn down(error: Zk) -> Error {
-    Error::down(Server::ZooKeeper, error)
+pub(crate) fn unavailable(error: Zk) -> Error {
+    Error::unavailable(Server::ZooKeeper, error)
 }

@@ -56,7 +56,7 @@ pub(super) async fn fenced_read_then_write(
         return Err(Error::SoldOut);
     }
     job.enter_and_stay().await;
-    job.tell(Point::Read, count).await;
+    job.reach_with(Point::Read, count).await;
     let write = sqlx::query(WRITE_STOCK)
         .bind(count - 1)
         .bind(job.request.stock_id)
@@ -64,7 +64,7 @@ pub(super) async fn fenced_read_then_write(
     if mysql::execute(ctx, job, write).await? == 0 {
         return Err(fenced(mysql::read(ctx, job, READ_STOCK).await?.fence()));
     }
-    job.tell(Point::Written, count - 1).await;
+    job.reach_with(Point::Written, count - 1).await;
     job.leave();
     Ok(Deduction {
         fence: Some(fence),

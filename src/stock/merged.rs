@@ -2,7 +2,7 @@
 //!
 //! 1. Enter the queue of the product. A request that finds none under way becomes the leader: it takes all waiting requests
 //!    out of the queue, as one group.
-//! 2. The leader takes as many pieces as it has requests, at once ([`TakeMany::take`]), and answers each. If there were fewer
+//! 2. The leader takes as many pieces as it has requests, at once ([`TakeMany::take_many`]), and answers each. If there were fewer
 //!    pieces, the remaining requests try again, until no piece is left.
 //! 3. If another instance was faster, try again. The first request of the group reports the retries, so that each is counted
 //!    once.
@@ -39,7 +39,7 @@ pub(super) trait TakeMany: Send + Sync + 'static {
     const AWAITED: &'static str;
 
     /// Takes `wanted` pieces, or as many as there are. [`Error::Timeout`] if it would have to wait longer than `wait`.
-    fn take(
+    fn take_many(
         ctx: &Ctx,
         stock_id: i64,
         wanted: i64,
@@ -62,13 +62,13 @@ struct Queues<M>(Mutex<HashMap<i64, Weak<Queue>>>, PhantomData<fn() -> M>);
 /// The waiting requests for one product, and the turn to serve them.
 #[derive(Default)]
 struct Queue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingRequests>,
     turn: Arc<AsyncMutex<()>>,
 }
 
 /// The waiting requests, and the number of the next one.
 #[derive(Default)]
-struct Waiting {
+struct WaitingRequests {
     next: u64,
     requests: Vec<Request>,
 }
@@ -87,20 +87,20 @@ pub(super) async fn deduct<M: TakeMany>(ctx: &Ctx, job: &Job) -> Result<Deductio
     let wait = job.wait_left();
     job.enter_and_stay().await;
     let since = Instant::now();
-    let queue = ctx.local.of::<Queues<M>>().of(job.request.stock_id);
+    let queue = ctx.local.of::<Queues<M>>().queue_of(job.request.stock_id);
     let until = since + wait;
     let (answer, mut answered) = oneshot::channel();
-    let number = queue.enter(job.request.wait, until, answer);
+    let number = queue.add(job.request.wait, until, answer);
     let outcome = tokio::select! {
         biased;
         answered = &mut answered => answered,
         turn = Arc::clone(&queue.turn).lock_owned() => {
             let requests = mem::take(&mut queue.waiting.lock().requests);
-            ctx.tasks.spawn(serve::<M>(ctx.clone(), job.request.stock_id, requests, turn));
+            ctx.tasks.spawn(serve_requests::<M>(ctx.clone(), job.request.stock_id, requests, turn));
             answered.await
         }
         () = sleep_until(until) => {
-            if queue.leave(number) {
+            if queue.remove(number) {
                 return Err(Error::Timeout { what: M::AWAITED.into(), waited: job.request.wait });
             }
             // Its group is under way, and waits no longer than this request may.
@@ -112,7 +112,7 @@ pub(super) async fn deduct<M: TakeMany>(ctx: &Ctx, job: &Job) -> Result<Deductio
 }
 
 /// Serves all of `requests`, while it holds the turn of the queue.
-async fn serve<M: TakeMany>(
+async fn serve_requests<M: TakeMany>(
     ctx: Ctx,
     stock_id: i64,
     mut requests: Vec<Request>,
@@ -128,7 +128,7 @@ async fn serve<M: TakeMany>(
             requests.len(),
             until.saturating_duration_since(Instant::now()),
         );
-        match M::take(&ctx, stock_id, wanted as i64, wait).await {
+        match M::take_many(&ctx, stock_id, wanted as i64, wait).await {
             Ok(TakeOutcome::Pieces(pieces, left)) => {
                 let rest = requests.split_off(wanted.min(pieces as usize));
                 for (request, after) in mem::replace(&mut requests, rest)
@@ -147,13 +147,13 @@ async fn serve<M: TakeMany>(
                         .ok();
                 }
             }
-            Ok(TakeOutcome::SoldOut) => return refuse(requests, &Error::SoldOut),
+            Ok(TakeOutcome::SoldOut) => return answer_all_with_error(requests, &Error::SoldOut),
             Ok(TakeOutcome::Conflict) => {
                 retries += 1;
                 answer_expired::<M>(&mut requests);
             }
             Err(Error::Timeout { .. }) => answer_expired::<M>(&mut requests),
-            Err(error) => return refuse(requests, &error),
+            Err(error) => return answer_all_with_error(requests, &error),
         }
     }
 }
@@ -171,7 +171,7 @@ fn answer_expired<M: TakeMany>(requests: &mut Vec<Request>) {
 }
 
 /// Answers all requests with this error.
-fn refuse(requests: Vec<Request>, error: &Error) {
+fn answer_all_with_error(requests: Vec<Request>, error: &Error) {
     for request in requests {
         request.answer.send(Err(error.clone())).ok();
     }
@@ -184,7 +184,7 @@ impl<M> Default for Queues<M> {
 }
 
 impl<M> Queues<M> {
-    fn of(&self, stock_id: i64) -> Arc<Queue> {
+    fn queue_of(&self, stock_id: i64) -> Arc<Queue> {
         let mut queues = self.0.lock();
         if let Some(queue) = queues.get(&stock_id).and_then(Weak::upgrade) {
             return queue;
@@ -198,7 +198,7 @@ impl<M> Queues<M> {
 
 impl Queue {
     /// Adds a request to the queue. Returns its number.
-    fn enter(
+    fn add(
         &self,
         wait: Duration,
         until: Instant,
@@ -217,7 +217,7 @@ impl Queue {
     }
 
     /// Removes a request. Returns whether it was still in the queue.
-    fn leave(&self, number: u64) -> bool {
+    fn remove(&self, number: u64) -> bool {
         let requests = &mut self.waiting.lock().requests;
         let at = requests.iter().position(|request| request.number == number);
         at.map(|at| requests.remove(at)).is_some()

@@ -24,7 +24,7 @@ use crate::{
     registry::{Rank, RegistryEntry, Spec, in_order},
     section::{Deduction, FixedLease, Job, LockState, Name, Point, mysql, poll, redis_polling},
     server::Server,
-    terminal::chinese::told,
+    terminal::chinese::localized,
 };
 use futures::future::BoxFuture;
 use oversell_lock::{Fence, Guard, LockError};
@@ -41,7 +41,7 @@ pub(crate) use strategies::{
     redis_setnx_lua::DeleteByScript,
     zk_multi::PARTS as ZK_PARTS,
     zk_reentrant_as_printed::{
-        THREAD_LOCAL, deduct as reentrant_as_printed, locked as locked_as_printed,
+        THREAD_LOCAL, deduct as reentrant_as_printed, run_locked as run_locked_as_printed,
     },
 };
 
@@ -99,7 +99,7 @@ impl fmt::Display for Promise {
 
 impl Promise {
     /// The words of the promise in the language of the terminal.
-    pub(crate) fn here(self) -> String {
+    pub(crate) fn localized(self) -> String {
         let english = self.to_string();
         let chinese = match self {
             Self::Unsafe => "会超卖",
@@ -107,7 +107,7 @@ impl Promise {
             Self::Lease => "租约之内不超卖",
             Self::Safe => "不超卖",
         };
-        told!("{chinese}", "{english}")
+        localized!("{chinese}", "{english}")
     }
 }
 

@@ -16,7 +16,7 @@ pub async fn check_product(ctx: &Ctx, stock_id: i64) -> Result<(), Error> {
     let mut conn = ctx.admin_conn(PRODUCT_TIMEOUT).await?;
     let row = sqlx::query("SELECT 1 FROM db_stock WHERE id = ?").bind(stock_id);
     let read = timeout(PRODUCT_TIMEOUT, row.fetch_optional(&mut *conn)).await;
-    let row = read.map_err(|_| Error::down(Server::MySql, "no answer in time"))??;
+    let row = read.map_err(|_| Error::unavailable(Server::MySql, "no answer in time"))??;
     conn.done();
     match row {
         Some(_) => Ok(()),

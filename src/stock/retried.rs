@@ -40,7 +40,7 @@ pub(super) async fn deduct(ctx: &Ctx, job: &Job, strategy: Deduct) -> Result<Ded
                 if pause >= job.wait_left() {
                     return Err(rolled_back);
                 }
-                job.at(Point::Conflict).await;
+                job.reach(Point::Conflict).await;
                 tokio::time::sleep(pause).await;
             }
             Err(other) => return Err(other),
@@ -93,7 +93,10 @@ mod tests {
         let (attempts, outcome) = ran(&ATTEMPTS, Duration::from_secs(60), |_, _| {
             Box::pin(async {
                 ATTEMPTS.fetch_add(1, Relaxed);
-                Err(Error::unknown(Server::MySql, "the connection was cut"))
+                Err(Error::unknown_outcome(
+                    Server::MySql,
+                    "the connection was cut",
+                ))
             })
         })
         .await;

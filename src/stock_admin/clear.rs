@@ -54,13 +54,13 @@ impl Names {
     }
 
     /// Whether the row's fence is among them.
-    pub(super) fn fence(&self) -> bool {
+    pub(super) fn includes_fence(&self) -> bool {
         self.names.contains(&Name::Fence)
     }
 
     /// The names of the locks in `tb_lock`.
-    pub(super) fn rows(&self) -> Vec<String> {
-        self.each(|name| match name {
+    pub(super) fn row_names(&self) -> Vec<String> {
+        self.select_names(|name| match name {
             Name::TableLock(name) => Some(names::in_redis(name, self.stock_id)),
             _ => None,
         })
@@ -68,7 +68,7 @@ impl Names {
 
     /// The keys in the main Redis.
     pub(super) fn keys(&self, ctx: &Ctx) -> Vec<String> {
-        self.each(|name| match name {
+        self.select_names(|name| match name {
             Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) => {
                 Some(ctx.redis_key(&names::in_redis(name, self.stock_id)))
             }
@@ -78,7 +78,7 @@ impl Names {
 
     /// The keys in the Redis of students' scripts.
     pub(super) fn mine_keys(&self, ctx: &Ctx) -> Vec<String> {
-        self.each(|name| match name {
+        self.select_names(|name| match name {
             Name::RedisMine(name) => Some(ctx.redis_key(&names::in_redis(name, self.stock_id))),
             _ => None,
         })
@@ -86,20 +86,20 @@ impl Names {
 
     /// The keys on each node of Redlock.
     pub(super) fn node_keys(&self, ctx: &Ctx) -> Vec<String> {
-        self.each(|name| match name {
+        self.select_names(|name| match name {
             Name::RedisNodes(name) => Some(ctx.redis_key(&names::in_redis(name, self.stock_id))),
             _ => None,
         })
     }
 
     pub(super) fn paths(&self) -> Vec<String> {
-        self.each(|name| match name {
+        self.select_names(|name| match name {
             Name::ZooKeeper(path) => Some(names::in_zookeeper(path, self.stock_id)),
             _ => None,
         })
     }
 
-    fn each(&self, select: impl Fn(&Name) -> Option<String>) -> Vec<String> {
+    fn select_names(&self, select: impl Fn(&Name) -> Option<String>) -> Vec<String> {
         self.names.iter().filter_map(select).collect()
     }
 }
@@ -218,7 +218,7 @@ fn hold_keys(braced: &str, hash: &[(String, String)]) -> Vec<String> {
 }
 
 /// Converts an error of ZooKeeper: the server is not available.
-pub(crate) fn no_zookeeper(error: Zk) -> Error {
+pub(crate) fn zookeeper_unavailable(error: Zk) -> Error {
     Error::Unavailable {
         server: Server::ZooKeeper.name(),
         reason: error.to_string(),
@@ -229,7 +229,7 @@ pub(crate) fn no_zookeeper(error: Zk) -> Error {
 pub(super) async fn delete_nodes(client: &Client, paths: Vec<String>) -> Result<(), Error> {
     try_join_all(paths.into_iter().map(|path| delete(client, path)))
         .await
-        .map_err(no_zookeeper)?;
+        .map_err(zookeeper_unavailable)?;
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use crate::{
 };
 use clear::Names;
 pub use clear::ResetScope;
-pub(crate) use clear::no_zookeeper;
+pub(crate) use clear::zookeeper_unavailable;
 use futures::future::join_all;
 use oversell_lock::{mysql::Conn, redis::RedisClient};
 use serde::Serialize;
@@ -181,18 +181,18 @@ async fn set(
     let sets = |store| scope.is_none_or(|scope| scope.store == Some(store));
     let names = Names::of(scope, stock_id);
     let (rows, keys, mine_keys, node_keys, paths) = (
-        names.rows(),
+        names.row_names(),
         names.keys(ctx),
         names.mine_keys(ctx),
         names.node_keys(ctx),
         names.paths(),
     );
-    let stock = sets(Store::Redis).then(|| redis_key::of(ctx, stock_id));
+    let stock = sets(Store::Redis).then(|| redis_key::stock_key(ctx, stock_id));
 
     // Every server is asked before the first one is changed.
     let mut missing = Vec::new();
     let mut conn = None;
-    if sets(Store::MySql) || names.fence() || !rows.is_empty() {
+    if sets(Store::MySql) || names.includes_fence() || !rows.is_empty() {
         conn = Some(ctx.admin_conn(STEP_TIMEOUT).await?);
     }
     let on_main: Vec<_> = stock.iter().chain(&keys).cloned().collect();
@@ -234,7 +234,7 @@ async fn set(
             conn,
             stock_id,
             sets(Store::MySql).then_some(count),
-            names.fence(),
+            names.includes_fence(),
             &rows,
         )
         .await?;
@@ -266,15 +266,19 @@ async fn set(
         }
         Ok(())
     };
-    let cleared = in_time(Server::Redis, cleared).await.map_err(unknown)?;
+    let cleared = within_limit(Server::Redis, cleared)
+        .await
+        .map_err(mark_unknown_outcome)?;
     redis_key::classify_write(cleared, true).map_err(|error| match error {
         Error::Refuses { server, reason, .. } if changed => Error::Unknown { server, reason },
-        error if changed => unknown(error),
+        error if changed => mark_unknown_outcome(error),
         error => error,
     })?;
     if let Some(zk) = zk {
-        let cleared = in_time(Server::ZooKeeper, clear::delete_nodes(&zk, paths)).await;
-        cleared.and_then(|done| done).map_err(unknown)?;
+        let cleared = within_limit(Server::ZooKeeper, clear::delete_nodes(&zk, paths)).await;
+        cleared
+            .and_then(|done| done)
+            .map_err(mark_unknown_outcome)?;
     }
     Ok(missing)
 }
@@ -287,7 +291,7 @@ async fn set_rows(
     fence: bool,
     locks: &[String],
 ) -> Result<(), Error> {
-    in_time(Server::MySql, conn.execute("START TRANSACTION")).await??;
+    within_limit(Server::MySql, conn.execute("START TRANSACTION")).await??;
     let mut writes = Vec::new();
     if let Some(count) = count {
         writes.push(match count {
@@ -306,10 +310,10 @@ async fn set_rows(
     for write in writes {
         unless_held(write.execute(&mut *conn)).await?;
     }
-    in_time(Server::MySql, conn.execute("COMMIT"))
+    within_limit(Server::MySql, conn.execute("COMMIT"))
         .await
-        .map_err(unknown)?
-        .map_err(|e| unknown(e.into()))?;
+        .map_err(mark_unknown_outcome)?
+        .map_err(|e| mark_unknown_outcome(e.into()))?;
     conn.done();
     Ok(())
 }
@@ -317,14 +321,14 @@ async fn set_rows(
 /// Asks this Redis whether it would change these keys.
 async fn probe_writes(redis: &RedisClient, keys: &[String]) -> Result<(), Error> {
     let asked = async { clear::probe_writes(&mut redis.connection(), keys).await };
-    Ok(in_time(Server::Redis, asked).await??)
+    Ok(within_limit(Server::Redis, asked).await??)
 }
 
 async fn zookeeper(ctx: &Ctx) -> Result<Client, Error> {
     let zk = ctx.zk.session()?;
-    in_time(Server::ZooKeeper, zk.check_stat("/"))
+    within_limit(Server::ZooKeeper, zk.check_stat("/"))
         .await?
-        .map_err(no_zookeeper)?;
+        .map_err(zookeeper_unavailable)?;
     Ok(zk)
 }
 
@@ -341,7 +345,7 @@ async fn unless_held<T>(write: impl Future<Output = Result<T, sqlx::Error>>) -> 
 }
 
 /// Converts an error after the first change: the reset is then half done.
-fn unknown(error: Error) -> Error {
+fn mark_unknown_outcome(error: Error) -> Error {
     match error {
         Error::Unavailable { server, reason } => Error::Unknown { server, reason },
         error => error,
@@ -353,18 +357,20 @@ fn unknown(error: Error) -> Error {
 /// Errors: [`Error::Unavailable`] if MySQL or Redis is down: it is to be called again.
 pub async fn seed(ctx: &Ctx) -> Result<(), Error> {
     let mut conn = ctx.admin_conn(STEP_TIMEOUT).await?;
-    in_time(Server::MySql, conn.execute("START TRANSACTION")).await??;
+    within_limit(Server::MySql, conn.execute("START TRANSACTION")).await??;
     // Waits for another instance that is seeding.
-    if in_time(Server::MySql, conn.execute(MARK_SEEDED))
+    if within_limit(Server::MySql, conn.execute(MARK_SEEDED))
         .await??
         .rows_affected()
         == 1
     {
         let mut set = redis::cmd("SET");
-        set.arg(redis_key::of(ctx, 1)).arg(SEED_COUNT).arg("NX");
-        in_time(Server::Redis, set.exec_async(&mut ctx.redis.connection())).await??;
+        set.arg(redis_key::stock_key(ctx, 1))
+            .arg(SEED_COUNT)
+            .arg("NX");
+        within_limit(Server::Redis, set.exec_async(&mut ctx.redis.connection())).await??;
     }
-    in_time(Server::MySql, conn.execute("COMMIT")).await??;
+    within_limit(Server::MySql, conn.execute("COMMIT")).await??;
     conn.done();
     Ok(())
 }
@@ -374,15 +380,15 @@ async fn read_mysql_stock(ctx: &Ctx, stock_id: i64) -> Result<Option<MySqlStock>
     let read = sqlx::query_as(READ_STOCK)
         .bind(stock_id)
         .fetch_optional(&mut *conn);
-    let row = in_time(Server::MySql, read).await??;
+    let row = within_limit(Server::MySql, read).await??;
     conn.done();
     Ok(row)
 }
 
 async fn read_redis_stock(ctx: &Ctx, stock_id: i64) -> Result<RedisStock, Error> {
-    let key = redis_key::of(ctx, stock_id);
+    let key = redis_key::stock_key(ctx, stock_id);
     let mut redis = ctx.redis.connection();
-    let count = in_time(
+    let count = within_limit(
         Server::Redis,
         redis::cmd("GET").arg(&key).query_async(&mut redis),
     )
@@ -390,7 +396,7 @@ async fn read_redis_stock(ctx: &Ctx, stock_id: i64) -> Result<RedisStock, Error>
     Ok(RedisStock { key, count })
 }
 
-async fn in_time<T>(server: Server, step: impl Future<Output = T>) -> Result<T, Error> {
+async fn within_limit<T>(server: Server, step: impl Future<Output = T>) -> Result<T, Error> {
     tokio::time::timeout(STEP_TIMEOUT, step)
         .await
         .map_err(|_| Error::Unavailable {

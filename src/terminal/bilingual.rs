@@ -16,7 +16,7 @@ impl Bilingual {
     }
 
     /// In the language of the terminal.
-    pub fn here(self) -> &'static str {
+    pub fn localized(self) -> &'static str {
         if crate::terminal::chinese::is_wanted() {
             self.zh
         } else {

@@ -3,7 +3,7 @@
 //! The locale is `LC_ALL`, else `LC_MESSAGES`, else `LANG`; unless it is `C`, the list in `LANGUAGE` goes before it, as gettext
 //! has it. Only the program asks for it: whoever uses the library is answered in English.
 //!
-//! A message that a command makes itself has both languages where it is made: [`told`].
+//! A message that a command makes itself has both languages where it is made: [`localized!`].
 
 use std::sync::OnceLock;
 
@@ -15,7 +15,7 @@ pub fn is_wanted() -> bool {
 }
 
 /// Chooses the language by the locale; returns whether it is Chinese.
-pub fn by_locale() -> bool {
+pub fn choose_by_locale() -> bool {
     *WANTED.get_or_init(|| is_chinese(|name| std::env::var(name).ok()))
 }
 
@@ -36,7 +36,7 @@ fn is_chinese(variable: impl Fn(&str) -> Option<String>) -> bool {
 
 /// A text in the language of the terminal, as `format!` writes it: Chinese, then English.
 #[macro_export]
-macro_rules! told {
+macro_rules! localized {
     ($zh:literal, $en:literal $(, $value:expr)* $(,)?) => {
         if $crate::terminal::chinese::is_wanted() {
             format!($zh $(, $value)*)
@@ -45,10 +45,10 @@ macro_rules! told {
         }
     };
 }
-pub use told;
+pub use localized;
 
 /// Pads a label to `columns`; a Chinese character takes two.
-pub fn padded(label: &str, columns: usize) -> String {
+pub fn pad_to_width(label: &str, columns: usize) -> String {
     let has = textwrap::core::display_width(label);
     label.to_owned() + &" ".repeat(columns.saturating_sub(has))
 }
@@ -86,8 +86,8 @@ mod tests {
 
     #[test]
     fn a_label_takes_its_columns_in_either_language() {
-        assert_eq!(padded("phones", 8), "phones  ");
-        assert_eq!(padded("手机", 8), "手机    ");
-        assert_eq!(padded("longer than it", 8), "longer than it");
+        assert_eq!(pad_to_width("phones", 8), "phones  ");
+        assert_eq!(pad_to_width("手机", 8), "手机    ");
+        assert_eq!(pad_to_width("longer than it", 8), "longer than it");
     }
 }

@@ -21,12 +21,12 @@ pub enum Failure {
 
 /// [`Failure::Unusable`] with a text in Chinese and in English, in the language of the terminal.
 #[macro_export]
-macro_rules! unusable_told {
+macro_rules! unusable_localized {
     ($($text:tt)*) => {
-        $crate::terminal::failure::Failure::Unusable($crate::terminal::chinese::told!($($text)*))
+        $crate::terminal::failure::Failure::Unusable($crate::terminal::chinese::localized!($($text)*))
     };
 }
-pub use unusable_told;
+pub use unusable_localized;
 
 /// [`Failure::Unusable`] with this text, as `format!` writes it.
 #[macro_export]

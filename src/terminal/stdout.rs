@@ -2,9 +2,9 @@
 //! status 1 and a line on stderr, not with a panic. Output files are opened before the command measures anything.
 
 use crate::terminal::{
-    chinese::told,
-    failure::{Failure, unusable, unusable_told},
-    wrap::wrapped,
+    chinese::localized,
+    failure::{Failure, unusable, unusable_localized},
+    wrap::wrap_lines,
 };
 use console::{Term, style};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -33,29 +33,29 @@ static IS_A_FILE: AtomicBool = AtomicBool::new(false);
 /// As `println!`, for a stdout that may fail.
 #[macro_export]
 macro_rules! say {
-    ($($text:tt)*) => { $crate::terminal::stdout::line(format_args!($($text)*)) };
+    ($($text:tt)*) => { $crate::terminal::stdout::print_line(format_args!($($text)*)) };
 }
 pub use say;
 
-pub fn line(words: fmt::Arguments<'_>) {
+pub fn print_line(words: fmt::Arguments<'_>) {
     let words = match terminal_width() {
-        Some(width) => &wrapped(&words.to_string(), width),
+        Some(width) => &wrap_lines(&words.to_string(), width),
         None => &words as &dyn fmt::Display,
     };
     if IS_A_FILE.load(Ordering::Relaxed) {
-        note(format_args!("{words}"));
+        print_to_stderr(format_args!("{words}"));
     } else {
         print(format_args!("{words}\n")).ok();
     }
 }
 
 /// Prints without wrapping: a script, or a command to copy.
-pub fn verbatim(text: &str) {
+pub fn print_verbatim(text: &str) {
     print(format_args!("{text}\n")).ok();
 }
 
 /// Colours a mark, if the terminal for people takes colours: ✓ green, ✗ red, any other yellow.
-pub fn mark(mark: &str) -> String {
+pub fn colour_mark(mark: &str) -> String {
     if !has_colours() {
         return mark.to_owned();
     }
@@ -77,9 +77,9 @@ pub fn has_colours() -> bool {
 }
 
 /// A progress bar on stderr, hidden if that is no terminal. Only long steps get an estimate.
-pub fn progress(steps: usize, estimates: bool) -> ProgressBar {
+pub fn progress_bar(steps: usize, estimates: bool) -> ProgressBar {
     let left = match estimates {
-        true => told!("还要约 {{eta}}  ", "about {{eta}} left  "),
+        true => localized!("还要约 {{eta}}  ", "about {{eta}} left  "),
         false => String::new(),
     };
     let template = format!("{{elapsed_precise}} [{{bar:30}}] {{pos}}/{{len}}  {left}{{msg}}");
@@ -91,7 +91,7 @@ pub fn progress(steps: usize, estimates: bool) -> ProgressBar {
 }
 
 /// Prints a line on stderr, if it takes one.
-pub fn note(words: fmt::Arguments<'_>) {
+pub fn print_to_stderr(words: fmt::Arguments<'_>) {
     writeln!(io::stderr(), "{words}").ok();
 }
 
@@ -112,11 +112,11 @@ pub(crate) fn gone() -> CancellationToken {
 /// The failure of a command whose stdout failed.
 pub fn failure() -> Option<Failure> {
     let why = FAILED.get()?;
-    Some(no_more(why))
+    Some(broken_stdout(why))
 }
 
-fn no_more(why: &dyn fmt::Display) -> Failure {
-    Failure::Output(told!(
+fn broken_stdout(why: &dyn fmt::Display) -> Failure {
+    Failure::Output(localized!(
         "标准输出写不进去了：{why}",
         "stdout cannot be written: {why}"
     ))
@@ -175,7 +175,7 @@ impl Output {
         }
         let folder = self.path.parent().filter(|it| !it.as_os_str().is_empty());
         if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-            return Err(unusable_told!(
+            return Err(unusable_localized!(
                 "{self}：没有目录 {}",
                 "{self}: there is no folder {}",
                 folder.display()
@@ -195,7 +195,7 @@ impl Output {
     pub fn write(&self, text: &str) -> Result<(), Failure> {
         if self.is_stdout() {
             let printed = print(format_args!("{text}"));
-            return printed.map_err(|e| no_more(&e));
+            return printed.map_err(|e| broken_stdout(&e));
         }
         self.open()?;
         let Some(mut file) = self.file.get().map(Arc::as_ref) else {

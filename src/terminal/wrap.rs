@@ -3,7 +3,7 @@
 use textwrap::{Options, WordSeparator, WordSplitter, core::Word};
 
 /// The text with long lines broken at words; the next lines are indented like the first.
-pub fn wrapped(text: &str, width: usize) -> String {
+pub fn wrap_lines(text: &str, width: usize) -> String {
     let lines = text.lines().map(|line| {
         let indent = line.len() - line.trim_start_matches(' ').len();
         let how = Options::new(width)
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn lines_break_at_their_words_and_keep_their_indent() {
         let text = "  ceiling of one: GET /health/live, 330 bytes\n  闭环压测：收到应答才发下一个请求，`redis-lock` 也是";
-        for line in wrapped(text, 20).lines() {
+        for line in wrap_lines(text, 20).lines() {
             assert!(textwrap::core::display_width(line) <= 20, "{line}");
             assert!(line.starts_with("  "), "{line:?}");
         }
@@ -61,7 +61,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let english = text.lines().next().expect("a line");
-        assert_eq!(words(&wrapped(english, 20)), words(english));
-        assert!(wrapped(text, 20).contains("`redis-lock`"));
+        assert_eq!(words(&wrap_lines(english, 20)), words(english));
+        assert!(wrap_lines(text, 20).contains("`redis-lock`"));
     }
 }

@@ -9,11 +9,11 @@
 use crate::{
     addresses::{Addresses, LAB_JSON},
     clients::http_client::{Ask, Events, HttpError, client},
-    load::{bench::peak_memory, target},
+    load::{bench::peak_memory_mb, target},
     terminal::{
-        chinese::{padded, told},
+        chinese::{localized, pad_to_width},
         failure::{Failure, unusable},
-        stdout::{Output, Outputs, mark, note, say},
+        stdout::{Output, Outputs, colour_mark, print_to_stderr, say},
     },
 };
 use futures::{StreamExt, future::join_all};
@@ -107,7 +107,7 @@ pub(crate) async fn run(
     };
     let promises = tokio::select! {
         promises = class.check_promises(lab.as_ref()) => promises.map_err(|error| unusable!("{}: {error}", class.base))?,
-        () = stop.cancelled() => return Err(crate::load::terminal::stopped()),
+        () = stop.cancelled() => return Err(crate::load::terminal::stopped_by_signal()),
     };
     for PromiseResult {
         what,
@@ -116,11 +116,11 @@ pub(crate) async fn run(
         kept,
     } in &promises
     {
-        let sign = mark(if *kept { "✓" } else { "✗" });
+        let sign = colour_mark(if *kept { "✓" } else { "✗" });
         say!(
             "{sign} {} {} {seen}",
-            padded(what, 36),
-            padded(promised, 24)
+            pad_to_width(what, 36),
+            pad_to_width(promised, 24)
         );
     }
     if let Some(file) = &args.json {
@@ -165,9 +165,9 @@ impl Class {
     ) -> Result<Vec<PromiseResult>, HttpError> {
         let mut alone = Vec::new();
         for lesson in LESSONS {
-            note(format_args!(
+            print_to_stderr(format_args!(
                 "{}",
-                told!("一个人演第 {} 课", "lesson {} alone", lesson)
+                localized!("一个人演第 {} 课", "lesson {} alone", lesson)
             ));
             for played in self.play_race(&self.visitors[0], lesson).await {
                 alone.push(played?);
@@ -262,9 +262,9 @@ impl Class {
 
     /// Has all visitors play a race, each with its cure, within [`PRESS_TIME`].
     async fn play_all(&self, lessons: &[&'static str]) -> Vec<ReplayOutcome> {
-        note(format_args!(
+        print_to_stderr(format_args!(
             "{}",
-            told!(
+            localized!(
                 "{} 个人演 {} 课",
                 "{} visitors play {} lessons",
                 self.visitors.len(),
@@ -309,28 +309,28 @@ impl Class {
             })
         };
         let slowest = played.iter().map(slowdown).fold(0.0, f64::max);
-        let of = |what: &str| told!("{} 课：{}", "{} lessons: {}", lessons, what);
+        let of = |what: &str| localized!("{} 课：{}", "{} lessons: {}", lessons, what);
         vec![
             promise(
-                of(&told!("演完", "played")),
+                of(&localized!("演完", "played")),
                 all,
                 format!("{}{failure}", played.len()),
                 played.len() == all,
             ),
             promise(
-                of(&told!("结局如课", "end as the lesson says")),
+                of(&localized!("结局如课", "end as the lesson says")),
                 all,
                 as_meant,
                 as_meant == all,
             ),
             promise(
-                of(&told!("首个事件，95%", "first event, 95 %")),
+                of(&localized!("首个事件，95%", "first event, 95 %")),
                 format!("≤ {} ms", MAX_FIRST_EVENT.as_millis()),
                 format!("{} ms", p95.as_millis()),
                 p95 <= MAX_FIRST_EVENT,
             ),
             promise(
-                of(&told!("比一个人慢", "slower than alone")),
+                of(&localized!("比一个人慢", "slower than alone")),
                 format!("≤ {MAX_SLOWDOWN} ×"),
                 format!("{slowest:.2} ×"),
                 slowest <= MAX_SLOWDOWN,
@@ -352,7 +352,7 @@ impl Class {
                 .await
         });
         join_all(cancelled).await;
-        self.all_succeed(told!("各排各的执行顺序", "schedules at once"), &began)
+        self.all_succeed(localized!("各排各的执行顺序", "schedules at once"), &began)
     }
 
     /// Begins a replay of one visitor and sends actor A to its first stop; returns the id of the replay.
@@ -404,7 +404,7 @@ impl Class {
         });
         let own = join_all(own).await;
         self.all_succeed(
-            told!("各自的锁，各自的成绩", "own locks, sold with and graded"),
+            localized!("各自的锁，各自的成绩", "own locks, sold with and graded"),
             &own,
         )
     }
@@ -431,7 +431,7 @@ impl Class {
                 .unwrap_or(Err(HttpError::TimedOut))
         });
         let runs = join_all(runs).await;
-        self.all_succeed(told!("压测都轮到了", "loads, each in its turn"), &runs)
+        self.all_succeed(localized!("压测都轮到了", "loads, each in its turn"), &runs)
     }
 
     /// The promise that a request succeeds for each visitor.
@@ -465,10 +465,10 @@ fn check_memory(lab: &Addresses) -> PromiseResult {
     let peaks = lab
         .instances
         .iter()
-        .filter_map(|instance| peak_memory(instance.pid).ok());
+        .filter_map(|instance| peak_memory_mb(instance.pid).ok());
     let most = peaks.fold(0.0, f64::max);
     promise(
-        told!("每个实例的内存", "memory of an instance"),
+        localized!("每个实例的内存", "memory of an instance"),
         format!("< {MAX_MEMORY_MB} MB"),
         format!("{most:.0} MB"),
         most > 0.0 && most < MAX_MEMORY_MB,

@@ -19,9 +19,9 @@ use crate::{
         target::{self, token},
         terminal::Bar,
     },
-    replay::{Control, Faults},
+    replay::{Faults, LabControl},
     server::Server,
-    terminal::failure::{Failure, unusable, unusable_told},
+    terminal::failure::{Failure, unusable, unusable_localized},
 };
 use http::{Method, header::ACCEPT};
 use nix::{
@@ -106,7 +106,7 @@ impl Cluster {
             .trim_end_matches('/')
             .to_owned();
         if found.lab.is_none() && http == one {
-            return Err(unusable_told!(
+            return Err(unusable_localized!(
                 "--http 和 --instance 都是 {http}：--http 要给几个实例前面的负载均衡",
                 "--http and --instance are both {http}: --http is the load balancer in front of several instances"
             ));
@@ -120,7 +120,7 @@ impl Cluster {
             None => vec![one],
         };
         let control = found.lab.as_ref().and_then(|lab| lab.control.clone());
-        let faults = control.map(|lab| Faults::new(Control::new(lab.url, lab.token.0.into())));
+        let faults = control.map(|lab| Faults::new(LabControl::new(lab.url, lab.token.0.into())));
         Ok(Self {
             http,
             instances,
@@ -238,12 +238,12 @@ impl Cluster {
         }
         let rated = |side, rates: &[f64]| MeasuredRate {
             side,
-            per_sec: Spread::of(rates.iter().copied()),
+            per_sec: Spread::from_values(rates.iter().copied()),
         };
         Ok(Ratio {
             first: rated(first, &ones),
             second: rated(second, &others),
-            ratio: Spread::of_ratios(&ones, &others),
+            ratio: Spread::from_ratios(&ones, &others),
             failed,
             says,
         })

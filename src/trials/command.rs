@@ -15,13 +15,13 @@ use crate::{
     clients::http_client::{Answer, Ask},
     load::{
         conditions::Conditions,
-        target::{Registry, Where, check},
-        terminal::stopped,
+        target::{ClusterOptions, Registry, check},
+        terminal::stopped_by_signal,
     },
     terminal::{
-        chinese::{self, told},
-        failure::{Failure, unusable, unusable_told},
-        stdout::{Output, Outputs, note, progress, say},
+        chinese::{self, localized},
+        failure::{Failure, unusable, unusable_localized},
+        stdout::{Output, Outputs, print_to_stderr, progress_bar, say},
     },
 };
 use clap::builder::{ArgPredicate, PossibleValuesParser, TypedValueParser};
@@ -83,7 +83,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     lang: Option<Lang>,
     #[command(flatten)]
-    place: Where,
+    place: ClusterOptions,
 }
 
 /// Parses a lesson by its section; clap suggests the nearest for a mistyped one.
@@ -132,7 +132,7 @@ impl Course {
         let args = &self.args;
         let is_to_store = at.is_some() && COMMIT != "unknown" && !args.quick && !args.twins;
         let cluster = args.place.find(at)?;
-        let conditions = Conditions::of(cluster.lab.as_ref()).await;
+        let conditions = Conditions::read(cluster.lab.as_ref()).await;
         let mut on = Cluster::new(cluster, args.quick, stop.clone())?;
         check(on.one_instance(), Registry::Strategies, &[]).await?;
         if self.found.is_none() {
@@ -151,7 +151,7 @@ impl Course {
             for (_, lesson) in cannot {
                 say!(
                     "{}",
-                    told!(
+                    localized!(
                         "{}：没有 JDK 和 Maven 就没有反例",
                         "{}: no twin without a JDK and Maven",
                         lesson.id
@@ -161,7 +161,7 @@ impl Course {
             chosen = can;
         }
         let all = chosen.iter().filter(|(_, lesson)| lesson.is_tried());
-        let bar = progress(all.count(), true);
+        let bar = progress_bar(all.count(), true);
         for (chapter, lesson) in chosen {
             bar.set_message(format!("{} {}", lesson.id, args.lang().of(lesson.title)));
             let begun = Instant::now();
@@ -189,7 +189,7 @@ impl Course {
                 if bar.is_hidden() {
                     let (done, of) = (bar.position(), bar.length().unwrap_or_default());
                     let verdict = args.lang().of(tried.verdict().words());
-                    note(format_args!("{done}/{of}  {}  {verdict}", lesson.id));
+                    print_to_stderr(format_args!("{done}/{of}  {}  {verdict}", lesson.id));
                 }
             }
             tried_now.push(tried);
@@ -203,9 +203,9 @@ impl Course {
         if !args.twins
             && let Err(why) = keep(&on, &without_events(&found)?).await
         {
-            note(format_args!(
+            print_to_stderr(format_args!(
                 "oversell: {}",
-                told!(
+                localized!(
                     "实例没有保存结论：{why}",
                     "the instances do not keep the verdicts: {why}"
                 )
@@ -216,7 +216,7 @@ impl Course {
             before => *before = Some(found),
         }
         if stop.is_cancelled() {
-            return Err(stopped());
+            return Err(stopped_by_signal());
         }
         Ok(())
     }
@@ -259,7 +259,7 @@ impl Course {
             if args.changed {
                 say!(
                     "{}",
-                    told!(
+                    localized!(
                         "上次运行以后，没有一课的实验、策略或锁改过",
                         "no lesson's experiment, strategies or locks have changed since the stored run"
                     )
@@ -297,12 +297,12 @@ impl Course {
             let run_as_json = serde_json::to_value(&run);
             file.write_json(&run_as_json.map_err(|why| unusable!("{why}"))?)?;
             if let Some(outdated) = last_run::outdated(&run, &SOURCES) {
-                note(format_args!("oversell: {outdated}"));
+                print_to_stderr(format_args!("oversell: {outdated}"));
             }
         }
         if let Some(file) = &args.html {
             file.write(&report::html(&found)?)?;
-            say!("{}", told!("报告：{file}", "report: {file}"));
+            say!("{}", localized!("报告：{file}", "report: {file}"));
         }
         found.verdict()
     }
@@ -310,7 +310,7 @@ impl Course {
 
 fn stored_run(file: &Output) -> Result<Verdicts, Failure> {
     if COMMIT == "unknown" {
-        return Err(unusable_told!(
+        return Err(unusable_localized!(
             "这个程序不知道自己是哪个提交的（调试构建，或者不在仓库里），它的运行不能存放：用 `make course`",
             "this program does not know its commit (a debug build, or one outside a repository), so its run cannot be stored: use `make course`"
         ));
@@ -366,7 +366,7 @@ async fn to_its_end(
             seen.unwrap_or_else(|_| Err(NoVerdict::failed(format!("not at its end after {EXPERIMENT_TIMEOUT:?}"))))
         }
         // A load hears the stop too, and removes its product.
-        () = on.stop.cancelled() => timeout(STOP_TIMEOUT, running).await.unwrap_or_else(|_| Err(stopped().into())),
+        () = on.stop.cancelled() => timeout(STOP_TIMEOUT, running).await.unwrap_or_else(|_| Err(stopped_by_signal().into())),
     }
 }
 

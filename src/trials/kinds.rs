@@ -175,7 +175,7 @@ const MIN_OVERSOLD_SHARE: f64 = 0.1;
 /// Claim: the course's load, 100 × 50, oversells by far.
 async fn oversells(on: &Cluster, strategy: &str, target: Target) -> Result<Observation, NoVerdict> {
     let row = on.send_course_load(strategy, target).await?;
-    let (sold, gone) = (row.counts.sold.cast_signed(), row.gone());
+    let (sold, gone) = (row.counts.sold.cast_signed(), row.pieces_gone());
     let holds = row.verdict == Verdict::Oversold && oversells_by_far(sold, gone);
     let said = words!(
         "说的是至少占卖出的 10%。",

@@ -19,7 +19,7 @@ use crate::{
         words,
     },
     load::spread::Spread,
-    terminal::chinese::told,
+    terminal::chinese::localized,
 };
 use serde_json::json;
 use std::{mem, sync::LazyLock};
@@ -57,7 +57,7 @@ pub(super) fn outdated(run: &Verdicts, sources: &Sources) -> Option<String> {
     let outdated: Vec<_> = outdated.map(|lesson| lesson.id).collect();
     let (count, all, ids) = (outdated.len(), lessons().count(), outdated.join(" "));
     let words = || {
-        told!(
+        localized!(
             "存放的运行结果里，{count} 课（共 {all} 课）的结论不是这个程序的：{ids}。它们的实验、策略或锁在那以后改过，或者从没运行过。用 `make changed` 运行这几课，再 `make docs`",
             "the stored run has no verdict of this program for {count} of {all} lessons: {ids}. Their experiment, strategies or locks have changed since, or they were never run. `make changed` runs them; then `make docs`"
         )

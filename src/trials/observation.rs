@@ -56,7 +56,7 @@ impl MeasuredRates {
 impl MeasuredRatio {
     /// The spread of the medians.
     pub(super) fn spread(&self) -> Spread {
-        Spread::of(self.medians.iter().copied())
+        Spread::from_values(self.medians.iter().copied())
     }
 
     /// Both ratios have the same sides and the same bounds.
@@ -126,7 +126,7 @@ impl From<&Row> for Sale {
             threads: row.threads,
             loops: row.loops,
             sold: i64::try_from(row.counts.sold).unwrap_or(i64::MAX),
-            gone: row.gone(),
+            gone: row.pieces_gone(),
             oversold: row.oversold,
             errors: row.counts.failed(),
             retries: row.contention.map(|all| all.retries),
@@ -420,7 +420,7 @@ mod tests {
             ([0.3, 0.4, 2.5], Says::Near, Noise),
         ] {
             assert_eq!(
-                verdict_on_ratio(says, Spread::of(rounds)),
+                verdict_on_ratio(says, Spread::from_values(rounds)),
                 verdict,
                 "{rounds:?} {says:?}"
             );
@@ -431,7 +431,9 @@ mod tests {
     fn rates_and_all_else_decide_together() {
         use ClaimVerdict::{Noise, NotReproduced, Reproduced};
         let seen = |holds| Observation::holds(holds, Words::default());
-        let with = |holds, rounds| seen(holds).require_ratio("", Says::Faster, Spread::of(rounds));
+        let with = |holds, rounds| {
+            seen(holds).require_ratio("", Says::Faster, Spread::from_values(rounds))
+        };
         for (seen, verdict, besides) in [
             (with(true, [1.2, 1.3]), Reproduced, Reproduced),
             (with(true, [1.1, 1.3]), Noise, Reproduced),
@@ -451,7 +453,7 @@ mod tests {
 
     #[test]
     fn the_bounds_stand_beside_the_figure() {
-        let said = explain_ratio(Says::Faster, Spread::of([0.9, 1.2, 1.3]), 0);
+        let said = explain_ratio(Says::Faster, Spread::from_values([0.9, 1.2, 1.3]), 0);
         assert!(
             said.en.contains("do not agree: 1.15 or more is claimed"),
             "{}",
@@ -462,7 +464,7 @@ mod tests {
             "{}",
             said.zh
         );
-        let said = explain_ratio(Says::AboutAsFast, Spread::of([0.9, 1.0, 1.2]), 0);
+        let said = explain_ratio(Says::AboutAsFast, Spread::from_values([0.9, 1.0, 1.2]), 0);
         assert!(
             said.en.ends_with("; 0.8 to 1.25 is claimed."),
             "{}",

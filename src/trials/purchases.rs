@@ -1,10 +1,10 @@
 //! Counts of what buyers bought, and the times in which nobody could buy.
 //!
-//! `load::meaning` decides whether an answer sold a piece, as it does in a load.
+//! `load::classify_answer` decides whether an answer sold a piece, as it does in a load.
 
 use crate::{
     clients::http_client::HttpError,
-    load::{history::Outcome, meaning},
+    load::{classify_answer, history::Outcome},
 };
 use futures::future::join_all;
 use parking_lot::Mutex;
@@ -24,7 +24,7 @@ const SALES_OF_SERVICE: usize = 20;
 /// The outcome of a purchase; without an answer it is unknown.
 pub(super) fn outcome(answer: &Result<(u16, Value), HttpError>) -> Outcome {
     match answer {
-        Ok((status, body)) => meaning(*status, body.to_string().as_bytes()).0,
+        Ok((status, body)) => classify_answer(*status, body.to_string().as_bytes()).0,
         Err(error) => Outcome::Unknown(error.to_string()),
     }
 }

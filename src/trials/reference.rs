@@ -177,7 +177,7 @@ async fn try_version(
     let key = &key;
     let starting = numbers.into_iter().map(|number| async move {
         let interop = Path::new(INTEROP);
-        let mut program = java.program(interop);
+        let mut program = java.command(interop);
         match library {
             Library::Redisson => drop(program.args(servers.redis.iter().map(|node| &node.url))),
             Library::Curator => drop(program.arg(&servers.zookeeper.connect)),
@@ -244,7 +244,7 @@ async fn send_lines(
         let (run, peer) = (filled(&line.run), &peers[&line.process]);
         let finished = match run.strip_suffix(" &") {
             Some(run) => {
-                let (pending, limit) = (peer.tell(&line.thread, run), limit(line));
+                let (pending, limit) = (peer.send_command(&line.thread, run), limit(line));
                 let answered = answer_within(pending, limit);
                 background.push((n, AbortOnDropHandle::new(tokio::spawn(answered))));
                 vec![]
@@ -330,9 +330,11 @@ async fn send_line(
             Ok(String::new())
         }
         ("redis-cli" | "mysql" | "oversell", _) => run_line_or_fault(on, run).await,
-        _ => Ok(answer_within(peer.tell(&line.thread, run), limit(line))
-            .await
-            .0),
+        _ => Ok(
+            answer_within(peer.send_command(&line.thread, run), limit(line))
+                .await
+                .0,
+        ),
     }
 }
 
@@ -343,7 +345,7 @@ fn answer_within(
 ) -> BoxFuture<'static, (String, Duration)> {
     let begun = Instant::now();
     async move {
-        let printed = match pending.within(limit).await {
+        let printed = match pending.wait_at_most(limit).await {
             Ok(printed) => printed,
             Err(CallError::Failed { why, .. }) => format!("failed {why}"),
             Err(CallError::Ended(_)) => "ended".to_owned(),

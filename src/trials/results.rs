@@ -6,8 +6,8 @@ use crate::{
     load::conditions::Conditions,
     terminal::{
         bilingual::Bilingual,
-        chinese::told,
-        failure::{Failure, unusable_told},
+        chinese::localized,
+        failure::{Failure, unusable_localized},
     },
 };
 use serde::Serialize;
@@ -129,7 +129,7 @@ impl CourseResults {
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         let unexpected = self.lessons.iter().filter(|tried| tried.is_unexpected());
         let unexpected: Vec<_> = unexpected
-            .map(|t| format!("{}: {}", t.id, t.verdict().words().here()))
+            .map(|t| format!("{}: {}", t.id, t.verdict().words().localized()))
             .collect();
         let failed = self
             .lessons
@@ -137,12 +137,12 @@ impl CourseResults {
             .filter_map(|tried| Some(format!("{}: {}", tried.id, tried.failed.as_ref()?)));
         let failed: Vec<_> = failed.collect();
         match (unexpected.is_empty(), failed.is_empty()) {
-            (false, _) => Err(Failure::Promise(told!(
+            (false, _) => Err(Failure::Promise(localized!(
                 "与上一次完整运行不同：{}",
                 "otherwise than in the last full run: {}",
                 unexpected.join("; ")
             ))),
-            (true, false) => Err(unusable_told!(
+            (true, false) => Err(unusable_localized!(
                 "没能验证：{}",
                 "could not be tried: {}",
                 failed.join("; ")

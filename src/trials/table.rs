@@ -5,8 +5,8 @@ use crate::{
     claims::{ClaimVerdict, Words},
     terminal::{
         bilingual::Bilingual,
-        stdout::{has_colours, mark, terminal_width},
-        wrap::wrapped,
+        stdout::{colour_mark, has_colours, terminal_width},
+        wrap::wrap_lines,
     },
 };
 use comfy_table::{ContentArrangement, LineStyle, Table, presets::NOTHING};
@@ -58,7 +58,7 @@ pub(super) fn verdict_line(tried: &TrialResult, lang: Lang) -> String {
     // The mark and a space come before it.
     let width = terminal_width().map(|width| width.saturating_sub(2));
     let line = width.map_or_else(|| line.clone(), |width| shortened(&line, width));
-    format!("{} {line}", mark(tried.verdict().mark()))
+    format!("{} {line}", colour_mark(tried.verdict().mark()))
 }
 
 /// The first line of the words, and `…` if there are more.
@@ -66,7 +66,7 @@ fn shortened(line: &str, width: usize) -> String {
     if textwrap::core::display_width(line) <= width {
         return line.to_owned();
     }
-    let lines = wrapped(line, width.saturating_sub(2));
+    let lines = wrap_lines(line, width.saturating_sub(2));
     format!("{} …", lines.lines().next().unwrap_or_default())
 }
 
@@ -121,7 +121,7 @@ pub(super) fn summary(results: &CourseResults, lang: Lang) -> String {
         results.count(ClaimVerdict::Unavailable),
     );
     let all = results.lessons.len();
-    let sign = mark(if results.verdict().is_ok() {
+    let sign = colour_mark(if results.verdict().is_ok() {
         "✓"
     } else {
         "✗"

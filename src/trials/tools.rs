@@ -89,7 +89,7 @@ pub(super) async fn wait_for_children(
 
 /// Describes a load: `mutex 三个实例：卖出 5000 件，库存减少 4321 件，超卖 679 件。`
 pub(super) fn describe_sale(row: &Row) -> Words {
-    let (sold, gone, over) = (row.counts.sold, row.gone(), row.oversold);
+    let (sold, gone, over) = (row.counts.sold, row.pieces_gone(), row.oversold);
     let Bilingual { zh, en } = if row.target == target_name(Target::OneInstance) {
         Target::OneInstance
     } else {

@@ -64,7 +64,7 @@ impl Cluster {
     ) -> Result<(Row, OrderFigures), Failure> {
         let mut plan = self.course_load(step, target);
         (plan.threads, plan.count, plan.hold_ms) = ((users * repeats) as usize, pieces, HOLD_MS);
-        let mut row = self.send_load(plan.ordering(users, repeats)).await?;
+        let mut row = self.send_load(plan.for_orders(users, repeats)).await?;
         let orders = row.orders.take();
         let none = || unusable!("{step}: nobody has counted the orders");
         Ok((row, orders.ok_or_else(none)?))

@@ -16,7 +16,7 @@ use oversell::{
     },
     error::Error,
     lab::Lab,
-    replay::{self, A, Act, B, C, ExpectedResult, Play, Script, Step},
+    replay::{self, A, Act, B, C, ExpectedResult, Play, RaceScript, Step},
     section::{Deduction, Job, Name, Point},
 };
 use reqwest::StatusCode;
@@ -46,7 +46,7 @@ async fn play(servers: &Servers, act: Act, steps: &'static [Step], inside: usize
     let ctxs = [servers.with(|_| {}), servers.with(|_| {})];
     ends_so(
         &ctxs,
-        Script::of(act, steps, ExpectedResult::NOTHING.inside(inside)),
+        RaceScript::of(act, steps, ExpectedResult::NOTHING.inside(inside)),
     )
     .await?;
     for ctx in ctxs {

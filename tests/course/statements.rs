@@ -415,12 +415,12 @@ impl Stand {
             java.check_build_tools(interop).await?;
             java.build(interop).await?;
         }
-        let mut program = java.program(interop);
+        let mut program = java.command(interop);
         let at = self.lab.addresses();
         program.args([&at.mysql.url, &at.redis[0].url, &self.zookeeper, RUN]);
         let log = java.folder(interop).join("statements.log");
         let peer = Peer::start(java, program, &log).await?;
-        let tell = async |line: String| peer.tell("A", line).within(WAIT).await;
+        let tell = async |line: String| peer.send_command("A", line).wait_at_most(WAIT).await;
         let voucher = tell(format!("voucher {PIECES}")).await?;
         let mut outsider = self.outsider().await?;
         wait_until("HikariCP has all its connections", || async {

@@ -10,8 +10,8 @@ use oversell::{
     ctx::Ctx,
     lab::{Lab, Options, Part},
     replay::{
-        self, Act, ActorHost, Log, Pace, PlayOptions, Race, ReplayEnd, ReplayEvent, ReplayResult,
-        Script, StallPoint, StepRequests, Timing,
+        self, Act, ActorHost, Log, Pace, PlayOptions, Race, RaceScript, ReplayEnd, ReplayEvent,
+        ReplayResult, StallPoint, StepRequests, Timing,
     },
 };
 use reqwest::{Response, StatusCode};
@@ -40,9 +40,9 @@ async fn a_race_ends_as_expected_each_time(servers: &Servers, race: &'static Rac
     Ok(())
 }
 
-pub(crate) async fn ends_so(ctxs: &[Arc<Ctx>], script: Script) -> Result<()> {
+pub(crate) async fn ends_so(ctxs: &[Arc<Ctx>], script: RaceScript) -> Result<()> {
     let ending = ends_with(ctxs, script).await?;
-    let Script { act, expected, .. } = script;
+    let RaceScript { act, expected, .. } = script;
     ensure!(
         ending.as_meant,
         "{act:?} has not ended with {expected:?} but {ending:?}"
@@ -51,13 +51,13 @@ pub(crate) async fn ends_so(ctxs: &[Arc<Ctx>], script: Script) -> Result<()> {
 }
 
 /// Plays a script on independent clients, like instances without HTTP; returns its ending.
-pub(crate) async fn ends_with(ctxs: &[Arc<Ctx>], script: Script) -> Result<ReplayResult> {
+pub(crate) async fn ends_with(ctxs: &[Arc<Ctx>], script: RaceScript) -> Result<ReplayResult> {
     played(ctxs, script, Pace::Fast, Timing::default()).await
 }
 
 async fn played(
     ctxs: &[Arc<Ctx>],
-    script: Script,
+    script: RaceScript,
     pace: Pace,
     timing: Timing,
 ) -> Result<ReplayResult> {
@@ -74,7 +74,10 @@ async fn played(
         .play(&ctxs[0], options, Arc::clone(&log), &never)
         .await;
     let Some(ReplayEnd::Done(ending)) = log.end() else {
-        let events = log.since(0).into_iter().map(|event| format!("{event:?}"));
+        let events = log
+            .events_from(0)
+            .into_iter()
+            .map(|event| format!("{event:?}"));
         let events: Vec<_> = events.collect();
         bail!("{:?}: {:?}\n{}", script.act, log.end(), events.join("\n"));
     };
@@ -170,7 +173,7 @@ async fn only_a_lock_with_a_lease_ends_by_itself(servers: &Servers) -> Result<()
     ] {
         let race = race_of(flaw, cure)?;
         for (cured, act) in [(true, flaw), (false, cure)] {
-            let script = Script {
+            let script = RaceScript {
                 act: Act::Strategy(act),
                 ..race.script(cured)
             };

@@ -7,7 +7,7 @@ use chrono::{TimeDelta, Utc};
 use oversell::{
     ctx::Ctx,
     error::Error,
-    replay::{self, A, Act, B, C, ExpectedResult, Play, Script, Step},
+    replay::{self, A, Act, B, C, ExpectedResult, Play, RaceScript, Step},
     seckill::{
         self, Order, OrderReceipt, SeckillError,
         check::{
@@ -35,10 +35,10 @@ async fn is_judged(
 ) -> Result<()> {
     const JUDGED: &[Step] = &[Step::Custom(|play| Box::pin(judge(play)))];
     let ctxs: Vec<_> = (0..3).map(|_| servers.with(|_| ())).collect();
-    let script = Script {
+    let script = RaceScript {
         pieces,
         steps: [steps, JUDGED],
-        ..Script::of(Act::Order(slug), steps, ExpectedResult::NOTHING)
+        ..RaceScript::of(Act::Order(slug), steps, ExpectedResult::NOTHING)
     };
     let ending = ends_with(&ctxs, script).await?;
     for ctx in ctxs {
@@ -53,7 +53,7 @@ async fn is_judged(
 
 async fn judge(play: &mut Play) -> Result<(), Error> {
     let books = voucher::books(&play.ctx, play.stock_id).await?;
-    play.note(check(&books, None).verdict.to_string());
+    play.add_note(check(&books, None).verdict.to_string());
     Ok(())
 }
 

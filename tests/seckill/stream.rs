@@ -71,7 +71,7 @@ impl VoucherSale {
     }
 
     fn consumer(&self, name: &str) -> Consumer {
-        Consumer::new(Ctx::clone(&self.ctx)).named(name, Duration::from_millis(1))
+        Consumer::new(Ctx::clone(&self.ctx)).with_name(name, Duration::from_millis(1))
     }
 
     /// Runs a consumer until the stream is empty; returns the verdict.
@@ -93,7 +93,7 @@ impl VoucherSale {
         let slow = tokio::spawn(slow.run());
         within_limit("a delivery", pause.wait_until_reached()).await?;
         self.settled().await?;
-        pause.go_on();
+        pause.resume();
         self.ctx.closing.cancel();
         Ok(slow.await?)
     }

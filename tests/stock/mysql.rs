@@ -301,7 +301,7 @@ async fn a_request_that_finds_another_version_tries_again(servers: &Servers) -> 
         let (slow, _, between) =
             stopped(&site.ctxs[0], slug, Job::new(site.id, NOW, TEST_WAIT_LIMIT)).await?;
         buy(&site.ctxs[1], slug, site.id).await?;
-        between.go_on();
+        between.resume();
         let sold = slow.await??;
         let left = site.stock(Store::MySql).await;
         ensure!(
@@ -358,7 +358,7 @@ async fn a_named_lock_goes_with_its_connection(servers: &Servers) -> Result<()> 
         .await?;
     outsider.execute(format!("KILL {holder}").as_str()).await?;
     buy(&site.ctxs[1], "mysql-named-lock", site.id).await?;
-    between.go_on();
+    between.resume();
     let late = late.await?;
     match (late, STOCK - site.stock(Store::MySql).await) {
         (Err(Error::Unknown { .. }), 1) => Ok(()),
@@ -381,7 +381,7 @@ async fn the_row_of_a_table_lock_says_who_holds_it(servers: &Servers) -> Result<
             .bind(format!("商品 {} %", site.id))
             .fetch_one(&mut outsider)
             .await?;
-        between.go_on();
+        between.resume();
         holder.await??;
         let class = format!("oversell::stock::strategies::{}", slug.replace('-', "_"));
         let said = format!("商品 {} 减库存 小明", site.id);
@@ -695,7 +695,7 @@ async fn snapshot_isolation_does_not_change_a_strategy() -> Result<()> {
     )
     .await?;
     buy(&fast, "mutex-commit-late", site.id).await?;
-    between.go_on();
+    between.resume();
     let sold = running.await?;
     ensure!(sold.is_ok(), "it should have oversold: {sold:?}");
     // The twin: a connection without the setting is refused, and the error says what to do.

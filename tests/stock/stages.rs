@@ -4,7 +4,7 @@
 use crate::{replay::races::ends_so, support::*};
 use oversell::{
     error::Error,
-    replay::{A, Act, B, ExpectedResult, Play, Script, Step},
+    replay::{A, Act, B, ExpectedResult, Play, RaceScript, Step},
     section::{Name, Point},
     stock,
 };
@@ -22,7 +22,7 @@ async fn an_unlock_that_finds_no_key_says_lost(servers: &Servers) -> Result<()> 
     let ends = ExpectedResult::sold(1, 1).inside(1);
     ends_so(
         &servers.site().await.ctxs,
-        Script::of(act, LATE_UNLOCK, ends),
+        RaceScript::of(act, LATE_UNLOCK, ends),
     )
     .await
 }
@@ -56,7 +56,7 @@ async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) -> Result<()>
         "redis-watchdog",
     ] {
         let ends = ExpectedResult::sold(1, 1).inside(1);
-        let script = Script::of(Act::Strategy(stage), GIVEN_UP, ends);
+        let script = RaceScript::of(Act::Strategy(stage), GIVEN_UP, ends);
         ends_so(&servers.site().await.ctxs, script).await?;
     }
     Ok(())
@@ -85,7 +85,7 @@ async fn a_requested_lease_replaces_the_strategys_own(servers: &Servers) -> Resu
         };
         for (steps, seen) in [(ASKED_LEASE, "as asked"), (OWN_LEASE, "its own")] {
             let ends = ExpectedResult::NOTHING.inside(1).noting(seen, "", "");
-            let script = Script::of(Act::Strategy(strategy.slug), steps, ends);
+            let script = RaceScript::of(Act::Strategy(strategy.slug), steps, ends);
             ends_so(&servers.site().await.ctxs, script).await?;
         }
     }
@@ -96,7 +96,7 @@ async fn a_requested_lease_replaces_the_strategys_own(servers: &Servers) -> Resu
 async fn note_lease(play: &mut Play) -> Result<(), Error> {
     /// No strategy's own lease is longer.
     const MAX_OWN_LEASE_MS: i64 = 30_000;
-    play.note(match play.lease_left().await? {
+    play.add_note(match play.lease_left().await? {
         Some(left) if left > MAX_OWN_LEASE_MS => "as asked",
         Some(1..) => "its own",
         _ => "no lease",

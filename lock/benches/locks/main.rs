@@ -119,10 +119,10 @@ impl Side {
             .processes
             .iter()
             .zip(commands)
-            .map(|(process, command)| process.tell("main", command))
+            .map(|(process, command)| process.send_command("main", command))
             .collect();
         let answers = pending.into_iter().map(|answer| async {
-            let answer = answer.within(SCENE_TIMEOUT).await?;
+            let answer = answer.wait_at_most(SCENE_TIMEOUT).await?;
             answer.parse().with_context(|| answer)
         });
         let answers: Vec<Answer> = try_join_all(answers).await?;

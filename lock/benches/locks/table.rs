@@ -19,7 +19,7 @@ type Goal = (&'static str, &'static str, f64);
 impl Figures {
     pub(crate) fn print(&self) {
         let base = &self.rates[&(Scene::BASE, Library::Bare)];
-        let base = Spread::of(base.iter().copied());
+        let base = Spread::from_values(base.iter().copied());
         println!(
             "\nThe scripts alone: {:.0}/s ({:.0} to {:.0}). Rates as ratios to them, median (least to greatest) of the rounds:\n",
             base.median, base.min, base.max
@@ -34,7 +34,7 @@ impl Figures {
             let rates = self.rates.get(&(scene, library))?;
             let Spread {
                 median, min, max, ..
-            } = Spread::of_ratios(rates, base);
+            } = Spread::from_ratios(rates, base);
             Some(format!("{median:.3} ({min:.3} to {max:.3})"))
         });
         println!("\nRound trips for one acquire and release, and allocations:\n");
@@ -67,7 +67,7 @@ impl Figures {
 
     fn median(&self, scene: Scene, library: Library) -> f64 {
         let rates = self.rates.get(&(scene, library));
-        Spread::of(rates.into_iter().flatten().copied()).median
+        Spread::from_values(rates.into_iter().flatten().copied()).median
     }
 
     fn goals(&self) -> Vec<Goal> {

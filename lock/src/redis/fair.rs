@@ -22,7 +22,9 @@ use super::{
     },
     failure::{Failure, MAX_COMMAND_DELAY},
     hold::{Claim, Hold},
-    scripts::{self, Call, TellingScript, fair_channel, lock_channel, prefixed, renewal, suffixed},
+    scripts::{
+        self, Call, NotifyingScript, fair_channel, lock_channel, prefixed, renewal, suffixed,
+    },
     wakeups::Subscription,
 };
 use crate::{
@@ -292,7 +294,7 @@ impl Drop for FairWaiter {
 }
 
 /// A call of a script with the keys of the lock `name`.
-fn call(client: &RedisClient, script: &TellingScript, name: &str) -> Call {
+fn call(client: &RedisClient, script: &NotifyingScript, name: &str) -> Call {
     let queue = prefixed("redisson_lock_queue", name);
     let timeouts = prefixed("redisson_lock_timeout", name);
     let (channel, seen) = (lock_channel(name), suffixed(name, "seen"));

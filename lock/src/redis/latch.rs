@@ -12,7 +12,7 @@ use super::{
     client::RedisClient,
     engine::{RECHECK_INTERVAL, SharedObject, wait_out},
     failure::failed,
-    scripts::{self, Call, TellingScript, suffixed},
+    scripts::{self, Call, NotifyingScript, suffixed},
 };
 use crate::{LockError, deadline};
 use parking_lot::Mutex;
@@ -167,7 +167,7 @@ impl RedisLatch {
         Ok(self.client.run(&script).await?)
     }
 
-    fn call(&self, script: &TellingScript) -> Call {
+    fn call(&self, script: &NotifyingScript) -> Call {
         let opened = suffixed(&self.name, "opened");
         self.client.script(script).call([&*self.name, &opened])
     }

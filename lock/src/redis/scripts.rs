@@ -74,7 +74,7 @@ impl Call {
 
 impl RedisClient {
     /// Chooses the version of a script for this client's servers.
-    pub(super) fn script<'a>(&self, script: &'a TellingScript) -> &'a Script {
+    pub(super) fn script<'a>(&self, script: &'a NotifyingScript) -> &'a Script {
         script.of(self.inner().servers.is_cluster())
     }
 
@@ -112,15 +112,15 @@ pub(super) fn renewal(key: &str, lease: Lease, id: Owner) -> Call {
     RENEW.call([key]).arg(lease.millis()).arg(id)
 }
 
-/// A script that tells waiters of a change, for a single server and for a cluster.
+/// A script that notifies waiters of a change, for a single server and for a cluster.
 #[derive(Debug)]
-pub(super) struct TellingScript {
+pub(super) struct NotifyingScript {
     single: LazyLock<Script>,
     /// Also tells them by SPUBLISH.
     in_cluster: LazyLock<Script>,
 }
 
-impl TellingScript {
+impl NotifyingScript {
     pub(super) fn of(&self, is_cluster: bool) -> &Script {
         if is_cluster {
             &self.in_cluster
@@ -131,7 +131,7 @@ impl TellingScript {
 }
 
 static TEXTS_BY_DIGEST: LazyLock<HashMap<String, &str>> = LazyLock::new(|| {
-    let texts = TEXTS.iter().chain(TELLING_TEXTS);
+    let texts = TEXTS.iter().chain(NOTIFYING_TEXTS);
     texts
         .map(|text| (Script::new(text).digest, *text))
         .collect()
@@ -147,15 +147,15 @@ pub fn script_text(digest: &str) -> Option<&'static str> {
     TEXTS_BY_DIGEST.get(digest).copied()
 }
 
-macro_rules! telling_scripts {
+macro_rules! notifying_scripts {
     ($($name:ident = $($file:literal),+;)+) => {
-        $(pub(super) static $name: TellingScript = TellingScript {
+        $(pub(super) static $name: NotifyingScript = NotifyingScript {
             single: LazyLock::new(|| Script::new(concat!(include_str!("lua/tell.lua"), $(include_str!(concat!("lua/", $file))),+))),
             in_cluster: LazyLock::new(|| Script::new(concat!(include_str!("lua/tell_in_cluster.lua"), $(include_str!(concat!("lua/", $file))),+))),
         };)+
 
         /// The texts of the scripts that publish to waiters, each for a single server and for a cluster.
-        const TELLING_TEXTS: &[&str] = &[
+        const NOTIFYING_TEXTS: &[&str] = &[
             $(concat!(include_str!("lua/tell.lua"), $(include_str!(concat!("lua/", $file))),+),
             concat!(include_str!("lua/tell_in_cluster.lua"), $(include_str!(concat!("lua/", $file))),+),)+
         ];
@@ -186,7 +186,7 @@ scripts! {
     RATE_TAKE = "rate_take.lua";
 }
 
-telling_scripts! {
+notifying_scripts! {
     RELEASE = "release.lua";
     FORCE_UNLOCK = "force_unlock.lua";
     FAIR_FORCE_UNLOCK = "fair_queue.lua", "fair_force_unlock.lua";

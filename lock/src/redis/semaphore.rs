@@ -16,7 +16,7 @@ use super::{
     engine::{HeadOfLine, MIN_UNDO_TIME, SharedObject, TryResult, after_failure, retry_time, undo},
     failure::Failure,
     hold::{Claim, Hold},
-    scripts::{self, Call, TellingScript, prefixed, suffixed},
+    scripts::{self, Call, NotifyingScript, prefixed, suffixed},
 };
 use crate::{
     Guard, Lease, LockError, MAX_DURATION, Owner, deadline,
@@ -366,7 +366,7 @@ impl RedisSemaphore {
     }
 
     /// A call of a script for permits with a lease, with their keys and perhaps an extra one.
-    fn call(&self, script: &TellingScript, extra_key: Option<&str>) -> Call {
+    fn call(&self, script: &NotifyingScript, extra_key: Option<&str>) -> Call {
         let timeouts = self.timeouts_key();
         let keys = [&*self.name, &timeouts, self.object.channel()].into_iter();
         self.client.script(script).call(keys.chain(extra_key))

@@ -135,7 +135,7 @@ async fn an_atomic_long_tells_both_the_same(pair: Pair) -> Result<()> {
 async fn crowd(pair: &Pair, ours: impl AsyncFn() -> Result<()>) -> Result<i64> {
     let threads = (0..THREADS).map(async |_| {
         let command = format!("atomic adds {} {EACH}", pair.name);
-        pair.peer.count(&pair.peer.thread(), command).await
+        pair.peer.count(&pair.peer.new_thread(), command).await
     });
     let tasks = (0..THREADS).map(async |_| {
         for _ in 0..EACH {

@@ -67,7 +67,7 @@ impl Pair {
         let who = if ours {
             Side::Ours(process.clone(), process.owner())
         } else {
-            Side::Theirs(self.peer, self.peer.thread())
+            Side::Theirs(self.peer, self.peer.new_thread())
         };
         Contender::new(self.object.clone(), who)
     }

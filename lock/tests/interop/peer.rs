@@ -43,7 +43,7 @@ impl Library {
             }
         };
         let java = Java { library, version };
-        let built = (java.folder(&interop), java.program(&interop));
+        let built = (java.folder(&interop), java.command(&interop));
         java.is_built(&interop).then_some(built)
     }
 }
@@ -96,7 +96,7 @@ impl Peer {
 
     /// Sends a command to the thread `who`, without waiting.
     pub(crate) fn tell(&self, who: &str, command: impl Display) -> Pending {
-        Pending(self.process.tell(who, command))
+        Pending(self.process.send_command(who, command))
     }
 
     /// Sends a command to the thread `who`, and waits for the answer.
@@ -136,13 +136,13 @@ impl Peer {
 impl Pending {
     /// Checks that the answer has not come yet.
     pub(crate) fn is_open(&mut self) -> Result<()> {
-        match self.0.now() {
+        match self.0.take_if_ready() {
             None => Ok(()),
             Some(came) => bail!("went on: {came:?}"),
         }
     }
 
     pub(crate) async fn within(self, limit: Duration) -> Result<String> {
-        Ok(self.0.within(limit).await?)
+        Ok(self.0.wait_at_most(limit).await?)
     }
 }

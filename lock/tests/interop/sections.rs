@@ -79,7 +79,7 @@ async fn crowd(
                    peer, kind, each, ..
                }| {
             peer.count(
-                &peer.thread(),
+                &peer.new_thread(),
                 format!("sections {kind} {} {each}", pair.name),
             )
             .await

@@ -44,7 +44,7 @@ async fn busy(pair: &Pair, mut ours: Contender) -> Result<i64> {
 /// The same for a Java thread.
 async fn busy_java(pair: &Pair, java: &Peer) -> Result<i64> {
     let command = format!("turns lock {} {SECTIONS}", pair.name);
-    java.count(&java.thread(), command).await
+    java.count(&java.new_thread(), command).await
 }
 
 #[apply(clause!)]

@@ -4,7 +4,7 @@
 //! for as long as it is asked more often than every 100 ms). It needs the privilege PROCESS. Without it, a counter of
 //! all waits for row locks has to do, which anybody may read, and which counts those of others too.
 
-use crate::error::{Error, number};
+use crate::error::{Error, error_number};
 use serde::Serialize;
 use sqlx::{Executor, MySqlConnection, Row};
 use utoipa::ToSchema;
@@ -49,7 +49,7 @@ impl Status {
             .and_then(|row| row.try_get_unchecked("Status"))
         {
             Ok(status) => Ok(Self(Some(status))),
-            Err(error) if number(&error) == Some(ACCESS_DENIED) => Ok(Self(None)),
+            Err(error) if error_number(&error) == Some(ACCESS_DENIED) => Ok(Self(None)),
             Err(error) => Err(error.into()),
         }
     }

@@ -35,7 +35,7 @@ impl Table {
 
     pub(super) async fn remove(self, conn: &mut MySqlConnection) -> Result<(), Error> {
         drop(conn, &self.name).await?;
-        self.backstop.forget();
+        self.backstop.cancel();
         Ok(())
     }
 }
@@ -43,7 +43,7 @@ impl Table {
 /// Drops the table of a play on a connection of its own.
 async fn drop_later(ctx: Ctx, name: String) {
     let dropped = async {
-        let mut conn = ctx.mysql(ctx.config.wait()).await?;
+        let mut conn = ctx.mysql(ctx.config.default_wait()).await?;
         drop(&mut conn, &name).await?;
         conn.done();
         Ok::<_, Error>(())

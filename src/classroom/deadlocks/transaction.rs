@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     ctx::Ctx,
-    error::{Error, number},
+    error::{Error, error_number},
 };
 use backon::{ExponentialBuilder, RetryableWithContext};
 use oversell_lock::mysql::Conn;
@@ -53,7 +53,7 @@ pub(super) enum State {
 impl Transaction {
     /// Takes a connection whose lock waits end after `wait_s` seconds.
     pub(super) async fn open(ctx: &Ctx, wait_s: u32) -> Result<Self, Error> {
-        let mut conn = ctx.mysql(ctx.config.wait()).await?;
+        let mut conn = ctx.mysql(ctx.config.default_wait()).await?;
         conn.execute(format!("SET SESSION innodb_lock_wait_timeout = {wait_s}").as_str())
             .await?;
         let id = sqlx::query_scalar("SELECT CONNECTION_ID()")
@@ -160,7 +160,8 @@ pub(super) async fn roll_back(
 
 /// Number and message of errors 1213 and 1205; every other error is returned.
 pub(super) fn deadlock_or_timeout(error: sqlx::Error) -> Result<(u16, String), Error> {
-    let number = number(&error).filter(|number| [DEADLOCK, LOCK_WAIT_TIMEOUT].contains(number));
+    let number =
+        error_number(&error).filter(|number| [DEADLOCK, LOCK_WAIT_TIMEOUT].contains(number));
     match (number, error.as_database_error()) {
         (Some(number), Some(answer)) => Ok((number, answer.message().to_owned())),
         _ => Err(error.into()),

@@ -63,7 +63,7 @@ impl TwoTransactions {
         cured: bool,
         followed: bool,
     ) -> Result<Self, Error> {
-        let wait = ctx.config.wait();
+        let wait = ctx.config.default_wait();
         let turn = timeout(wait, Arc::clone(&ctx.local.of::<Turn>().0).lock_owned()).await;
         let turn = turn.map_err(|_| Error::Timeout {
             what: "turn to play a deadlock".into(),
@@ -84,12 +84,12 @@ impl TwoTransactions {
         }
         // The end of the wait is what one lesson is about, until it is cured. In the others it would only come before the
         // deadlock.
-        let is_patient = if lesson.error == DEADLOCK {
+        let has_long_lock_wait = if lesson.error == DEADLOCK {
             followed
         } else {
             cured
         };
-        let wait_s = if is_patient {
+        let wait_s = if has_long_lock_wait {
             FOLLOWED_LOCK_WAIT_S
         } else {
             lesson.wait_s.into()

@@ -77,7 +77,7 @@ async fn go_out(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
         // None: others opened it between the two commands.
         if let Some(left) = classify_write(latch.count_down().await)? {
             job.say(format_args!("出来了一位同学，还有 {left} 位"));
-            job.note(VisitEventKind::Count, left);
+            job.report_to_class(VisitEventKind::Count, left);
             job.enter_and_stay().await;
             return Ok(Answer::with_count("出来了一位同学", left));
         }

@@ -91,7 +91,7 @@ async fn take(
 ) -> Result<Response, Error> {
     let metrics = app.metrics.of(strategy);
     let mut job = terms
-        .job(app.ctx.config.wait(), Duration::ZERO)
+        .job(app.ctx.config.default_wait(), Duration::ZERO)
         .with_waiters(metrics.waiters.clone());
     if strategy.is_own_lock() {
         replays::check_enabled(app)?;

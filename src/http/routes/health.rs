@@ -147,11 +147,11 @@ pub(in crate::http) async fn under_way(
     responses((status = 200, description = "Prometheus' text format", body = String, content_type = "text/plain")))]
 pub(in crate::http) async fn metrics(State(app): State<AppState>) -> impl IntoResponse {
     let backlog = tokio::time::timeout(METRICS_TIMEOUT, stream::backlog(&app.ctx));
-    let shelf = tokio::time::timeout(METRICS_TIMEOUT, stock_admin::read(&app.ctx, 1));
-    let (backlog, shelf) = tokio::join!(backlog, shelf);
+    let levels = tokio::time::timeout(METRICS_TIMEOUT, stock_admin::read(&app.ctx, 1));
+    let (backlog, levels) = tokio::join!(backlog, levels);
     app.metrics.note(
         backlog.ok().and_then(Result::ok),
-        shelf.ok().and_then(Result::ok),
+        levels.ok().and_then(Result::ok),
     );
     (
         [(

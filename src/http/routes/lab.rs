@@ -11,7 +11,7 @@ use crate::{
         extract::Admin,
         neighbours::{self, RemoteReplay},
     },
-    replay::Control,
+    replay::LabControl,
     terminal::bilingual::Bilingual,
 };
 
@@ -85,7 +85,7 @@ pub(in crate::http) async fn inject(
         by_ms,
     }): Json<Fault>,
 ) -> Result<axum::Json<FaultResult>, Error> {
-    let lab = Control::of(&app.ctx.config).ok_or(Error::NoLab)?;
+    let lab = LabControl::from_config(&app.ctx.config).ok_or(Error::NoLab)?;
     let stops = matches!(action, Action::Pause | Action::Kill);
     if stops && member == app.ctx.instance {
         let rule = format!(
@@ -131,7 +131,7 @@ pub(in crate::http) async fn inject(
 }
 
 async fn view(app: &AppState) -> Result<LabView, Error> {
-    let Some(lab) = Control::of(&app.ctx.config) else {
+    let Some(lab) = LabControl::from_config(&app.ctx.config) else {
         return Ok(LabView {
             owned: false,
             why: Some(NO_LAB_HERE),

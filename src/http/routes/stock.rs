@@ -54,7 +54,8 @@ pub(in crate::http) struct NewCount {
 #[schema(as = Reset)]
 pub(in crate::http) struct ResetResult {
     #[serde(flatten)]
-    shelf: StockLevels,
+    #[serde(rename = "shelf")]
+    levels: StockLevels,
     /// The servers in which no lock was cleared, since they are not there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(example = json!([]))]
@@ -104,7 +105,7 @@ pub(in crate::http) async fn put(
         app.visits.report_reset();
     }
     Ok(axum::Json(ResetResult {
-        shelf: stock_admin::read(&app.ctx, stock_id).await?,
+        levels: stock_admin::read(&app.ctx, stock_id).await?,
         not_cleared,
     }))
 }

@@ -77,7 +77,9 @@ pub(in crate::http) async fn place(
     Query(how): Query<How>,
 ) -> Result<Json<OrderBody>, Error> {
     let step = find(how.strategy.as_deref().unwrap_or(seckill::DEFAULT))?;
-    let wait = how.wait_ms.map_or(app.ctx.config.wait(), Whole::millis);
+    let wait = how
+        .wait_ms
+        .map_or(app.ctx.config.default_wait(), Whole::millis);
     let hold = how.hold_ms.map_or(Duration::ZERO, Whole::millis);
     let order = Order::new(id, user_id, hold, wait).with_lease(how.lease_ms.map(Whole::millis));
     let ordered = (step.spec.place)(&app.ctx, &order).await?;

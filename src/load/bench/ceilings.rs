@@ -125,14 +125,18 @@ impl Ceilings {
                 product,
             }))
         };
-        open().await.map_err(failed)
+        open().await.map_err(bench_failure)
     }
 
     /// The highest rate over the numbers of workers.
     pub(super) async fn per_second(self: &Arc<Self>, bare: BareWork) -> Result<f64, Failure> {
         let mut most = 0.0_f64;
         for workers in bare.workers() {
-            most = most.max(self.per_second_of(bare, *workers).await.map_err(failed)?);
+            most = most.max(
+                self.per_second_of(bare, *workers)
+                    .await
+                    .map_err(bench_failure)?,
+            );
         }
         Ok(most)
     }
@@ -183,14 +187,14 @@ impl Ceilings {
             }
             BareWork::RedisLock => {
                 let guard = ctx.redis.lock("lock").acquire(ACQUIRE_TIMEOUT).await?;
-                self.section(conn).await?;
+                self.run_section(conn).await?;
                 guard.release().await?;
             }
             BareWork::ZkNode => {
                 let prefix = format!("{DIRECTORY}/lock-");
                 let numbered = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
                 let (_, number) = self.zookeeper.create(&prefix, &[], &numbered).await?;
-                self.section(conn).await?;
+                self.run_section(conn).await?;
                 let node = format!("{prefix}{number}");
                 self.zookeeper.delete(&node, None).await?;
             }
@@ -213,7 +217,7 @@ impl Ceilings {
     }
 
     /// The section that the lock strategies guard: read, then write one less.
-    async fn section(&self, conn: &mut MySqlConnection) -> CeilingResult<()> {
+    async fn run_section(&self, conn: &mut MySqlConnection) -> CeilingResult<()> {
         let (count, _version, _fence): (i64, i64, u64) = sqlx::query_as(READ)
             .bind(self.product)
             .fetch_one(&mut *conn)
@@ -242,7 +246,7 @@ impl Ceilings {
 }
 
 /// The failure of a command by this error.
-pub(super) fn failed(error: impl fmt::Display) -> Failure {
+pub(super) fn bench_failure(error: impl fmt::Display) -> Failure {
     unusable!("the ceiling cannot be measured: {error}")
 }
 

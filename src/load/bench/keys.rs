@@ -4,8 +4,8 @@
 //! second keys cost nothing more, unless something of the first keys was kept.
 
 use super::{
-    ceilings::{PREFIX, failed},
-    memory::resident,
+    ceilings::{PREFIX, bench_failure},
+    memory::resident_memory_mb,
     result::{BenchResult, Unit},
 };
 use crate::terminal::failure::Failure;
@@ -39,9 +39,9 @@ pub(super) async fn measure_keys(redis: &str) -> Result<Vec<BenchResult>, Failur
         .prefix(PREFIX)
         .lease(LEASE_AND_TIMEOUT)
         .timeout(LEASE_AND_TIMEOUT);
-    let client = RedisClient::new(options).map_err(failed)?;
+    let client = RedisClient::new(options).map_err(bench_failure)?;
     memory_while_holding(&client, "first", WARM_UP_KEYS).await?;
-    let before = resident(std::process::id())?;
+    let before = resident_memory_mb(std::process::id())?;
     let held = memory_while_holding(&client, "held", KEY_COUNT).await? - before;
     let again = memory_while_holding(&client, "again", KEY_COUNT).await? - before - held;
     let left = client.locks_in_use();
@@ -73,7 +73,7 @@ async fn memory_while_holding(
     let layer: LockLayer<String> = LockLayer::by_key(format!("{name}:{{sku}}"))
         .wait(LEASE_AND_TIMEOUT)
         .locks(move |name| locks.lock(name))
-        .map_err(failed)?;
+        .map_err(bench_failure)?;
     let work = Arc::clone(&go_on);
     let service = layer.layer(service_fn(move |_: Request<Full<Bytes>>| {
         let (work, entered) = (Arc::clone(&work), entered.clone());
@@ -88,17 +88,17 @@ async fn memory_while_holding(
         for sku in step * BATCH..(step + 1) * BATCH {
             let request = Request::get(format!("/?sku={sku}"))
                 .body(Full::default())
-                .map_err(failed)?;
+                .map_err(bench_failure)?;
             requests.spawn(service.clone().oneshot(request));
         }
         for _ in 0..BATCH {
             tokio::select! {
                 Some(()) = inside.recv() => {}
-                Some(refused) = requests.join_next() => return Err(failed(format!("a key was not had: {refused:?}"))),
+                Some(refused) = requests.join_next() => return Err(bench_failure(format!("a key was not had: {refused:?}"))),
             }
         }
     }
-    let held = resident(std::process::id())?;
+    let held = resident_memory_mb(std::process::id())?;
     while !requests.is_empty() {
         go_on.add_permits(BATCH);
         for _ in 0..BATCH {

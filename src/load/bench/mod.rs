@@ -14,7 +14,7 @@ mod result;
 mod thresholds;
 mod words;
 
-pub use memory::peak as peak_memory;
+pub use memory::peak_memory_mb;
 
 use super::{
     conditions::Conditions,
@@ -23,13 +23,13 @@ use super::{
     run::Snapshot,
     stock_api::StockApi,
     target::{Registry, check, token},
-    terminal::{Bar, stopped},
+    terminal::{Bar, stopped_by_signal},
 };
 use crate::{
     addresses::{Addresses, LAB_JSON},
     stock,
     terminal::{
-        chinese::told,
+        chinese::localized,
         failure::Failure,
         stdout::{Output, Outputs, say},
     },
@@ -114,13 +114,13 @@ pub async fn run(
     let works = measurements();
     let slugs: Vec<_> = works.iter().filter_map(|work| work.strategy()).collect();
     check(&at.http, Registry::Strategies, &slugs).await?;
-    let conditions = Conditions::of(Some(&at)).await;
+    let conditions = Conditions::read(Some(&at)).await;
     // The keys come first, while this process is small.
     let keys = keys::measure_keys(at.main_redis()).await?;
     let rounds = args.rounds;
     say!(
         "{conditions}\n{}",
-        told!("{rounds} 轮的中位数", "median of {rounds} rounds")
+        localized!("{rounds} 轮的中位数", "median of {rounds} rounds")
     );
     let mut bench = Bench {
         at: &at,
@@ -139,7 +139,7 @@ pub async fn run(
     let missed: Vec<_> = figures
         .iter()
         .filter(|result| !result.is_reached)
-        .map(|result| words::here(&result.name))
+        .map(|result| words::localized(&result.name))
         .collect();
     if let Some(file) = &args.json {
         let rounds = args.rounds;
@@ -152,7 +152,7 @@ pub async fn run(
     if missed.is_empty() {
         Ok(())
     } else {
-        Err(Failure::Promise(told!(
+        Err(Failure::Promise(localized!(
             "没有达到：{}",
             "missed: {}",
             missed.join("; ")
@@ -195,7 +195,7 @@ impl Bench<'_> {
     /// Measures once, and adds the rate to those of the earlier rounds.
     async fn measure_once(&mut self, work: Work, on: &Arc<Ceilings>) -> Result<(), Failure> {
         if self.stop.is_cancelled() {
-            return Err(stopped());
+            return Err(stopped_by_signal());
         }
         let rate = match work.plan(self.at) {
             Ok(plan) => self.send_load(work, plan).await?,
@@ -217,9 +217,9 @@ impl Bench<'_> {
         };
         let row = run_with_progress(&self.bar, &plan, self.stop).await?;
         if self.stop.is_cancelled() {
-            return Err(stopped());
+            return Err(stopped_by_signal());
         }
-        let complaint = row.complaint().map(|why| (work.name(), why));
+        let complaint = row.broken_promise().map(|why| (work.name(), why));
         self.void_reasons.extend(complaint);
         if let Work::Wait(slug, waiters) = work
             && waiters == WAITERS[1]
@@ -263,7 +263,7 @@ impl Bench<'_> {
         }
         let mut memory = 0.0_f64;
         for instance in &self.at.instances {
-            memory = memory.max(memory::peak(instance.pid)?);
+            memory = memory.max(memory::peak_memory_mb(instance.pid)?);
         }
         let what = "memory of an instance, its peak";
         figures.push(

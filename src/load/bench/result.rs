@@ -1,12 +1,12 @@
 //! A result of the bench: a value, its ceiling, and the goal that it must reach.
 
-use super::words::here;
+use super::words::localized;
 use crate::{
     load::{
         spread::Spread,
         terminal::{Column, ms, rate, table},
     },
-    terminal::{bilingual::Bilingual, chinese::told},
+    terminal::{bilingual::Bilingual, chinese::localized},
 };
 use comfy_table::{Cell, Color};
 use serde::Serialize;
@@ -71,7 +71,7 @@ impl BenchResult {
         ceiling: &[f64],
         goal: Goal,
     ) -> Self {
-        let ratio = Spread::of_ratios(rates, ceiling);
+        let ratio = Spread::from_ratios(rates, ceiling);
         Self {
             ceiling: Some(median(ceiling)),
             ceiling_name: ceiling_name.into(),
@@ -119,16 +119,18 @@ impl BenchResult {
     /// A value with the unit of this result.
     fn with_unit(&self, value: f64) -> String {
         match self.unit {
-            Unit::PerSecond => told!("{}/秒", "{}/s", rate(value)),
+            Unit::PerSecond => localized!("{}/秒", "{}/s", rate(value)),
             Unit::Megabytes => format!("{value:.0} MB"),
             Unit::Milliseconds => format!("{} ms", ms(value)),
-            Unit::Times => told!("{value:.1} 倍", "{value:.1} ×"),
+            Unit::Times => localized!("{value:.1} 倍", "{value:.1} ×"),
         }
     }
 }
 
 const COLUMNS: [Column<BenchResult>; 8] = [
-    (Bilingual::of("数字", "figure"), |f| here(&f.name).into()),
+    (Bilingual::of("数字", "figure"), |f| {
+        localized(&f.name).into()
+    }),
     (Bilingual::of("测得", "seen"), |f| {
         f.with_unit(f.value).into()
     }),
@@ -136,7 +138,7 @@ const COLUMNS: [Column<BenchResult>; 8] = [
         f.ceiling.map(|c| f.with_unit(c)).unwrap_or_default().into()
     }),
     (Bilingual::of("上限是", "of"), |f| {
-        here(&f.ceiling_name).into()
+        localized(&f.ceiling_name).into()
     }),
     (Bilingual::of("比值", "ratio"), |f| {
         let ratio = |r: Spread| format!("{:.2} ({:.2}–{:.2})", r.median, r.min, r.max);
@@ -148,11 +150,11 @@ const COLUMNS: [Column<BenchResult>; 8] = [
         Goal::Nothing => "".into(),
     }),
     (Bilingual::of("达到", "reached"), |f| match f.is_reached {
-        true => told!("是", "yes").into(),
-        false => Cell::new(told!("否", "NO")).fg(Color::Red),
+        true => localized!("是", "yes").into(),
+        false => Cell::new(localized!("否", "NO")).fg(Color::Red),
     }),
     (Bilingual::of("受限于", "bounded by"), |f| {
-        here(f.void_reason.as_deref().unwrap_or(f.bounded_by)).into()
+        localized(f.void_reason.as_deref().unwrap_or(f.bounded_by)).into()
     }),
 ];
 
@@ -162,7 +164,7 @@ pub(super) fn results_table(results: &[BenchResult], markdown: bool) -> String {
 }
 
 fn median(values: &[f64]) -> f64 {
-    Spread::of(values.iter().copied()).median
+    Spread::from_values(values.iter().copied()).median
 }
 
 #[cfg(test)]

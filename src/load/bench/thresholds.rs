@@ -126,7 +126,7 @@ const IDS: [Threshold; 2] = [
 /// The thresholds for the steps of the seckill. The cost of a lock for each user shows against the step that the text ends with;
 /// the cost of the row in MySQL, against the step that asks Redis alone and writes behind. That one lock for all users is too
 /// coarse shows on one instance, where each order stays a while inside.
-fn orders() -> impl Iterator<Item = Threshold> {
+fn order_thresholds() -> impl Iterator<Item = Threshold> {
     let threshold = |step, ceiling_name, hold_ms, goal| Threshold {
         measured: Work::Order { step, hold_ms },
         ceiling: Work::Order {
@@ -153,7 +153,7 @@ fn orders() -> impl Iterator<Item = Threshold> {
 
 /// All thresholds, in the order of the table.
 pub(super) fn thresholds() -> impl Iterator<Item = Threshold> {
-    SALES.into_iter().chain(orders()).chain(IDS)
+    SALES.into_iter().chain(order_thresholds()).chain(IDS)
 }
 
 /// The measurements of a round: every ceiling next to the strategy that it bounds, and each lock with all numbers of waiters.
@@ -191,10 +191,10 @@ impl Work {
         let on_three = |slug| Plan::new(&at.http, THREE_BEHIND_NGINX, slug);
         Ok(match self {
             Self::BareWork(bare) => return Err(bare),
-            Self::Sell(slug) => on_three(slug).timed(MEASURED_TIME),
+            Self::Sell(slug) => on_three(slug).with_duration(MEASURED_TIME),
             Self::Wait(slug, threads) => Plan {
                 threads,
-                ..on_three(slug).timed(LOCK_TIME)
+                ..on_three(slug).with_duration(LOCK_TIME)
             },
             Self::Order { step, hold_ms } => {
                 let plan = match (hold_ms, at.instances.first()) {
@@ -203,7 +203,7 @@ impl Work {
                 };
                 Plan {
                     hold_ms,
-                    ..plan.ordering(1, 1).timed(ORDER_TIME)
+                    ..plan.for_orders(1, 1).with_duration(ORDER_TIME)
                 }
             }
         })

@@ -86,7 +86,7 @@ const CHINESE: &[(&str, &str)] = &[
 ];
 
 /// A name in the language of the terminal.
-pub(super) fn here(name: &str) -> String {
+pub(super) fn localized(name: &str) -> String {
     match chinese::is_wanted() {
         true => in_chinese(name),
         false => name.to_owned(),

@@ -17,7 +17,7 @@ use crate::{
     addresses::Addresses,
     stock::{self, Strategy},
     terminal::{
-        chinese::told,
+        chinese::localized,
         failure::Failure,
         stdout::{Output, Outputs, say},
     },
@@ -100,17 +100,23 @@ pub async fn run(
     let found = compare(&args, at, &stop).await?;
 
     if !found.rows.is_empty() {
-        say!("\n{}\n", table::aggregate(&found.rows, args.how.markdown));
-        say!("{}\n", table::contention(&found.rows, args.how.markdown));
+        say!(
+            "\n{}\n",
+            table::aggregate_table(&found.rows, args.how.markdown)
+        );
+        say!(
+            "{}\n",
+            table::contention_table(&found.rows, args.how.markdown)
+        );
     }
     // The promises come last, where they are seen.
-    for line in table::promises(&found.rows) {
+    for line in table::promise_lines(&found.rows) {
         say!("{line}");
     }
     if let Some(file) = &args.how.json {
         file.write_json(&found)?;
     }
-    found.verdict(&stop)
+    found.check_promises(&stop)
 }
 
 async fn compare(
@@ -125,10 +131,14 @@ async fn compare(
     let mut ceilings = Vec::new();
     for (name, base) in &setup.targets {
         let ceiling = Ceiling::measure(name, base, threads, stop).await?;
-        let (target, most, what) = (target_name(name), rate(ceiling.throughput), ceiling.words());
+        let (target, most, what) = (
+            target_name(name),
+            rate(ceiling.throughput),
+            ceiling.describe(),
+        );
         say!(
             "{}",
-            told!(
+            localized!(
                 "{target}的上限：{most}/秒，{what}",
                 "ceiling of {target}: {most}/s, {what}"
             )

@@ -160,7 +160,7 @@ async fn nothing_is_said_of_rates_after_a_short_burst_or_at_a_rate() {
         "--strategies single-update,redis-lock --duration 100ms --warm-up 0s --rounds 1 --rate 50",
     ] {
         let found = found_in(&fake, line).await;
-        let lines = table::promises(&found.rows);
+        let lines = table::promise_lines(&found.rows);
         let wanted = [("single-update", "safe"), ("redis-lock", "lease")].map(|(slug, promise)| {
             format!(
                 "✓ as promised  {slug} [{promise}]: exact on one instance, exact on three instances"
@@ -229,7 +229,8 @@ async fn a_row_near_its_ceiling_is_bounded_by_the_generator() {
         ..found.ceilings[0].clone()
     };
     assert!(
-        ceiling(ONE_INSTANCE, 100.0).bounds(71.0) && !ceiling(ONE_INSTANCE, 100.0).bounds(70.0)
+        ceiling(ONE_INSTANCE, 100.0).is_reached_by(71.0)
+            && !ceiling(ONE_INSTANCE, 100.0).is_reached_by(70.0)
     );
 }
 
@@ -314,7 +315,7 @@ fn the_json_has_the_aggregate_reports_columns_in_snake_case() {
 
 #[test]
 fn the_table_fits_into_150_columns() {
-    let table = table::aggregate(
+    let table = table::aggregate_table(
         &[
             row("select-for-update", "three", 5000, 5000),
             row("none", "one", 5000, 130),
@@ -331,7 +332,7 @@ fn the_table_fits_into_150_columns() {
 
 #[test]
 fn each_strategy_has_a_line_about_its_promise() {
-    let lines = table::promises(&[
+    let lines = table::promise_lines(&[
         row("mutex", "one", 5000, 5000),
         row("mutex", "three", 5000, 1700),
         row("redis-lock", "one", 5000, 4999),

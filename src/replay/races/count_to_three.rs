@@ -113,12 +113,12 @@ async fn by_commands(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         .arg(0)
         .exec_async(&mut redis)
         .await?;
-    job.tell(Point::Set, 0).await;
+    job.reach_with(Point::Set, 0).await;
     for _ in 0..3 {
         let count: i64 = redis::cmd("INCR").arg(&key).query_async(&mut redis).await?;
-        job.tell(Point::Incr, count).await;
+        job.reach_with(Point::Incr, count).await;
     }
-    job.at(Point::Counted).await;
+    job.reach(Point::Counted).await;
     report_end(
         job,
         redis::cmd("GET").arg(&key).query_async(&mut redis).await?,
@@ -139,7 +139,7 @@ async fn by_script(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 }
 
 async fn report_end(job: &Job, seen: i64) -> Result<Deduction, Error> {
-    job.tell(Point::Read, seen).await;
+    job.reach_with(Point::Read, seen).await;
     Ok(Deduction::remaining(seen))
 }
 

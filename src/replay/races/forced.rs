@@ -96,13 +96,13 @@ async fn take_by_force(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 }
 
 async fn lock_of_library(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    job.at(Point::Waits).await;
+    job.reach(Point::Waits).await;
     let guard = demo_layer::lock(ctx, job, CURED_LOCK_KEY)
         .acquire(job.wait_left())
         .await?;
-    job.at(Point::Locked).await;
-    job.at(Point::Worked).await;
-    job.at(Point::Leaves).await;
+    job.reach(Point::Locked).await;
+    job.reach(Point::Worked).await;
+    job.reach(Point::Leaves).await;
     let found = match guard.release().await {
         Ok(()) => LockState::Kept,
         Err(LockError::Lost { .. }) => LockState::Lost,

@@ -38,7 +38,7 @@ pub(super) const RACE: Race = Race {
     begin: &[],
     flaw: Variant {
         act: Act::custom("zk-watch-parent", &[], |ctx, job| {
-            Box::pin(drain(ctx, job, Watch::Parent))
+            Box::pin(drain_queue(ctx, job, Watch::Parent))
         }),
         steps: &[
             say(
@@ -61,7 +61,7 @@ pub(super) const RACE: Race = Race {
     },
     cured: Variant {
         act: Act::custom("zk-watch-predecessor", &[], |ctx, job| {
-            Box::pin(drain(ctx, job, Watch::Predecessor))
+            Box::pin(drain_queue(ctx, job, Watch::Predecessor))
         }),
         steps: &[
             say(
@@ -85,10 +85,10 @@ pub(super) const RACE: Race = Race {
 };
 
 /// Drains a queue whose waiters watch like this.
-async fn drain(ctx: &Ctx, job: &Job, watch: Watch) -> Result<Deduction, Error> {
+async fn drain_queue(ctx: &Ctx, job: &Job, watch: Watch) -> Result<Deduction, Error> {
     let drained = zk_herd::drain_once(ctx, WAITERS, job.wait_left(), watch).await?;
     for woken in drained.0 {
-        job.tell(Point::Woken, woken).await;
+        job.reach_with(Point::Woken, woken).await;
     }
     Ok(Deduction::default())
 }

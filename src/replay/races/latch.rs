@@ -18,7 +18,7 @@ use std::num::NonZeroU32;
 const LATCH: &str = "latch";
 const NAMES: &[Name] = &[Name::RedisCount(LATCH)];
 const CLASS: NonZeroU32 = NonZeroU32::new(2).expect("not zero");
-const GO_OUT: Act = Act::custom("go-out", NAMES, |ctx, job| Box::pin(go_out(ctx, job)));
+const GO_OUT: Act = Act::custom("go-out", NAMES, |ctx, job| Box::pin(count_down(ctx, job)));
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.10.7"],
@@ -88,7 +88,7 @@ pub(super) const RACE: Race = Race {
 };
 
 async fn lock_at_once(job: &Job) -> Result<Deduction, Error> {
-    job.at(Point::Door).await;
+    job.reach(Point::Door).await;
     Ok(Deduction::default())
 }
 
@@ -96,16 +96,16 @@ async fn lock_at_once(job: &Job) -> Result<Deduction, Error> {
 async fn lock_after_all(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let latch = ctx.redis.latch(&job.redis_name(LATCH));
     latch.try_set_count(CLASS).await?;
-    job.at(Point::Waits).await;
+    job.reach(Point::Waits).await;
     latch.wait(job.wait_left()).await?;
-    job.at(Point::Door).await;
+    job.reach(Point::Door).await;
     Ok(Deduction::default())
 }
 
 /// A student goes out and counts the latch down.
-async fn go_out(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+async fn count_down(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let left = ctx.redis.latch(&job.redis_name(LATCH)).count_down().await?;
-    job.tell(
+    job.reach_with(
         Point::Out,
         left.map_or_else(|| "-".to_owned(), |left| left.to_string()),
     )

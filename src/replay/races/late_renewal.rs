@@ -125,13 +125,13 @@ async fn hold_with_blind_timer(ctx: &Ctx, job: &Job) -> Result<Deduction, Error>
 async fn renew_blindly(ctx: Ctx, key: String, lease: u64, points: Points) {
     loop {
         tokio::time::sleep(Duration::from_millis(lease / 3)).await;
-        points.at(Point::Renew).await;
+        points.reach(Point::Renew).await;
         let renewed = redis::cmd("PEXPIRE")
             .arg(&key)
             .arg(lease)
             .exec_async(&mut ctx.redis.connection())
             .await;
-        points.at(Point::Renewed).await;
+        points.reach(Point::Renewed).await;
         if let Err(error) = renewed {
             tracing::warn!(%error, key, "not renewed");
         }
@@ -143,6 +143,6 @@ async fn note_lease(play: &mut Play) -> Result<(), Error> {
     let is_cut =
         play.lease_left().await? <= Some(play.options.pace.pick(SHORT_LEASE_MS).cast_signed());
     let what = if is_cut { "cut" } else { "kept" };
-    play.note(format!("B's lease is {what}"));
+    play.add_note(format!("B's lease is {what}"));
     Ok(())
 }

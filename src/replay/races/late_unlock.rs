@@ -103,6 +103,6 @@ async fn order_another_voucher(ctx: &Ctx, job: &Job, step: &str) -> Result<Deduc
     // Removes it even if the replay is cancelled.
     let goods = Backstop::new(ctx, async move { voucher::remove(&removed, another).await });
     let ordered = place_order(ctx, job, step, another, job.request.stock_id).await;
-    goods.now().await.transpose()?;
+    goods.run_now().await.transpose()?;
     ordered
 }

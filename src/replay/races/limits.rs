@@ -85,7 +85,7 @@ async fn pass_bucket(job: &Job) -> Result<Deduction, Error> {
     let bucket = Bucket::default();
     let mut let_through = 0;
     for _ in 0..REQUESTS {
-        let_through += tell_admission(job, bucket.pass()).await?;
+        let_through += report_admission(job, bucket.pass()).await?;
     }
     Ok(report_count(let_through))
 }
@@ -94,7 +94,7 @@ async fn pass_shared_limiter(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let limiter = limiter_name(job.request.stock_id);
     let mut let_through = 0;
     for _ in 0..REQUESTS {
-        let_through += tell_admission(job, pass_limiter(ctx, &limiter, WINDOW).await).await?;
+        let_through += report_admission(job, pass_limiter(ctx, &limiter, WINDOW).await).await?;
     }
     Ok(report_count(let_through))
 }
@@ -109,13 +109,13 @@ fn limiter_name(stock_id: i64) -> String {
 }
 
 /// Passes the point of the answer. Returns 1 if the limit let the request through, else 0.
-async fn tell_admission(job: &Job, passed: Result<(), Error>) -> Result<i64, Error> {
+async fn report_admission(job: &Job, passed: Result<(), Error>) -> Result<i64, Error> {
     let is_through = match passed {
         Ok(()) => true,
         Err(Error::Limited) => false,
         Err(error) => return Err(error),
     };
-    job.at(if is_through {
+    job.reach(if is_through {
         Point::LetThrough
     } else {
         Point::Limited

@@ -15,7 +15,7 @@ use crate::{
     error::Error,
     section::{Deduction, Job, Name},
     stock::{self, Store},
-    stock_admin::no_zookeeper as down,
+    stock_admin::zookeeper_unavailable,
 };
 use std::time::Duration;
 use zookeeper_client::{Acls, CreateMode, Error as Zk};
@@ -88,13 +88,16 @@ async fn lock_with_permanent_node(ctx: &Ctx, job: &Job) -> Result<Deduction, Err
     let (client, path) = (ctx.zk.session()?, job.zk_path(NODE));
     let [parent, node] = [CreateMode::Container, CreateMode::Persistent]
         .map(|mode| mode.with_acls(Acls::anyone_all()));
-    client.mkdir("/distributed", &parent).await.map_err(down)?;
+    client
+        .mkdir("/distributed", &parent)
+        .await
+        .map_err(zookeeper_unavailable)?;
     let owner = job.owner(ctx).to_string();
     loop {
         match client.create(&path, owner.as_bytes(), &node).await {
             Ok(_) => break,
-            Err(Zk::NodeExists) => job.at(Point::Refused).await,
-            Err(error) => return Err(down(error)),
+            Err(Zk::NodeExists) => job.reach(Point::Refused).await,
+            Err(error) => return Err(zookeeper_unavailable(error)),
         }
         if job.wait_left().is_zero() {
             return Err(job.timed_out(&path));
@@ -103,6 +106,9 @@ async fn lock_with_permanent_node(ctx: &Ctx, job: &Job) -> Result<Deduction, Err
     }
     let section = stock::find("none").ok_or_else(|| Error::NoStrategy("none".to_owned()))?;
     let outcome = (section.spec.deduct)(ctx, job).await;
-    client.delete(&path, None).await.map_err(down)?;
+    client
+        .delete(&path, None)
+        .await
+        .map_err(zookeeper_unavailable)?;
     outcome
 }

@@ -41,7 +41,9 @@ pub(super) const RACE: Race = Race {
         B.stops_at(Point::Locked),
     ],
     flaw: Variant {
-        act: Act::custom("come-in", NAMES, |_, job| Box::pin(come_in(job))),
+        act: Act::custom("come-in", NAMES, |_, job| {
+            Box::pin(enter_without_permit(job))
+        }),
         steps: &[
             say(
                 "C 也进来了：里面有三个人",
@@ -82,8 +84,8 @@ pub(super) const RACE: Race = Race {
 };
 
 /// The flaw: enters without a permit.
-async fn come_in(job: &Job) -> Result<Deduction, Error> {
-    job.at(Point::Locked).await;
+async fn enter_without_permit(job: &Job) -> Result<Deduction, Error> {
+    job.reach(Point::Locked).await;
     Ok(Deduction::default())
 }
 
@@ -94,14 +96,14 @@ async fn take_a_permit(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         .initially(PERMITS);
     let permit = match semaphore.try_acquire(1).await {
         Err(LockError::Taken { .. }) => {
-            job.at(Point::Refused).await;
+            job.reach(Point::Refused).await;
             semaphore.acquire(1, job.wait_left()).await?
         }
         tried => tried?,
     };
-    job.at(Point::Locked).await;
-    job.at(Point::Left).await;
+    job.reach(Point::Locked).await;
+    job.reach(Point::Left).await;
     permit.release().await?;
-    job.at(Point::Released).await;
+    job.reach(Point::Released).await;
     Ok(Deduction::default())
 }

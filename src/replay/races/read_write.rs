@@ -19,16 +19,16 @@ use oversell_lock::{Lock, LockError};
 const PLAIN_NAMES: &[Name] = &[Name::Redis("lock")];
 const NAMES: &[Name] = &[Name::Redis("rwLock")];
 const PLAIN_READ: Act = Act::custom("plain-read", PLAIN_NAMES, |ctx, job| {
-    Box::pin(visit(job, plain_lock(ctx, job)))
+    Box::pin(enter_and_leave(job, plain_lock(ctx, job)))
 });
 const PLAIN_WRITE: Act = Act::custom("plain-write", PLAIN_NAMES, |ctx, job| {
-    Box::pin(visit(job, plain_lock(ctx, job)))
+    Box::pin(enter_and_leave(job, plain_lock(ctx, job)))
 });
 const READ: Act = Act::custom("rw-read", NAMES, |ctx, job| {
-    Box::pin(visit(job, read_lock(ctx, job)))
+    Box::pin(enter_and_leave(job, read_lock(ctx, job)))
 });
 const WRITE: Act = Act::custom("rw-write", NAMES, |ctx, job| {
-    Box::pin(visit(job, write_lock(ctx, job)))
+    Box::pin(enter_and_leave(job, write_lock(ctx, job)))
 });
 
 const READ_READ: Step = say("A 在里面读；B 也来读", "A reads; B comes, and reads");
@@ -138,16 +138,16 @@ fn write_lock(ctx: &Ctx, job: &Job) -> impl Lock {
 }
 
 /// Acquires the lock, tells whether that took a wait, and releases it.
-async fn visit(job: &Job, lock: impl Lock) -> Result<Deduction, Error> {
+async fn enter_and_leave(job: &Job, lock: impl Lock) -> Result<Deduction, Error> {
     let guard = match lock.try_acquire().await {
         Err(LockError::Taken { .. }) => {
-            job.at(Point::Refused).await;
+            job.reach(Point::Refused).await;
             lock.acquire(job.wait_left()).await?
         }
         tried => tried?,
     };
-    job.at(Point::Locked).await;
-    job.at(Point::Left).await;
+    job.reach(Point::Locked).await;
+    job.reach(Point::Left).await;
     guard.release().await?;
     Ok(Deduction::default().with_lock_state(Some(LockState::Kept)))
 }

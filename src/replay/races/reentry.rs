@@ -97,7 +97,7 @@ pub(super) const RACE: Race = Race {
 /// The course's `a()`, under the lock of §2.5.
 async fn a(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let held = redis_polling::lock(ctx, job, DeleteByScript::lock(ctx, job)).await?;
-    job.at(Point::Locked).await;
+    job.reach(Point::Locked).await;
     redis_polling::run_then_release(held, b(ctx, job)).await
 }
 
@@ -109,6 +109,6 @@ async fn b(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 
 async fn note_holds(play: &mut Play) -> Result<(), Error> {
     let held = play.first_lock().await?;
-    play.note(held.map_or(0, |held| held.count.unwrap_or(1)));
+    play.add_note(held.map_or(0, |held| held.count.unwrap_or(1)));
     Ok(())
 }

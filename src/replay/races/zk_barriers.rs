@@ -33,7 +33,7 @@ pub(super) const RACE: Race = Race {
     ),
     begin: &[],
     flaw: Variant {
-        act: Act::custom("no-barrier", &[], |_, job| Box::pin(work(job))),
+        act: Act::custom("no-barrier", &[], |_, job| Box::pin(enter_and_leave(job))),
         steps: &[
             say("A 来了就做，做完就走", "A comes, works, and is through"),
             A.finishes(),
@@ -71,16 +71,16 @@ pub(super) const RACE: Race = Race {
 };
 
 /// Enters and leaves, without a barrier of its own.
-async fn work(job: &Job) -> Result<Deduction, Error> {
-    job.at(Point::Locked).await;
-    job.at(Point::Written).await;
+async fn enter_and_leave(job: &Job) -> Result<Deduction, Error> {
+    job.reach(Point::Locked).await;
+    job.reach(Point::Written).await;
     Ok(Deduction::default())
 }
 
 async fn work_between_barriers(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let room = ctx.zk.double_barrier(&job.zk_path(ROOM), MEMBERS);
     let member = room.enter(job.wait_left()).await?;
-    let done = work(job).await;
+    let done = enter_and_leave(job).await;
     room.leave(&member, job.wait_left()).await?;
     done
 }

@@ -39,7 +39,9 @@ pub(super) const RACE: Race = Race {
         B.finishes(),
     ],
     flaw: Variant {
-        act: Act::custom("zk-set-count", NAMES, |ctx, job| Box::pin(set(ctx, job))),
+        act: Act::custom("zk-set-count", NAMES, |ctx, job| {
+            Box::pin(set_count(ctx, job))
+        }),
         steps: &[
             say(
                 "A 也写 1：加了两次，还是 1",
@@ -56,7 +58,7 @@ pub(super) const RACE: Race = Race {
     },
     cured: Variant {
         act: Act::custom("zk-try-set-count", NAMES, |ctx, job| {
-            Box::pin(try_set(ctx, job))
+            Box::pin(try_set_count(ctx, job))
         }),
         steps: &[
             say(
@@ -74,29 +76,29 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-async fn set(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+async fn set_count(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let count = ctx.zk.shared_count(&job.zk_path(COUNT), 0);
     let read = count.get().await?.value;
-    job.tell(Point::Read, read).await;
-    job.tell(Point::Written, count.set(read + 1).await?.value)
+    job.reach_with(Point::Read, read).await;
+    job.reach_with(Point::Written, count.set(read + 1).await?.value)
         .await;
     Ok(Deduction::default())
 }
 
-async fn try_set(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+async fn try_set_count(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let count = ctx.zk.shared_count(&job.zk_path(COUNT), 0);
     let mut retries = 0;
     loop {
         let seen = count.get().await?;
-        job.tell(Point::Read, seen.value).await;
+        job.reach_with(Point::Read, seen.value).await;
         if let Ok(set) = count.try_set(seen, seen.value + 1).await? {
-            job.tell(Point::Written, set.value).await;
+            job.reach_with(Point::Written, set.value).await;
             return Ok(Deduction {
                 retries,
                 ..Deduction::default()
             });
         }
-        job.at(Point::Conflict).await;
+        job.reach(Point::Conflict).await;
         retries += 1;
     }
 }

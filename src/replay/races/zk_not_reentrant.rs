@@ -10,7 +10,7 @@
 //!
 //! Next: `herd.rs`.
 
-use super::zk_reentry::{COUNTED, ENTERS, inside};
+use super::zk_reentry::{COUNTED, ENTERS, acquire_again};
 use super::*;
 use crate::{
     ctx::Ctx,
@@ -41,7 +41,7 @@ pub(super) const RACE: Race = Race {
             Store::MySql,
             "zk-semaphore-mutex-twice",
             &[Name::ZooKeeper(SEMAPHORE_MUTEX)],
-            |ctx, job| Box::pin(twice(ctx, job)),
+            |ctx, job| Box::pin(acquire_twice(ctx, job)),
         ),
         steps: &[
             ENTERS,
@@ -58,15 +58,15 @@ pub(super) const RACE: Race = Race {
 };
 
 /// Acquires the lock of §3.7.2 twice.
-async fn twice(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+async fn acquire_twice(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path(SEMAPHORE_MUTEX);
     let guard = ctx
         .zk
         .semaphore_mutex(&path)
         .acquire(job.wait_left())
         .await?;
-    job.at(Point::Locked).await;
-    let inner = inside(ctx, job, "zk-semaphore-mutex", &path).await;
+    job.reach(Point::Locked).await;
+    let inner = acquire_again(ctx, job, "zk-semaphore-mutex", &path).await;
     guard.release().await?;
     inner
 }

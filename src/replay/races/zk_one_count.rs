@@ -13,7 +13,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     section::{Deduction, Job, Name},
-    stock::{self, Store, THREAD_LOCAL, locked_as_printed, reentrant_as_printed},
+    stock::{self, Store, THREAD_LOCAL, reentrant_as_printed, run_locked_as_printed},
 };
 use std::cell::Cell;
 
@@ -85,7 +85,7 @@ const BOTH: Act = Act::custom_selling(
 /// Takes the lock of the user and then that of the product, as printed.
 async fn take_both_as_printed(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let user = job.zk_path(USER) + "/lock-";
-    locked_as_printed(ctx, job, &user, || Box::pin(reentrant_as_printed(ctx, job))).await
+    run_locked_as_printed(ctx, job, &user, || Box::pin(reentrant_as_printed(ctx, job))).await
 }
 
 /// Takes the lock of the user and then that of the product.

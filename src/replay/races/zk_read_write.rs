@@ -22,7 +22,9 @@ use std::time::Duration;
 
 const LOCK: &str = "/curator/rwlock";
 const NAMES: &[Name] = &[Name::ZooKeeper(LOCK)];
-const WRITE: Act = Act::custom("zk-write-half", NAMES, |ctx, job| Box::pin(write(ctx, job)));
+const WRITE: Act = Act::custom("zk-write-half", NAMES, |ctx, job| {
+    Box::pin(write_and_downgrade(ctx, job))
+});
 
 const ONE_AFTER_THE_OTHER: &[Step] = &[
     say("A 读完", "A has read"),
@@ -36,24 +38,24 @@ const ONE_AFTER_THE_OTHER: &[Step] = &[
     NoteFrom(seen_order),
 ];
 
-pub(super) const RACE: Race = Race { lessons: &["3.7.3"], title: Bilingual::of("两个读，一个写", "Two read, one writes"), breaks: Bilingual::of("只有一把独占锁：读的也要等读的", "one exclusive lock: readers wait for readers"), cure: Bilingual::of("读写锁：读的一起读，写的独占", "a read-write lock: readers together, a writer alone"), begin: &[say("A 在读", "A reads"), A.stops_at(Point::Locked),], flaw: Variant { act: Act::custom("zk-exclusive", NAMES, |ctx, job| Box::pin(alone(ctx, job))), steps: &[say("B 也来读：等 A", "B comes to read too: it waits for A"), B.will_stop_at(Point::Locked), QueueHas(1),
- say("C 要写：排在后面", "C wants to write: behind them"), C.will_stop_at(Point::Locked), QueueHas(2), All(ONE_AFTER_THE_OTHER),], expected: ExpectedResult::NOTHING.inside(1).noting("A B C", "进去的顺序：A B C", "they got in in the order A B C") }, cured: Variant { act: Act::custom("zk-read", NAMES, |ctx, job| Box::pin(read(ctx, job))), steps: &[say("B 也来读：和 A 一起", "B comes to read too: together with A"), B.stops_at(Point::Locked),
+pub(super) const RACE: Race = Race { lessons: &["3.7.3"], title: Bilingual::of("两个读，一个写", "Two read, one writes"), breaks: Bilingual::of("只有一把独占锁：读的也要等读的", "one exclusive lock: readers wait for readers"), cure: Bilingual::of("读写锁：读的一起读，写的独占", "a read-write lock: readers together, a writer alone"), begin: &[say("A 在读", "A reads"), A.stops_at(Point::Locked),], flaw: Variant { act: Act::custom("zk-exclusive", NAMES, |ctx, job| Box::pin(hold_plain_lock(ctx, job))), steps: &[say("B 也来读：等 A", "B comes to read too: it waits for A"), B.will_stop_at(Point::Locked), QueueHas(1),
+ say("C 要写：排在后面", "C wants to write: behind them"), C.will_stop_at(Point::Locked), QueueHas(2), All(ONE_AFTER_THE_OTHER),], expected: ExpectedResult::NOTHING.inside(1).noting("A B C", "进去的顺序：A B C", "they got in in the order A B C") }, cured: Variant { act: Act::custom("zk-read", NAMES, |ctx, job| Box::pin(read_and_try_upgrade(ctx, job))), steps: &[say("B 也来读：和 A 一起", "B comes to read too: together with A"), B.stops_at(Point::Locked),
  say("C 要写：等所有读的走完", "C wants to write: it waits until all readers have gone"), C.acting(WRITE).will_stop_at(Point::Locked), QueueHas(2), All(ONE_AFTER_THE_OTHER),], expected: ExpectedResult::NOTHING.inside(2).noting("A B C, upgrade refused, downgraded", "进去的顺序：A B C；读锁升级成写锁被拒绝，写锁降级成读锁可以", "they got in in the order A B C; the upgrade to a write lock is refused, the downgrade to a read lock is not") } };
 
-async fn alone(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+async fn hold_plain_lock(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let guard = ctx
         .zk
         .lock(&job.zk_path(LOCK))
         .acquire(job.wait_left())
         .await?;
-    job.at(Point::Locked).await;
-    release(job, guard).await
+    job.reach(Point::Locked).await;
+    leave_and_release(job, guard).await
 }
 
-async fn read(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+async fn read_and_try_upgrade(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (lock, owner) = (ctx.zk.rw_lock(&job.zk_path(LOCK)), job.owner(ctx));
     let guard = lock.read().owner(owner).acquire(job.wait_left()).await?;
-    job.at(Point::Locked).await;
+    job.reach(Point::Locked).await;
     if lock
         .write()
         .owner(owner)
@@ -61,23 +63,23 @@ async fn read(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         .await
         .is_err()
     {
-        job.at(Point::UpgradeRefused).await;
+        job.reach(Point::UpgradeRefused).await;
     }
-    release(job, guard).await
+    leave_and_release(job, guard).await
 }
 
-async fn write(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+async fn write_and_downgrade(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (lock, owner) = (ctx.zk.rw_lock(&job.zk_path(LOCK)), job.owner(ctx));
     let guard = lock.write().owner(owner).acquire(job.wait_left()).await?;
-    job.at(Point::Locked).await;
+    job.reach(Point::Locked).await;
     let reading = lock.read().owner(owner).acquire(job.wait_left()).await?;
-    job.at(Point::Downgraded).await;
+    job.reach(Point::Downgraded).await;
     guard.release().await?;
-    release(job, reading).await
+    leave_and_release(job, reading).await
 }
 
-async fn release(job: &Job, guard: Guard) -> Result<Deduction, Error> {
-    job.at(Point::Left).await;
+async fn leave_and_release(job: &Job, guard: Guard) -> Result<Deduction, Error> {
+    job.reach(Point::Left).await;
     guard.release().await?;
     Ok(Deduction::default().with_lock_state(Some(LockState::Kept)))
 }

@@ -15,7 +15,7 @@ use crate::{
     error::Error,
     section::{Deduction, Job, Name},
     stock::{self, Store},
-    stock_admin::no_zookeeper as down,
+    stock_admin::zookeeper_unavailable,
 };
 use std::time::Duration;
 use tokio::time::timeout;
@@ -41,7 +41,7 @@ pub(super) const RACE: Race = Race {
             Store::MySql,
             "zk-ephemeral-twice",
             &[Name::ZooKeeper(NODE)],
-            |ctx, job| Box::pin(twice(ctx, job)),
+            |ctx, job| Box::pin(acquire_twice(ctx, job)),
         ),
         steps: &[
             ENTERS,
@@ -76,23 +76,29 @@ pub(super) const COUNTED: Variant = Variant {
 };
 
 /// Acquires the lock of §3.3 twice.
-async fn twice(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+async fn acquire_twice(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (client, path) = (ctx.zk.session()?, job.zk_path(NODE));
     let [parent, node] = [CreateMode::Container, CreateMode::Ephemeral]
         .map(|mode| mode.with_acls(Acls::anyone_all()));
-    client.mkdir("/distributed", &parent).await.map_err(down)?;
+    client
+        .mkdir("/distributed", &parent)
+        .await
+        .map_err(zookeeper_unavailable)?;
     client
         .create(&path, job.owner(ctx).to_string().as_bytes(), &node)
         .await
-        .map_err(down)?;
-    job.at(Point::Locked).await;
-    let inner = inside(ctx, job, "zk-ephemeral", &path).await;
-    client.delete(&path, None).await.map_err(down)?;
+        .map_err(zookeeper_unavailable)?;
+    job.reach(Point::Locked).await;
+    let inner = acquire_again(ctx, job, "zk-ephemeral", &path).await;
+    client
+        .delete(&path, None)
+        .await
+        .map_err(zookeeper_unavailable)?;
     inner
 }
 
 /// The result of acquiring this path again by this strategy.
-pub(super) async fn inside(
+pub(super) async fn acquire_again(
     ctx: &Ctx,
     job: &Job,
     slug: &str,

@@ -12,14 +12,14 @@ pub(super) const STEP: StepSpec = StepSpec {
 
 /// The key of the mutex of all users.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct All;
+struct GlobalKey;
 
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
-    rows::check_open(ctx, order).await?;
+    rows::check_on_sale(ctx, order).await?;
     let held = ctx
         .local
-        .of::<Mutexes<All>>()
-        .lock(&All, order.job.wait_left())
+        .of::<Mutexes<GlobalKey>>()
+        .lock(&GlobalKey, order.job.wait_left())
         .await;
     let _held = held.ok_or_else(|| order.job.timed_out("in-process mutex of all users"))?;
     rows::create_order(ctx, order).await

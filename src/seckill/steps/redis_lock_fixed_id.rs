@@ -2,7 +2,7 @@
 
 use crate::seckill::*;
 use crate::{
-    seckill::simple_redis_lock::place_under,
+    seckill::simple_redis_lock::place_under_lock,
     section::{
         Points,
         redis_polling::{Lock, LockCommands},
@@ -19,7 +19,7 @@ pub(super) const STEP: StepSpec = StepSpec {
 };
 
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
-    place_under(ctx, order, FixedId).await
+    place_under_lock(ctx, order, FixedId).await
 }
 
 /// SET NX with a lease and the value 1 to lock, DEL to unlock, whoever's the key is by then.

@@ -2,7 +2,7 @@
 
 use crate::seckill::*;
 use crate::{
-    seckill::simple_redis_lock::place_under,
+    seckill::simple_redis_lock::place_under_lock,
     section::{
         Points, lua,
         redis_polling::{Lock, LockCommands},
@@ -26,7 +26,7 @@ pub(super) const STEP: StepSpec = StepSpec {
 };
 
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
-    place_under(ctx, order, DeleteByScript).await
+    place_under_lock(ctx, order, DeleteByScript).await
 }
 
 /// SET NX with lease and owner to lock; to unlock a script that compares and deletes in one step.
@@ -47,7 +47,7 @@ impl LockCommands for DeleteByScript {
         redis: &mut Connection,
         points: &Points,
     ) -> RedisResult<bool> {
-        points.at(Point::Compared).await;
+        points.reach(Point::Compared).await;
         UNLOCK
             .key(&lock.key)
             .arg(&lock.owner)

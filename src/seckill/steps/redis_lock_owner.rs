@@ -2,7 +2,7 @@
 
 use crate::seckill::*;
 use crate::{
-    seckill::simple_redis_lock::place_under,
+    seckill::simple_redis_lock::place_under_lock,
     section::{
         Points,
         redis_polling::{Lock, LockCommands},
@@ -19,7 +19,7 @@ pub(super) const STEP: StepSpec = StepSpec {
 };
 
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
-    place_under(ctx, order, CheckOwner).await
+    place_under_lock(ctx, order, CheckOwner).await
 }
 
 /// SET NX with lease and owner to lock; to unlock GET, a comparison here, then DEL.
@@ -44,7 +44,7 @@ impl LockCommands for CheckOwner {
         if holder.as_deref() != Some(lock.owner.as_str()) {
             return Ok(false);
         }
-        points.at(Point::Compared).await;
+        points.reach(Point::Compared).await;
         redis::cmd("DEL").arg(&lock.key).query_async(redis).await
     }
 }

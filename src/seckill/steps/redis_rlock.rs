@@ -12,7 +12,7 @@ pub(super) const STEP: StepSpec = StepSpec {
 };
 
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
-    rows::check_open(ctx, order).await?;
+    rows::check_on_sale(ctx, order).await?;
     let lock = ctx
         .redis
         .lock(&simple_redis_lock::lock_name(order))
@@ -22,7 +22,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
         error => error.into(),
     })?;
     let placed = rows::create_order(ctx, order).await;
-    order.job.at(Point::Unlock).await;
+    order.job.reach(Point::Unlock).await;
     let lock = match guard.release().await {
         Ok(()) => Some(LockState::Kept),
         Err(error) => {

@@ -14,7 +14,7 @@ const INSERT: &str =
     "INSERT INTO tb_voucher_order (id, user_id, voucher_id, claimed_by) VALUES (?, ?, ?, ?)";
 
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
-    rows::check_open(ctx, order).await?;
+    rows::check_on_sale(ctx, order).await?;
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
     let placed = in_transaction(ctx, &mut conn, order).await;
     mysql::end_uncommitted(conn, placed).await
@@ -22,7 +22,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
 
 async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<OrderReceipt, Error> {
     mysql::begin(conn, &order.job).await?;
-    rows::check_unordered(conn, order).await?;
+    rows::check_not_ordered_yet(conn, order).await?;
     order.job.enter_and_stay().await;
     if mysql::execute_on(conn, &order.job, rows::deduct(order)).await? == 0 {
         return Err(Error::SoldOut);
@@ -36,9 +36,9 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ord
     if !mysql::execute_or_duplicate(conn, &order.job, insert).await? {
         return Err(SeckillError::AlreadyOrdered.into());
     }
-    order.job.at(Point::Commit).await;
+    order.job.reach(Point::Commit).await;
     mysql::commit(conn, &order.job).await?;
-    order.job.at(Point::Committed).await;
+    order.job.reach(Point::Committed).await;
     Ok(OrderReceipt {
         order_id,
         lock: None,

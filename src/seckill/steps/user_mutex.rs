@@ -12,12 +12,12 @@ pub(super) const STEP: StepSpec = StepSpec {
 
 /// The key of a user's mutex: no other step has the same ones.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct User(i64);
+struct UserKey(i64);
 
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
-    rows::check_open(ctx, order).await?;
+    rows::check_on_sale(ctx, order).await?;
     let _held = lock(ctx, order).await?;
-    order.job.at(Point::Locked).await;
+    order.job.reach(Point::Locked).await;
     rows::create_order(ctx, order).await
 }
 
@@ -25,8 +25,8 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
 pub(super) async fn lock(ctx: &Ctx, order: &Order) -> Result<MutexGuard, Error> {
     let held = ctx
         .local
-        .of::<Mutexes<User>>()
-        .lock(&User(order.user_id), order.job.wait_left())
+        .of::<Mutexes<UserKey>>()
+        .lock(&UserKey(order.user_id), order.job.wait_left())
         .await;
     held.ok_or_else(|| order.job.timed_out("in-process mutex of the user"))
 }

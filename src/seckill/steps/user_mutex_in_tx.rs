@@ -12,7 +12,7 @@ pub(super) const STEP: StepSpec = StepSpec {
 };
 
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
-    rows::check_open(ctx, order).await?;
+    rows::check_on_sale(ctx, order).await?;
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
     let placed = in_transaction(ctx, &mut conn, order).await;
     mysql::end_uncommitted(conn, placed).await
@@ -21,12 +21,12 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
 async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<OrderReceipt, Error> {
     mysql::begin(conn, &order.job).await?;
     let held = user_mutex::lock(ctx, order).await?;
-    rows::check_unordered(conn, order).await?;
+    rows::check_not_ordered_yet(conn, order).await?;
     let ordered = rows::write(ctx, conn, order).await?;
     drop(held);
     // The requested stay is here, so that this step breaks each time.
     order.job.enter_and_stay().await;
-    order.job.at(Point::Commit).await;
+    order.job.reach(Point::Commit).await;
     mysql::commit(conn, &order.job).await?;
     Ok(ordered)
 }

@@ -11,7 +11,7 @@ pub(super) const STEP: StepSpec = StepSpec {
 };
 
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
-    rows::check_open(ctx, order).await?;
+    rows::check_on_sale(ctx, order).await?;
     let locks = Mutexes::default();
     let _held = locks.lock(&order.user_id, order.job.wait_left()).await;
     rows::create_order(ctx, order).await

@@ -20,7 +20,7 @@ struct Full;
 impl TakeMany for Full {
     const AWAITED: &'static str = "till";
 
-    async fn take(ctx: &Ctx, _: i64, wanted: i64, _: Duration) -> Result<TakeOutcome, Error> {
+    async fn take_many(ctx: &Ctx, _: i64, wanted: i64, _: Duration) -> Result<TakeOutcome, Error> {
         let till = ctx.local.of::<Till>();
         let first = {
             let mut groups = till.groups.lock();
@@ -42,9 +42,14 @@ struct Stuck;
 impl TakeMany for Stuck {
     const AWAITED: &'static str = "till";
 
-    async fn take(ctx: &Ctx, id: i64, wanted: i64, wait: Duration) -> Result<TakeOutcome, Error> {
+    async fn take_many(
+        ctx: &Ctx,
+        id: i64,
+        wanted: i64,
+        wait: Duration,
+    ) -> Result<TakeOutcome, Error> {
         if ctx.local.of::<Till>().groups.lock().is_empty() {
-            return Full::take(ctx, id, wanted, wait).await;
+            return Full::take_many(ctx, id, wanted, wait).await;
         }
         sleep(wait).await;
         Err(Error::Timeout {
@@ -67,7 +72,7 @@ fn buy<M: TakeMany>(ctx: &Ctx, wait: Duration) -> Running {
 
 /// Waits until this many requests are in the queue.
 async fn queued<M: TakeMany>(ctx: &Ctx, so_many: usize) {
-    let queue = ctx.local.of::<Queues<M>>().of(1);
+    let queue = ctx.local.of::<Queues<M>>().queue_of(1);
     while queue.waiting.lock().requests.len() != so_many {
         tokio::task::yield_now().await;
     }

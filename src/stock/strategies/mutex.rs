@@ -16,26 +16,26 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let _held = lock(ctx, job).await?;
-    job.at(Point::Locked).await;
+    job.reach(Point::Locked).await;
     let select = "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
     let count = mysql::read(ctx, job, select).await?.count;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
     job.enter_and_stay().await;
-    job.tell(Point::Read, count).await;
+    job.reach_with(Point::Read, count).await;
     let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
         .bind(count - 1)
         .bind(job.request.stock_id);
     mysql::execute(ctx, job, update).await?;
-    job.tell(Point::Written, count - 1).await;
+    job.reach_with(Point::Written, count - 1).await;
     job.leave();
     Ok(Deduction::remaining(count - 1))
 }
 
 /// This process's mutex for the job's product, waiting for it as long as the job may.
 pub(super) async fn lock(ctx: &Ctx, job: &Job) -> Result<MutexGuard, Error> {
-    job.at(Point::Waits).await;
+    job.reach(Point::Waits).await;
     let held = ctx
         .local
         .of::<Mutexes<i64>>()

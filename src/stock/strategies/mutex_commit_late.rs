@@ -28,23 +28,23 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 async fn in_transaction(ctx: &Ctx, conn: &mut Conn, job: &Job) -> Result<Deduction, Error> {
     mysql::begin(conn, job).await?;
     let held = mutex::lock(ctx, job).await?;
-    job.at(Point::Locked).await;
+    job.reach(Point::Locked).await;
     let count = mysql::read_on(conn, job, READ_STOCK).await?.count;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
-    job.tell(Point::Read, count).await;
+    job.reach_with(Point::Read, count).await;
     let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
         .bind(count - 1)
         .bind(job.request.stock_id);
     mysql::execute_on(conn, job, update).await?;
-    job.tell(Point::Written, count - 1).await;
+    job.reach_with(Point::Written, count - 1).await;
     drop(held);
-    job.at(Point::Released).await;
+    job.reach(Point::Released).await;
     // The requested stay is here, so that this lesson breaks each time.
     job.enter_and_stay().await;
     mysql::commit(conn, job).await?;
-    job.at(Point::Committed).await;
+    job.reach(Point::Committed).await;
     job.leave();
     Ok(Deduction::remaining(count - 1))
 }

@@ -32,7 +32,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     // release.
     let unlock = sqlx::query_scalar::<_, Option<i64>>(UNLOCK).bind(&name);
     if mysql::is_answered(&sold)
-        && let Ok(released) = mysql::in_time(job, unlock.fetch_one(&mut *conn)).await
+        && let Ok(released) = mysql::within_limit(job, unlock.fetch_one(&mut *conn)).await
     {
         conn.done();
         let lock = if released == Some(1) {
@@ -61,7 +61,7 @@ async fn under_lock(conn: &mut Conn, job: &Job, name: &str) -> Result<Deduction,
         return Err(Error::SoldOut);
     }
     job.enter_and_stay().await;
-    job.tell(Point::Read, count).await;
+    job.reach_with(Point::Read, count).await;
     let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
         .bind(count - 1)
         .bind(job.request.stock_id);

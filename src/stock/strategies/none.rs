@@ -32,12 +32,12 @@ pub(super) async fn read_then_write(
         return Err(Error::SoldOut);
     }
     job.enter_and_stay().await;
-    job.tell(Point::Read, count).await;
+    job.reach_with(Point::Read, count).await;
     let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
         .bind(count - 1)
         .bind(job.request.stock_id);
     mysql::execute(ctx, job, update).await?;
-    job.tell(Point::Written, count - 1).await;
+    job.reach_with(Point::Written, count - 1).await;
     job.leave();
     Ok(Deduction {
         fence,

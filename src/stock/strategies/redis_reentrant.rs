@@ -29,10 +29,10 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let held =
         redis_polling::lock(ctx, job, Reentrant::lock(ctx, job, "lock:redis-reentrant")).await?;
-    redis_polling::run_then_release(held, again(ctx, job)).await
+    redis_polling::run_then_release(held, deduct_again(ctx, job)).await
 }
 
-async fn again(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+async fn deduct_again(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let held =
         redis_polling::lock(ctx, job, Reentrant::lock(ctx, job, "lock:redis-reentrant")).await?;
     redis_polling::run_then_release(held, redis_polling::read_then_write(ctx, job)).await

@@ -22,7 +22,7 @@ static TAKE: LazyLock<Script> = LazyLock::new(|| lua::script(include_str!("lua/t
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let since = job.enter_and_stay().await;
-    let key = redis_key::of(ctx, job.request.stock_id);
+    let key = redis_key::stock_key(ctx, job.request.stock_id);
     let mut redis = ctx.redis.connection();
     let left = TAKE.key(key).invoke_async(&mut redis).await;
     let left: Option<i64> = redis_key::classify_write(left, redis.has_sent())?;

@@ -53,7 +53,7 @@ impl LockCommands for CheckOwner {
         if holder.as_deref() != Some(lock.owner.as_str()) {
             return Ok(false);
         }
-        points.tell(Point::Checked, &lock.owner).await;
+        points.reach_with(Point::Checked, &lock.owner).await;
         redis::cmd("DEL").arg(&lock.key).query_async(redis).await
     }
 }

@@ -19,7 +19,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let key = redis_key::of(ctx, job.request.stock_id);
+    let key = redis_key::stock_key(ctx, job.request.stock_id);
     // Nobody else has it as long as this lives.
     let exclusive = redis_key::watch_connection(ctx, job.wait_left()).await?;
     let mut conn = RedisTap::new(exclusive.clone(), job.observation.points(), None);
@@ -29,18 +29,18 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         if count <= 0 {
             return Err(Error::SoldOut);
         }
-        job.tell(Point::Watched, &key).await;
+        job.reach_with(Point::Watched, &key).await;
         let since = job.enter_and_stay().await;
-        job.tell(Point::Read, count).await;
+        job.reach_with(Point::Read, count).await;
         if job.record_attempt(since, write_count(&mut conn, &key, count - 1).await?) {
-            job.tell(Point::Written, count - 1).await;
+            job.reach_with(Point::Written, count - 1).await;
             return Ok(Deduction {
                 retries,
                 ..Deduction::remaining(count - 1)
             });
         }
-        job.at(Point::Conflict).await;
-        poll::pause(job, RETRY_PAUSE, || format!("key {key} (WATCH)")).await?;
+        job.reach(Point::Conflict).await;
+        poll::pause_before_retry(job, RETRY_PAUSE, || format!("key {key} (WATCH)")).await?;
         retries += 1;
     }
 }

@@ -29,13 +29,13 @@ struct WatchAndSet;
 impl TakeMany for WatchAndSet {
     const AWAITED: &'static str = "key stock (WATCH)";
 
-    async fn take(
+    async fn take_many(
         ctx: &Ctx,
         stock_id: i64,
         wanted: i64,
         wait: Duration,
     ) -> Result<TakeOutcome, Error> {
-        let key = redis_key::of(ctx, stock_id);
+        let key = redis_key::stock_key(ctx, stock_id);
         let watched = async {
             let mut conn = redis_key::watch_connection(ctx, wait).await?;
             let before = watch_count(ctx, &mut *conn, &key, stock_id).await?;
@@ -44,7 +44,7 @@ impl TakeMany for WatchAndSet {
         // Together within the time of one answer: a server that stops answers neither.
         let limit = wait + Duration::from_millis(ctx.config.redis.timeout_ms);
         let watched = timeout(limit, watched).await;
-        let no_answer = |_| Err(Error::down(Server::Redis, "no answer in time"));
+        let no_answer = |_| Err(Error::unavailable(Server::Redis, "no answer in time"));
         let (mut conn, before) = watched.unwrap_or_else(no_answer)?;
         let pieces = wanted.min(before);
         if pieces <= 0 {
@@ -110,7 +110,7 @@ mod tests {
         let config = Config::load_with(None, &settings).expect("a configuration");
         let ctx = Ctx::new(config).expect("clients");
         let begun = Instant::now();
-        let taken = WatchAndSet::take(&ctx, 1, 1, Duration::ZERO).await;
+        let taken = WatchAndSet::take_many(&ctx, 1, 1, Duration::ZERO).await;
         let took = begun.elapsed();
         assert!(
             matches!(taken, Err(Error::Unavailable { .. })),

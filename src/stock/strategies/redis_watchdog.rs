@@ -65,9 +65,9 @@ pub(super) async fn renew<S: Renewable>(ctx: Ctx, lock: Lock<S>, points: Points)
     let mut redis = S::client(&ctx).connection();
     loop {
         tokio::time::sleep(Duration::from_millis(lock.lease / 3)).await;
-        points.at(Point::Renew).await;
+        points.reach(Point::Renew).await;
         let renewed = S::renew(&lock, &mut redis).await;
-        points.at(Point::Renewed).await;
+        points.reach(Point::Renewed).await;
         match renewed {
             Ok(true) => {}
             Ok(false) => return,

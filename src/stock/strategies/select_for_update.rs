@@ -22,22 +22,22 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 
 async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Deduction, Error> {
     mysql::begin(conn, job).await?;
-    job.at(Point::Waits).await;
+    job.reach(Point::Waits).await;
     let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
     let count = mysql::read_locked(conn, job, select).await?;
-    job.at(Point::Locked).await;
+    job.reach(Point::Locked).await;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
     job.enter_and_stay().await;
-    job.tell(Point::Read, count).await;
+    job.reach_with(Point::Read, count).await;
     let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
         .bind(count - 1)
         .bind(job.request.stock_id);
     mysql::execute_on(conn, job, update).await?;
-    job.tell(Point::Written, count - 1).await;
+    job.reach_with(Point::Written, count - 1).await;
     job.leave();
     mysql::commit(conn, job).await?;
-    job.at(Point::Committed).await;
+    job.reach(Point::Committed).await;
     Ok(Deduction::remaining(count - 1))
 }

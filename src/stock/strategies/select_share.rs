@@ -35,25 +35,25 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 /// One attempt: what is left; `None` if the server has rolled it back to end a deadlock.
 async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Option<i64>, Error> {
     mysql::begin(conn, job).await?;
-    job.at(Point::Waits).await;
+    job.reach(Point::Waits).await;
     let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? LOCK IN SHARE MODE";
     let count = mysql::read_locked(conn, job, select).await?;
-    job.at(Point::Locked).await;
+    job.reach(Point::Locked).await;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
     job.enter_and_stay().await;
-    job.tell(Point::Read, count).await;
+    job.reach_with(Point::Read, count).await;
     let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
         .bind(count - 1)
         .bind(job.request.stock_id);
     if !mysql::execute_or_deadlock(conn, job, update).await? {
-        job.at(Point::Conflict).await;
+        job.reach(Point::Conflict).await;
         return Ok(None);
     }
-    job.tell(Point::Written, count - 1).await;
+    job.reach_with(Point::Written, count - 1).await;
     job.leave();
     mysql::commit(conn, job).await?;
-    job.at(Point::Committed).await;
+    job.reach(Point::Committed).await;
     Ok(Some(count - 1))
 }

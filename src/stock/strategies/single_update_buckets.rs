@@ -32,10 +32,10 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 /// Takes a piece out of this bucket first.
 pub(super) async fn take_from(ctx: &Ctx, job: &Job, bucket: u32) -> Result<Deduction, Error> {
     let since = job.enter_and_stay().await;
-    job.record_attempt(since, take(ctx, job, bucket).await)
+    job.record_attempt(since, take_or_refill(ctx, job, bucket).await)
 }
 
-async fn take(ctx: &Ctx, job: &Job, bucket: u32) -> Result<Deduction, Error> {
+async fn take_or_refill(ctx: &Ctx, job: &Job, bucket: u32) -> Result<Deduction, Error> {
     let sold = Deduction::default();
     if mysql::execute(
         ctx,

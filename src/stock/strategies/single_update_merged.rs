@@ -31,7 +31,7 @@ struct OneUpdate;
 impl TakeMany for OneUpdate {
     const AWAITED: &'static str = "row in db_stock";
 
-    async fn take(
+    async fn take_many(
         ctx: &Ctx,
         stock_id: i64,
         mut wanted: i64,

@@ -19,7 +19,7 @@ const NODE: &str = "SELECT CAST(@@GLOBAL.auto_increment_offset AS UNSIGNED)";
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
-    let node = mysql::in_time(job, sqlx::query_scalar(NODE).fetch_one(&mut *conn)).await;
+    let node = mysql::within_limit(job, sqlx::query_scalar(NODE).fetch_one(&mut *conn)).await;
     let bucket = mysql::return_to_pool(conn, node)?;
     single_update_buckets::take_from(ctx, job, bucket).await
 }

@@ -22,7 +22,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         .db
         .table_lock(&job.redis_name(NAME))
         .description(row_description(ctx, job, module_path!()));
-    job.at(Point::Waits).await;
+    job.reach(Point::Waits).await;
     let guard = lock.acquire(job.wait_left()).await?;
     run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

@@ -27,15 +27,15 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut waiting = 0;
     let unlock = loop {
         let insert = sqlx::query(INSERT).bind(name.clone()).bind(module_path!());
-        match mysql::insert(ctx, job, insert, delete).await? {
+        match mysql::insert(ctx, job, insert, delete_row).await? {
             Some(row) => break row,
             None => waiting += 1,
         }
-        job.at(Point::Refused).await;
-        poll::pause(job, RETRY_PAUSE, || format!("lock {name}")).await?;
+        job.reach(Point::Refused).await;
+        poll::pause_before_retry(job, RETRY_PAUSE, || format!("lock {name}")).await?;
     };
     let mut sold = none::read_then_write(ctx, job, None).await;
-    unlock.now().await;
+    unlock.run_now().await;
     // Each of them comes back, and goes on: it has no lock, and deletes no row, for its own has no id.
     for _ in 0..waiting {
         match none::read_then_write(ctx, job, None).await {
@@ -46,9 +46,9 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     sold
 }
 
-async fn delete(ctx: Ctx, id: u64) {
+async fn delete_row(ctx: Ctx, id: u64) {
     let deleted = async {
-        let mut conn = ctx.mysql(ctx.config.wait()).await?;
+        let mut conn = ctx.mysql(ctx.config.default_wait()).await?;
         sqlx::query(DELETE).bind(id).execute(&mut *conn).await?;
         conn.done();
         Ok::<_, Error>(())

@@ -25,12 +25,12 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         .description(table_lock::row_description(ctx, job, module_path!()))
         .lease(Lease::Watchdog(lease))
         .owner(job.owner(ctx));
-    job.at(Point::Waits).await;
+    job.reach(Point::Waits).await;
     let outer = lock.acquire(job.wait_left()).await?;
-    run_then_release(outer, |_| again(ctx, job, &lock)).await
+    run_then_release(outer, |_| deduct_again(ctx, job, &lock)).await
 }
 
-async fn again(ctx: &Ctx, job: &Job, lock: &TableLeaseLock) -> Result<Deduction, Error> {
+async fn deduct_again(ctx: &Ctx, job: &Job, lock: &TableLeaseLock) -> Result<Deduction, Error> {
     let inner = lock.acquire(job.wait_left()).await?;
     run_then_release(inner, |fence| none::read_then_write(ctx, job, fence)).await
 }

@@ -28,19 +28,19 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
             return Err(Error::SoldOut);
         }
         let since = job.enter_and_stay().await;
-        job.tell(Point::Read, row.count).await;
+        job.reach_with(Point::Read, row.count).await;
         let write = sqlx::query(TAKE_ONE)
             .bind(row.count - 1)
             .bind(job.request.stock_id)
             .bind(row.version);
         if job.record_attempt(since, mysql::execute(ctx, job, write).await)? == 1 {
-            job.tell(Point::Written, row.count - 1).await;
+            job.reach_with(Point::Written, row.count - 1).await;
             return Ok(Deduction {
                 retries,
                 ..Deduction::remaining(row.count - 1)
             });
         }
-        job.at(Point::Conflict).await;
+        job.reach(Point::Conflict).await;
         if job.wait_left().is_zero() {
             return Err(job.timed_out("row in db_stock (version)"));
         }

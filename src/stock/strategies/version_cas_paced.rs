@@ -51,7 +51,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
             return Err(Error::SoldOut);
         }
         let since = job.enter_and_stay().await;
-        job.tell(Point::Read, row.count).await;
+        job.reach_with(Point::Read, row.count).await;
         let write = sqlx::query(TAKE_ONE)
             .bind(row.count - 1)
             .bind(job.request.stock_id)

@@ -26,7 +26,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
             return zk_node::run_then_release(node, |fence| none::read_then_write(ctx, job, fence))
                 .await;
         }
-        job.at(Point::Refused).await;
-        poll::pause(job, POLL_INTERVAL, || format!("lock {path}")).await?;
+        job.reach(Point::Refused).await;
+        poll::pause_before_retry(job, POLL_INTERVAL, || format!("lock {path}")).await?;
     }
 }

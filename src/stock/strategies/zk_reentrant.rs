@@ -17,10 +17,10 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let outer = lock(ctx, job).acquire(job.wait_left()).await?;
-    run_then_release(outer, |_| again(ctx, job)).await
+    run_then_release(outer, |_| deduct_again(ctx, job)).await
 }
 
-async fn again(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+async fn deduct_again(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let inner = lock(ctx, job).acquire(job.wait_left()).await?;
     run_then_release(inner, |fence| none::read_then_write(ctx, job, fence)).await
 }

@@ -25,15 +25,15 @@ tokio::task_local! {
 pub(crate) async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path("/distributed/zk-reentrant-as-printed") + "/lock-";
     let again = || {
-        locked(ctx, job, &path, || {
+        run_locked(ctx, job, &path, || {
             Box::pin(none::read_then_write(ctx, job, None))
         })
     };
-    locked(ctx, job, &path, || Box::pin(again())).await
+    run_locked(ctx, job, &path, || Box::pin(again())).await
 }
 
 /// `new ZkDistributedLock(…)`, `lock()`, the section, `unlock()`; if the thread's counter says that it has the lock already, only the section.
-pub(crate) async fn locked<'a>(
+pub(crate) async fn run_locked<'a>(
     ctx: &Ctx,
     job: &Job,
     path: &str,

@@ -33,7 +33,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
                 })
                 .await;
             }
-            poll::pause(job, POLL_INTERVAL, || format!("lock {path}")).await?;
+            poll::pause_before_retry(job, POLL_INTERVAL, || format!("lock {path}")).await?;
         }
     }
 }

@@ -22,7 +22,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path("/distributed/zk-sequential-as-printed") + "/lock-";
     let node = zk_node::enqueue(ctx, job, &path).await?;
     while pre_node(&node).await?.is_some() {
-        poll::pause(job, POLL_INTERVAL, || format!("lock {path}")).await?;
+        poll::pause_before_retry(job, POLL_INTERVAL, || format!("lock {path}")).await?;
     }
     zk_node::run_then_release(node, |fence| none::read_then_write(ctx, job, fence)).await
 }

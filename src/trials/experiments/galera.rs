@@ -332,9 +332,9 @@ async fn compare_one_and_three_writers(
         .into_iter()
         .flatten()
         .all(|sold| sold.is_exact());
-    let ratio = Spread::of_ratios(&rates(&one), &rates(&three));
+    let ratio = Spread::from_ratios(&rates(&one), &rates(&three));
     let [by_one, by_three, by_each] = [&one, &three, &apart].map(|of| refused(of));
-    let [one, three] = [&one, &three].map(|of| Spread::of(rates(of)).median);
+    let [one, three] = [&one, &three].map(|of| Spread::from_values(rates(of)).median);
     let (told, sent) = (
         explain_ratio(Says::Faster, ratio, 0),
         ROUNDS * buyers[0] * buyers[1],

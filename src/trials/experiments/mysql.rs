@@ -52,7 +52,7 @@ async fn most_failed_updates_were_stale_when_sent(
     let after = read_counters(&mut conn).await?;
     conn.close().await?;
     let (updates, waits) = (after[0] - before[0], after[1] - before[1]);
-    let in_vain = updates - row.gone();
+    let in_vain = updates - row.pieces_gone();
     let words = words!(
         "卖出 {} 件，执行 UPDATE {updates} 次，影响 0 行的 {in_vain} 次，等行锁一共 {waits} 次。说的是一半以上影响 0 行，其中一半以上没等过行锁。",
         "{} sold by {updates} UPDATEs, {in_vain} of them in vain; {waits} waits for a row lock in all. More than half in vain is claimed, and more than half of these without a wait.",

@@ -185,8 +185,8 @@ async fn compare_flush_policies(
     ask::<()>(&mut second.redis, &["SET", "lock", "A"]).await?;
     second.restart().await?;
     let left: Option<String> = ask(&mut second.redis, &["GET", "lock"]).await?;
-    let ratio = Spread::of_ratios(&fast, &slow);
-    let [per_second, each_time] = [fast, slow].map(|rates| Spread::of(rates).median);
+    let ratio = Spread::from_ratios(&fast, &slow);
+    let [per_second, each_time] = [fast, slow].map(|rates| Spread::from_values(rates).median);
     let default = default.last().map_or("", String::as_str);
     let (shown, told) = (
         left.as_deref().unwrap_or("nil"),

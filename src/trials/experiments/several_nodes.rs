@@ -64,8 +64,8 @@ async fn compare_one_and_two_masters(
         left.push(ask::<Option<String>>(&mut node, &["GET", &key]).await?);
         ask::<()>(&mut node, &["DEL", &key]).await?;
     }
-    let ratio = Spread::of_ratios(&one_rate, &two_rate);
-    let [one, two] = [one_rate, two_rate].map(|rates| Spread::of(rates).median);
+    let ratio = Spread::from_ratios(&one_rate, &two_rate);
+    let [one, two] = [one_rate, two_rate].map(|rates| Spread::from_values(rates).median);
     let shown = |n: usize| left[n].as_deref().unwrap_or("nil");
     let (in_one, in_other, told) = (shown(0), shown(1), explain_ratio(Says::Faster, ratio, 0));
     let words = Words::new(
@@ -169,8 +169,8 @@ async fn compare_equal_and_random_delays(
             each.push(attempts as f64 / WINS as f64);
         }
     }
-    let ratio = Spread::of_ratios(&equal, &random);
-    let [equal, random] = [equal, random].map(|attempts| Spread::of(attempts).median);
+    let ratio = Spread::from_ratios(&equal, &random);
+    let [equal, random] = [equal, random].map(|attempts| Spread::from_values(attempts).median);
     let told = explain_ratio(Says::Faster, ratio, 0);
     let words = Words::new(
         format!(

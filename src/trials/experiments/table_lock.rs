@@ -39,7 +39,7 @@ async fn locking_costs_two_statements(
                 each.push(begun.elapsed().as_secs_f64());
             }
             // The shortest, because a busy machine only adds.
-            took.push(Spread::of(each).min);
+            took.push(Spread::from_values(each).min);
         }
         Ok::<_, NoVerdict>(took)
     };

@@ -2,11 +2,11 @@
 
 use super::{ENGINES, Engine, FaultRun, Matrix, page, run};
 use crate::{
-    load::{conditions::Conditions, terminal::stopped},
+    load::{conditions::Conditions, terminal::stopped_by_signal},
     terminal::{
-        chinese::{self, told},
+        chinese::{self, localized},
         failure::Failure,
-        stdout::{Output, Outputs, mark, note, say},
+        stdout::{Output, Outputs, colour_mark, print_to_stderr, say},
     },
     trials::{NoVerdict, own_lab::OwnLab, table::Lang},
 };
@@ -55,7 +55,7 @@ pub(crate) async fn run(args: Args, stop: CancellationToken) -> Result<(), Failu
     let mut found = Matrix::default();
     let done = tokio::select! {
         done = run_engines(&args, &mut found, &stop) => done,
-        () = stop.cancelled() => Err(stopped()),
+        () = stop.cancelled() => Err(stopped_by_signal()),
     };
     // A run that was stopped prints its results too.
     if !found.runs.is_empty() {
@@ -67,10 +67,10 @@ pub(crate) async fn run(args: Args, stop: CancellationToken) -> Result<(), Failu
     done?;
     let broken = broken_promises(&found);
     let (sign, verdict) = match broken.is_empty() {
-        true => ("✓", told!("承诺都兑现了", "every promise kept")),
-        false => ("✗", told!("有承诺被打破", "a promise was broken")),
+        true => ("✓", localized!("承诺都兑现了", "every promise kept")),
+        false => ("✗", localized!("有承诺被打破", "a promise was broken")),
     };
-    say!("{} {verdict}", mark(sign));
+    say!("{} {verdict}", colour_mark(sign));
     match broken {
         broken if broken.is_empty() => Ok(()),
         broken => Err(Failure::Promise(broken.join("; "))),
@@ -91,14 +91,14 @@ async fn run_engines(
         let own = OwnLab::start_independent(engines[0].lab, stop.clone()).await;
         let own = own.map_err(failure)?;
         if found.conditions.is_empty() {
-            let conditions = Conditions::of(own.cluster.servers().ok()).await;
+            let conditions = Conditions::read(own.cluster.servers().ok()).await;
             if let Ok(Value::Object(conditions)) = serde_json::to_value(conditions) {
                 found.conditions = conditions;
             }
         }
         for engine in engines {
             for fault in engine.faults {
-                note(format_args!("{}: {}", engine.id, fault.words().here()));
+                print_to_stderr(format_args!("{}: {}", engine.id, fault.words().localized()));
                 let ran = run::run(&own, engine, *fault).await.map_err(failure)?;
                 found.runs.push(ran);
             }
@@ -111,20 +111,20 @@ async fn run_engines(
 fn failure(why: NoVerdict) -> Failure {
     match why {
         NoVerdict::Failed(why) => why,
-        NoVerdict::Unavailable(words) => Failure::Unusable(words.here()),
+        NoVerdict::Unavailable(words) => Failure::Unusable(words.localized()),
     }
 }
 
 /// Describes the broken promises, one line each.
 fn broken_promises(found: &Matrix) -> Vec<String> {
     let cells = |run: &FaultRun| {
-        let (engine, fault) = (run.engine.clone(), run.fault.words().here());
+        let (engine, fault) = (run.engine.clone(), run.fault.words().localized());
         let broken = run.cells.iter().filter_map(move |cell| {
             let words = cell.broken_promise()?;
             Some(format!(
                 "{engine}, {fault}: {}: {}",
                 cell.strategy,
-                words.here()
+                words.localized()
             ))
         });
         broken.collect::<Vec<_>>()

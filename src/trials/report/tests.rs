@@ -84,13 +84,13 @@ fn page() -> String {
             target,
             ..Side::of("mutex")
         },
-        per_sec: Spread::of([900.0, 1100.0]),
+        per_sec: Spread::from_values([900.0, 1100.0]),
     };
     let (first, second) = (rated(Target::ThreeBehindNginx), rated(Target::OneInstance));
     let ratio = Ratio {
         first,
         second,
-        ratio: Spread::of([0.9, 1.2, 1.5]),
+        ratio: Spread::from_values([0.9, 1.2, 1.5]),
         failed: 0,
         says: Says::Faster,
     };

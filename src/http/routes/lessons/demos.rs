@@ -106,7 +106,7 @@ async fn demo1(
     Query(terms): Query<DemoTerms>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = terms.into_job(app.ctx.config.wait());
+    let job = terms.into_job(app.ctx.config.default_wait());
     let found = demo1::visit(&app.ctx, &job).await.map_err(no_wait_error)?;
     Ok(answer(&app, &job, format, "demo1", found))
 }
@@ -210,7 +210,7 @@ async fn ask<T: IntoJob>(
 ) -> Response {
     request
         .extensions_mut()
-        .insert(Arc::new(terms.into_job(app.ctx.config.wait())));
+        .insert(Arc::new(terms.into_job(app.ctx.config.default_wait())));
     next.run(request).await
 }
 

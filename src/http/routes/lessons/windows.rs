@@ -56,7 +56,7 @@ async fn visit(
     format: Format,
 ) -> Result<Response, Error> {
     check_product(&app.ctx, terms.stock_id()).await?;
-    let wait = window.wait.unwrap_or(app.ctx.config.wait());
+    let wait = window.wait.unwrap_or(app.ctx.config.default_wait());
     let job = app.with_visit(
         terms.job(wait, window.stay.map_or(Duration::ZERO, |stay| stay())),
         window.path,

@@ -30,7 +30,7 @@ pub(in crate::http) async fn atomic(
     format: Format,
 ) -> Result<Response, Error> {
     check_product(&app.ctx, operand.stock_id()).await?;
-    let job = operand.job(app.ctx.config.wait(), Duration::ZERO);
+    let job = operand.job(app.ctx.config.default_wait(), Duration::ZERO);
     let value = || {
         operand
             .value

@@ -56,7 +56,7 @@ pub(in crate::http) async fn herd(
     let waiters = size.waiters.map_or(DEFAULT_WAITERS, |waiters| {
         u16::try_from(waiters.get()).unwrap_or(DEFAULT_WAITERS)
     });
-    let herd = zk_herd::compare(&app.ctx, waiters, app.ctx.config.wait()).await?;
+    let herd = zk_herd::compare(&app.ctx, waiters, app.ctx.config.default_wait()).await?;
     let (parent, predecessor) = (&herd.parent, &herd.predecessor);
     let releases = parent.0.len();
     let text = format!(

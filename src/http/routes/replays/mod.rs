@@ -371,7 +371,7 @@ impl ActiveReplay {
     /// Lets the replay go on, and notes that somebody steps it.
     fn step(&self, to: NextMove) {
         *self.last_sign.lock() = tokio::time::Instant::now();
-        self.moves.push(to);
+        self.moves.request_move(to);
     }
 
     /// Whether nobody has watched or stepped it for [`LEAVE_TIMEOUT`].

@@ -511,7 +511,7 @@ fn from_the_beginning(log: Arc<Log>) -> impl Stream<Item = Result<Event, axum::E
         loop {
             // Read the end first, so that all events before it are there.
             let end = log.end();
-            for event in log.since(told) {
+            for event in log.events_from(told) {
                 told += 1;
                 yield Event::default().json_data(event);
             }

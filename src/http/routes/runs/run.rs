@@ -78,7 +78,8 @@ pub(in crate::http) struct Progress {
 struct Outside {
     /// The pieces left in the store; null if unknown.
     #[schema(example = 4211)]
-    shelf: Option<i64>,
+    #[serde(rename = "shelf")]
+    remaining: Option<i64>,
     /// The requests in progress by instance; the rest counts for an instance that does not answer.
     #[schema(example = json!({"8000": 1, "8100": 99, "8200": 0}))]
     under_way: BTreeMap<String, u64>,
@@ -326,7 +327,7 @@ impl Run {
         snapshots: &mut watch::Receiver<Snapshot>,
         under_way: BTreeMap<String, u64>,
     ) -> Progress {
-        let shelf = match stock::find(&self.about.plan.strategy) {
+        let remaining = match stock::find(&self.about.plan.strategy) {
             Some(strategy) => {
                 stock_admin::count(ctx, strategy.spec.store, self.about.plan.stock_id)
                     .await
@@ -336,7 +337,10 @@ impl Run {
         };
         Progress {
             snapshot: snapshots.borrow_and_update().clone(),
-            outside: Outside { shelf, under_way },
+            outside: Outside {
+                remaining,
+                under_way,
+            },
         }
     }
 }
