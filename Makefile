@@ -78,7 +78,7 @@ soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes to
 	$(TARGET)/debug/oversell class --lab --json target/class.json
 	@$(MAKE) --no-print-directory servers
 
-package: install ## the lock library as others get it: each feature alone, its .crate file, and a program that uses it; and the documentation of all code
+package: install ## the lock library as others get it: each feature alone, its .crate file with the oldest dependencies that it allows, and a program that uses it; and the documentation of all code
 	for feature in $(FEATURES); do cargo check --package oversell-lock --locked --features $$feature || exit 1; done
 	RUSTDOCFLAGS='-D warnings' cargo doc --package oversell-lock --no-deps --locked
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked

@@ -15,6 +15,12 @@ mod instance;
 mod jmeter;
 mod lab;
 mod load;
+#[path = "../lock/tests/contract/mute.rs"]
+#[allow(dead_code, reason = "a cluster needs it")]
+mod mute;
+#[path = "../lock/tests/contract/redis/own_cluster.rs"]
+#[allow(dead_code, reason = "nothing here moves a slot")]
+mod own_cluster;
 mod register;
 mod replay;
 mod seckill;

@@ -11,7 +11,7 @@ use std::{
     fmt,
     future::{Future, poll_fn},
     pin::pin,
-    sync::Arc,
+    sync::{Arc, Weak},
     task::Poll,
     time::Duration,
 };
@@ -49,67 +49,71 @@ pub struct Fence(pub u64);
 /// ```
 #[must_use = "the lock is released as soon as its guard is dropped"]
 pub struct Guard {
-    name: String,
-    fences: Vec<(String, Fence)>,
+    name: Arc<str>,
+    fences: Vec<(Arc<str>, Fence)>,
     lost: CancellationToken,
     /// The expiry of its hold, or those of its parts.
     expiries: Vec<Expiry>,
     keeper: oneshot::Sender<oneshot::Sender<Result<(), LockError>>>,
 }
 
-/// Until when a hold surely lasts, and how to renew its lease, if it has one; `renew` returns `false` if the hold is
-/// gone.
+/// Until when a hold surely lasts, and the hold, if it has a lease.
 #[derive(Clone)]
 struct Expiry {
     sure_until: SureUntil,
-    renew: Option<Arc<Renew>>,
+    leased: Option<Weak<dyn Leased>>,
 }
 
-type Renew = dyn Fn(Duration) -> BoxFuture<'static, Result<bool, LockError>> + Send + Sync;
+/// A hold with a lease, for as long as its keeper has it.
+pub(crate) trait Leased: Send + Sync {
+    /// Extends the lease to at least this, from now; `false` if the hold is gone.
+    fn extend(self: Arc<Self>, lease: Duration) -> BoxFuture<'static, Result<bool, LockError>>;
+}
 
 impl Guard {
     /// Makes a guard, and the keeper for the task behind it.
-    pub fn new(name: impl Into<String>, fence: Option<Fence>) -> (Self, Keeper) {
-        let (keeper, requests) = oneshot::channel();
+    pub fn new(name: impl Into<Arc<str>>, fence: Option<Fence>) -> (Self, Keeper) {
+        let (sender, requests) = oneshot::channel();
         let (name, lost) = (name.into(), CancellationToken::new());
         let fences = fence
-            .map(|fence| (name.clone(), fence))
+            .map(|fence| (Arc::clone(&name), fence))
             .into_iter()
             .collect();
         let guard = Self {
-            name,
+            name: Arc::clone(&name),
             fences,
             lost: lost.clone(),
             expiries: Vec::new(),
-            keeper,
+            keeper: sender,
         };
-        (guard, Keeper { lost, requests })
+        let keeper = Keeper {
+            name,
+            lost,
+            requests,
+        };
+        (guard, keeper)
     }
 
     /// Makes a guard that also knows by the clock that it is lost, before its keeper says so.
     #[cfg(any(test, feature = "mysql", feature = "redis", feature = "zookeeper"))]
     pub(crate) fn with_sure_until(
         sure_until: SureUntil,
-        name: &str,
+        name: impl Into<Arc<str>>,
         fence: Option<Fence>,
     ) -> (Self, Keeper) {
         let (guard, keeper) = Self::new(name, fence);
         let expiries = vec![Expiry {
             sure_until,
-            renew: None,
+            leased: None,
         }];
         (Self { expiries, ..guard }, keeper)
     }
 
-    /// Adds a lease that `renew` extends to at least the given duration from now.
+    /// Adds the hold's lease, which [`extend`](Self::extend) extends.
     #[cfg(any(test, feature = "mysql", feature = "redis"))]
-    pub(crate) fn renewed_by(
-        mut self,
-        renew: impl Fn(Duration) -> BoxFuture<'static, Result<bool, LockError>> + Send + Sync + 'static,
-    ) -> Self {
-        let renew: Arc<Renew> = Arc::new(renew);
+    pub(crate) fn with_lease(mut self, hold: Weak<dyn Leased>) -> Self {
         for expiry in &mut self.expiries {
-            expiry.renew = Some(Arc::clone(&renew));
+            expiry.leased = Some(Weak::clone(&hold));
         }
         self
     }
@@ -148,9 +152,7 @@ impl Guard {
     /// Returns the fencing tokens with their locks' names: one for a plain guard, several for a
     /// [`MultiLock`](crate::MultiLock)'s.
     pub fn fences(&self) -> impl Iterator<Item = (&str, Fence)> {
-        self.fences
-            .iter()
-            .map(|(name, fence)| (name.as_str(), *fence))
+        self.fences.iter().map(|(name, fence)| (&**name, *fence))
     }
 
     /// Completes once the lock is no longer surely held: its lease ran out unrenewed, or its session ended.
@@ -227,19 +229,21 @@ impl Guard {
     pub async fn extend(&self, lease: Duration) -> Result<(), LockError> {
         if !(Duration::from_millis(1)..=MAX_DURATION).contains(&lease) {
             let rule = "its lease must be 1 ms to ten years";
-            return Err(LockError::invalid(&self.name, rule));
+            return Err(LockError::invalid(&*self.name, rule));
         }
-        if self.expiries.iter().all(|expiry| expiry.renew.is_none()) {
-            return Err(LockError::invalid(&self.name, "has no lease to extend"));
+        if self.expiries.iter().all(|expiry| expiry.leased.is_none()) {
+            return Err(LockError::invalid(&*self.name, "has no lease to extend"));
         }
-        // Collects first: a closure that lives across the await would keep this future from being `Send`.
-        for Expiry { sure_until, renew } in &self.expiries {
-            let (Some(renew), sent) = (renew, Instant::now()) else {
+        for Expiry { sure_until, leased } in &self.expiries {
+            let (Some(leased), sent) = (leased, Instant::now()) else {
                 continue;
             };
-            if self.is_lost() || !renew(lease).await? || !sure_until.extend(sent + sure_part(lease))
-            {
-                return Err(LockError::lost(&self.name));
+            let extended = match leased.upgrade() {
+                Some(hold) if !self.is_lost() => hold.extend(lease).await?,
+                _ => false,
+            };
+            if !extended || !sure_until.extend(sent + sure_part(lease)) {
+                return Err(LockError::lost(&*self.name));
             }
         }
         Ok(())
@@ -266,7 +270,7 @@ impl Guard {
         };
         // One poll of the work may outlast the lease.
         done.filter(|_| !self.is_lost())
-            .ok_or_else(|| LockError::lost(&self.name))
+            .ok_or_else(|| LockError::lost(&*self.name))
     }
 
     /// Releases the lock and waits for the server's answer.
@@ -280,12 +284,11 @@ impl Guard {
     ///
     /// Safe: the release continues in the background.
     pub async fn release(self) -> Result<(), LockError> {
-        let gone = LockError::lost(self.name);
         let (reply, answer) = oneshot::channel();
-        if self.keeper.send(reply).is_err() {
-            return Err(gone);
-        }
-        answer.await.unwrap_or(Err(gone))
+        // A keeper that is gone takes no request.
+        drop(self.keeper.send(reply));
+        let gone = |_| Err(LockError::lost(&*self.name));
+        answer.await.unwrap_or_else(gone)
     }
 }
 
@@ -339,16 +342,21 @@ mod tests {
         use futures::FutureExt;
         use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
+        impl Leased for AtomicBool {
+            fn extend(self: Arc<Self>, _: Duration) -> BoxFuture<'static, Result<bool, LockError>> {
+                std::future::ready(Ok(self.load(SeqCst))).boxed()
+            }
+        }
+
         let second = Duration::from_secs(1);
         let there = Arc::new(AtomicBool::new(true));
         let (short, long) = (
             SureUntil::new(Instant::now() + 60 * second),
             SureUntil::new(Instant::now() + 600 * second),
         );
-        let answer = Arc::clone(&there);
-        let renew = move |_| std::future::ready(Ok(answer.load(SeqCst))).boxed();
         let (leased, _first) = Guard::with_sure_until(short, "leased", None);
-        let leased = leased.renewed_by(renew);
+        let hold = Arc::downgrade(&there);
+        let leased = leased.with_lease(hold);
         let (session, _second) = Guard::with_sure_until(long, "session", None);
         let (plain, _third) = Guard::new("plain", None);
         let parts = [leased, session, plain];

@@ -16,7 +16,7 @@ use crate::{
     events::{LockEvent, Observer},
     sure_until::SureUntil,
 };
-use std::future::Future;
+use std::{future::Future, sync::Arc};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -58,6 +58,8 @@ use tokio_util::sync::CancellationToken;
 /// ```
 #[derive(Debug)]
 pub struct Keeper {
+    /// The lock's name, for errors and events.
+    pub(crate) name: Arc<str>,
     pub(crate) lost: CancellationToken,
     pub(crate) requests: oneshot::Receiver<oneshot::Sender<Result<(), LockError>>>,
 }
@@ -68,9 +70,6 @@ pub struct Release(Option<oneshot::Sender<Result<(), LockError>>>);
 
 /// One guard's share of a hold. Dropping it releases it in the background.
 pub(crate) trait Share: Send + 'static {
-    /// The lock's name, for errors.
-    fn name(&self) -> &str;
-
     /// The observer of the client that acquired the lock.
     fn observer(&self) -> &Observer {
         Observer::NONE
@@ -89,7 +88,7 @@ pub(crate) trait Share: Send + 'static {
 
 /// Keeps a hold until its holder releases it.
 pub(crate) async fn keep(mut share: impl Share, sure_until: SureUntil, mut keeper: Keeper) {
-    let observer = share.observer().clone();
+    let (observer, name) = (share.observer().clone(), Arc::clone(&keeper.name));
     let began = observer.now();
     let held = || began.map(|began| began.elapsed()).unwrap_or_default();
     let request = tokio::select! {
@@ -101,11 +100,11 @@ pub(crate) async fn keep(mut share: impl Share, sure_until: SureUntil, mut keepe
     let (lost, request) = match request {
         Some(request) if !sure_until.is_over() => (false, request),
         request => {
-            tracing::warn!(lock = share.name(), "lost while it was held");
+            tracing::warn!(lock = &*name, "lost while it was held");
             sure_until.end();
             keeper.tell_lost();
             observer.observe(LockEvent::Lost {
-                name: share.name(),
+                name: &name,
                 held: held(),
             });
             share.on_loss();
@@ -115,7 +114,7 @@ pub(crate) async fn keep(mut share: impl Share, sure_until: SureUntil, mut keepe
             }
         }
     };
-    let (name, held) = (share.name().to_owned(), held());
+    let held = held();
     let finished = share.finish(lost).await;
     match &finished {
         Ok(()) if lost => {}
@@ -123,7 +122,7 @@ pub(crate) async fn keep(mut share: impl Share, sure_until: SureUntil, mut keepe
         Err(error) => observer.observe(LockEvent::NotReleased { name: &name, error }),
     }
     request.done(match finished {
-        Ok(()) if lost => Err(LockError::lost(name)),
+        Ok(()) if lost => Err(LockError::lost(&*name)),
         finished => finished,
     });
 }

@@ -107,10 +107,9 @@ impl<L: Lock> MultiLock<L> {
     /// Makes one guard of these, with a keeper.
     fn guard_of(&self, guards: Vec<Guard>) -> Guard {
         let (guard, keeper) = Guard::of_parts(&self.name, &guards);
-        let name = self.name.clone();
         // Each part has its own expiry.
         let sure_until = SureUntil::new(Instant::now() + MAX_DURATION);
-        tokio::spawn(keep(Parts { name, guards }, sure_until, keeper));
+        tokio::spawn(keep(Parts(guards), sure_until, keeper));
         guard
     }
 
@@ -187,23 +186,16 @@ impl<L: Lock> Lock for MultiLock<L> {
 inherent!(MultiLock<L>);
 
 /// The share of a guard of several locks: the guards of all parts.
-struct Parts {
-    name: String,
-    guards: Vec<Guard>,
-}
+struct Parts(Vec<Guard>);
 
 impl Share for Parts {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Waits for the loss of the first part.
     async fn renew_until_lost(&self, _: &SureUntil) {
-        select_all(self.guards.iter().map(|part| Box::pin(part.lost()))).await;
+        select_all(self.0.iter().map(|part| Box::pin(part.lost()))).await;
     }
 
     async fn finish(self, _: bool) -> Result<(), LockError> {
-        release_all(self.guards).await
+        release_all(self.0).await
     }
 }
 

@@ -2,6 +2,7 @@
 //! keys of an instance are in one slot. A refused command has changed nothing.
 
 use crate::{
+    own_cluster::{ClusterNode, OwnCluster},
     seckill::on_sale,
     support::{
         http::{answer, body_with_status, check_url, client, put_stock, status, stock},
@@ -14,8 +15,7 @@ use oversell::{
     clients::redis_at::redis_at,
     ctx::Ctx,
     error::Error,
-    lab::{Lab, Options, Part, Port},
-    programs::path as program,
+    lab::{Lab, Options, Part},
     seckill::{self, Order, consumer::Consumer, stream, voucher},
     section::{Job, Name},
     server::Server,
@@ -24,83 +24,16 @@ use oversell::{
 };
 use redis::AsyncCommands;
 use reqwest::StatusCode;
-use std::{fmt::Debug, ops::RangeInclusive, process::Stdio, sync::Arc};
-use tempfile::TempDir;
-use tokio::process::{Child, Command};
+use std::{fmt::Debug, sync::Arc};
 
-const SLOTS: u32 = 16384;
 const BRACES: &str = "{oversell}:";
 
-/// Masters that share the slots evenly.
-struct Cluster {
-    nodes: Vec<Node>,
-    _running: Vec<(Child, TempDir, [Port; 2])>,
-}
-
-/// Address and slots of a node.
-struct Node {
-    url: String,
-    slots: RangeInclusive<u32>,
-}
-
-impl Cluster {
-    async fn of(size: u32) -> Result<Self> {
-        let mut cluster = Self {
-            nodes: Vec::new(),
-            _running: Vec::new(),
-        };
-        for n in 0..size {
-            let ports = [Port::free()?, Port::free()?];
-            let [port, bus] = [0, 1].map(|n: usize| ports[n].number().to_string());
-            let folder = labs::folder()?;
-            let server = Command::new(program("redis-server"))
-                .args(["--bind", "127.0.0.1", "--save", ""])
-                .args(["--cluster-enabled", "yes", "--cluster-port", &bus])
-                .args(["--port", &port, "--dir"])
-                .arg(folder.path())
-                .stdout(Stdio::null())
-                .kill_on_drop(true)
-                .spawn()?;
-            let url = format!("redis://127.0.0.1:{port}");
-            wait_until("it answers", async || Ok(redis_at(&url).await.is_ok())).await?;
-            let slots = n * SLOTS / size..=(n + 1) * SLOTS / size - 1;
-            let mut has = redis::cmd("CLUSTER");
-            has.arg("ADDSLOTSRANGE").arg(slots.start()).arg(slots.end());
-            has.exec_async(&mut redis_at(&url).await?).await?;
-            if let Some(first) = cluster.nodes.first() {
-                let mut meet = redis::cmd("CLUSTER");
-                meet.arg(&["MEET", "127.0.0.1", &port, &bus]);
-                meet.exec_async(&mut redis_at(&first.url).await?).await?;
-            }
-            cluster.nodes.push(Node { url, slots });
-            cluster._running.push((server, folder, ports));
-        }
-        for Node { url, .. } in &cluster.nodes {
-            wait_until("it is whole", async || {
-                let info = redis::cmd("CLUSTER").arg("INFO").to_owned();
-                let info: String = info.query_async(&mut redis_at(url).await?).await?;
-                Ok(info.contains("cluster_state:ok"))
-            })
-            .await?;
-        }
-        Ok(cluster)
-    }
-}
-
-impl Node {
-    async fn has(&self, key: &str) -> Result<bool> {
-        let slot = redis::cmd("CLUSTER").arg("KEYSLOT").arg(key).to_owned();
-        let slot = slot.query_async(&mut redis_at(&self.url).await?).await?;
-        Ok(self.slots.contains(&slot))
-    }
-
-    /// An instance with this node as its main Redis.
-    fn instance(&self, servers: &Servers, prefix: &str) -> Arc<Ctx> {
-        servers.with(|config| {
-            config.redis.url = self.url.clone().into();
-            config.redis.prefix = prefix.to_owned();
-        })
-    }
+/// An instance with this node as its main Redis.
+fn instance(node: &ClusterNode, servers: &Servers, prefix: &str) -> Arc<Ctx> {
+    servers.with(|config| {
+        config.redis.url = node.url.clone().into();
+        config.redis.prefix = prefix.to_owned();
+    })
 }
 
 /// Nothing was changed, and the answer names the setting that helps.
@@ -116,14 +49,15 @@ fn is_refused<T: Debug>(came: Result<T, Error>, words: &str) -> Result<()> {
 /// elsewhere.
 #[apply(test!)]
 async fn a_refusal_on_three_nodes_changes_nothing_and_says_why(servers: &Servers) -> Result<()> {
-    let cluster = Cluster::of(3).await?;
+    let cluster = OwnCluster::of(3, 0).await?;
     let mut sold_out_of = [0, 0];
     for (prefix, cure) in [("", "redis.prefix"), (BRACES, "redis.url")] {
         let site = servers.site().await;
         site.put_stock(1000).await;
         let (mut resets, mut left) = (0, 1000);
-        for node in &cluster.nodes {
-            let ctx = node.instance(servers, prefix);
+        for (n, node) in cluster.nodes.iter().enumerate() {
+            let has = async |key: &str| anyhow::Ok(cluster.owner(key).await? == n);
+            let ctx = instance(node, servers, prefix);
             match stock_admin::reset(&ctx, site.id, 500, None).await {
                 Ok(_) => (resets, left) = (resets + 1, 500),
                 refused => is_refused(refused, cure)?,
@@ -133,7 +67,7 @@ async fn a_refusal_on_three_nodes_changes_nothing_and_says_why(servers: &Servers
             let on = |name: &str| {
                 ctx.redis_key(&Job::new(site.id, TEST_WAIT_LIMIT, TEST_WAIT_LIMIT).redis_name(name))
             };
-            let stock_is_there = node.has(&on("stock")).await?;
+            let stock_is_there = has(&on("stock")).await?;
             if stock_is_there {
                 ctx.redis
                     .connection()
@@ -153,7 +87,7 @@ async fn a_refusal_on_three_nodes_changes_nothing_and_says_why(servers: &Servers
                     if let Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) =
                         name
                     {
-                        sells &= node.has(&on(name)).await?;
+                        sells &= has(&on(name)).await?;
                     }
                 }
                 let job = Job::new(site.id, Duration::ZERO, TEST_WAIT_LIMIT);
@@ -205,10 +139,10 @@ async fn visited_and_reset(ctx: &Ctx, id: i64) -> Result<()> {
 /// script, is refused before it claims anything. With braces it claims, and its order is written.
 #[apply(test!)]
 async fn one_node_of_all_slots_resets_by_slot_and_claims_in_one(servers: &Servers) -> Result<()> {
-    let cluster = Cluster::of(1).await?;
+    let cluster = OwnCluster::of(1, 0).await?;
     let node = &cluster.nodes[0];
     for prefix in ["", BRACES] {
-        let (ctx, id) = (node.instance(servers, prefix), servers.site().await.id);
+        let (ctx, id) = (instance(node, servers, prefix), servers.site().await.id);
         let mut redis = ctx.redis.connection();
         for lock in [
             ctx.redis_key(&format!("lock:{id}")),
@@ -272,7 +206,7 @@ async fn one_node_of_all_slots_resets_by_slot_and_claims_in_one(servers: &Server
 /// Every strategy that needs Redis sells with braces and without; of the seckill's steps one needs the braces.
 #[apply(soak_test!)]
 async fn an_instance_sells_on_a_cluster_and_says_what_needs_braces() -> Result<()> {
-    let cluster = Cluster::of(1).await?;
+    let cluster = OwnCluster::of(1, 0).await?;
     for prefix in ["", BRACES] {
         let mut options = Options {
             instance_ports: vec![0],

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     Guard, Holder, Lease, Lock, LockError, Owner, deadline,
     events::{LockEvent, Observer},
+    guard::Leased,
     inherent,
     keeper::{Share, keep},
     lease::owner_and_lease,
@@ -22,7 +23,7 @@ use crate::{
     sure_until::SureUntil,
     time_left,
 };
-use futures::FutureExt;
+use futures::{FutureExt, future::BoxFuture};
 use std::{
     sync::{
         Arc,
@@ -222,22 +223,10 @@ impl Lock for TableLeaseLock {
         };
         let share = self.contender.acquire(take).await?;
         let sure_until = SureUntil::new(self.lease.sure_end(share.lease_start));
-        let (guard, keeper) =
-            Guard::with_sure_until(sure_until.clone(), &self.contender.name, None);
+        let name = &*self.contender.name;
+        let (guard, keeper) = Guard::with_sure_until(sure_until.clone(), name, None);
         let hold = Arc::downgrade(&share.hold);
-        let guard = guard.renewed_by(move |lease| {
-            let hold = hold.upgrade();
-            async move {
-                match hold {
-                    Some(hold) => {
-                        let lease = Some(Lease::Fixed(lease));
-                        hold.write(lease, REPLY_TIMEOUT, false).await
-                    }
-                    None => Ok(false),
-                }
-            }
-            .boxed()
-        });
+        let guard = guard.with_lease(hold);
         self.contender
             .pool
             .tasks()
@@ -247,6 +236,13 @@ impl Lock for TableLeaseLock {
 }
 
 inherent!(TableLeaseLock);
+
+impl Leased for RowHold {
+    fn extend(self: Arc<Self>, lease: Duration) -> BoxFuture<'static, Result<bool, LockError>> {
+        let lease = Some(Lease::Fixed(lease));
+        async move { self.write(lease, REPLY_TIMEOUT, false).await }.boxed()
+    }
+}
 
 impl RowShare {
     /// Makes one more share of `hold`; `None` if the last share has released it, or it was lost.
@@ -293,10 +289,6 @@ impl RowHold {
 }
 
 impl Share for RowShare {
-    fn name(&self) -> &str {
-        &self.hold.row.name
-    }
-
     fn observer(&self) -> &Observer {
         self.hold.row.pool.observer()
     }
@@ -305,7 +297,7 @@ impl Share for RowShare {
         let limit = REPLY_TIMEOUT.min(self.lease.renewal_timeout());
         let renew = || self.hold.write(Some(self.lease), limit, true);
         let late = |left| {
-            let name = self.name();
+            let name = &self.hold.row.name;
             self.observer()
                 .observe(LockEvent::RenewedLate { name, left });
         };
@@ -329,7 +321,7 @@ impl Share for RowShare {
         if still {
             Ok(())
         } else {
-            Err(LockError::lost(self.name()))
+            Err(LockError::lost(&self.hold.row.name))
         }
     }
 }

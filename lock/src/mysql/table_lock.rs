@@ -108,7 +108,7 @@ impl Lock for TableLock {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let (row, _) = self.0.acquire(self.0.row(None, wait)).await?;
-        let (guard, keeper) = Guard::new(&self.0.name, None);
+        let (guard, keeper) = Guard::new(&*self.0.name, None);
         // There is no lease to end.
         let sure_until = SureUntil::new(Instant::now() + MAX_DURATION);
         let share = TableShare(row);
@@ -123,10 +123,6 @@ inherent!(TableLock);
 struct TableShare(Row);
 
 impl Share for TableShare {
-    fn name(&self) -> &str {
-        &self.0.name
-    }
-
     fn observer(&self) -> &Observer {
         self.0.pool.observer()
     }

@@ -155,7 +155,7 @@ impl Cluster {
         limit: Option<Duration>,
         last: &mut Option<Arc<RedisNode>>,
         sent: &mut bool,
-    ) -> RedisResult<Vec<Value>> {
+    ) -> RedisResult<Value> {
         *sent = false;
         let ends = Instant::now() + self.timeout;
         let slot = key_of(request).map(slot);
@@ -172,20 +172,20 @@ impl Cluster {
             let refusal = match &node {
                 Some(node) => {
                     *last = Some(Arc::clone(node));
-                    let answers = send_to(&node.shared, request, is_asking, limit, sent).await;
-                    match refusal(request, &answers) {
+                    let answer = send_to(&node.shared, request, is_asking, limit, sent).await;
+                    match refusal(request, &answer) {
                         Some(refusal) => refusal,
-                        None if answers.is_ok() => return answers,
+                        None if answer.is_ok() => return answer,
                         None => {
                             self.is_stale.store(true, Ordering::Release);
                             if *sent || Instant::now() >= ends {
-                                return answers;
+                                return answer;
                             }
                             // Nothing went out. Another node may have the slot by now.
                             self.refresh_map_if_stale().await?;
                             let now = slot.map_or_else(|| None, |slot| self.owner(slot));
                             if !is_asking && now.is_none_or(|now| Arc::ptr_eq(&now, node)) {
-                                return answers;
+                                return answer;
                             }
                             continue;
                         }
@@ -356,8 +356,7 @@ type SlotRange = (usize, usize, Address);
 async fn map_of(node: &Arc<SharedConnection>, host: &str) -> RedisResult<Vec<SlotRange>> {
     let mut ask = redis::cmd("CLUSTER");
     ask.arg("SLOTS");
-    let answers = node.send(Request::One(&ask), None, &mut false).await?;
-    let answer = answers.into_iter().next().unwrap_or(Value::Nil);
+    let answer = node.send(Request::One(&ask), None, &mut false).await?;
     let ranges = Vec::<Vec<Value>>::from_redis_value(answer.extract_error()?)?;
     let mut known = Vec::new();
     for range in ranges {
@@ -393,7 +392,7 @@ async fn send_to(
     is_asking: bool,
     limit: Option<Duration>,
     sent: &mut bool,
-) -> RedisResult<Vec<Value>> {
+) -> RedisResult<Value> {
     if !is_asking {
         return node.send(request, limit, sent).await;
     }
@@ -414,19 +413,23 @@ async fn send_to(
             (several.len() + 2, 1)
         }
     };
-    let request = Request::Several(&commands, skipped, wanted);
-    node.send(request, limit, sent).await
+    let asking = Request::Several(&commands, skipped, wanted);
+    let answer = node.send(asking, limit, sent).await?;
+    match (request, answer) {
+        (Request::One(_), Value::Array(mut answers)) => Ok(answers.pop().unwrap_or(Value::Nil)),
+        (_, answer) => Ok(answer),
+    }
 }
 
-/// The refusal in these answers, if it means that nothing of the request was carried out.
-fn refusal(request: Request<'_>, answers: &RedisResult<Vec<Value>>) -> Option<Refusal> {
+/// The refusal in this answer, if it means that nothing of the request was carried out.
+fn refusal(request: Request<'_>, answer: &RedisResult<Value>) -> Option<Refusal> {
     let said = |value: &Value| match value {
         Value::ServerError(error) => Refusal::of(error),
         _ => None,
     };
-    match answers {
-        Ok(answers) => {
-            let mut refusals = answers.iter().map(said);
+    match answer {
+        Ok(answer) => {
+            let mut refusals = request.answers(answer).iter().map(said);
             let first = refusals.next()??;
             if !refusals.all(|refusal| refusal.is_some()) {
                 return None;
@@ -555,7 +558,7 @@ mod tests {
         let said = |line: &str| {
             let value = parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
             let cmd = redis::cmd("GET");
-            refusal(Request::One(&cmd), &Ok(vec![value]))
+            refusal(Request::One(&cmd), &Ok(value))
         };
         let at = |host: &str| (host.to_owned(), 6381);
         assert_eq!(
@@ -584,7 +587,7 @@ mod tests {
         let mut both = redis::pipe();
         both.cmd("GET").arg("a").cmd("GET").arg("b");
         let moved = parse_redis_value(b"-MOVED 3999 10.0.0.1:6381\r\n").unwrap();
-        let answers = Ok(vec![moved, Value::Nil]);
+        let answers = Ok(Value::Array(vec![moved, Value::Nil]));
         assert_eq!(refusal(Request::Several(&both, 0, 2), &answers), None);
     }
 }

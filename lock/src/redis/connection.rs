@@ -19,10 +19,10 @@ use futures::{
 };
 use parking_lot::Mutex;
 use redis::{
-    Cmd, Pipeline, PushInfo, PushKind, RedisError, RedisFuture, RedisResult, Value,
+    Cmd, FromRedisValue, Pipeline, PushInfo, PushKind, RedisError, RedisFuture, RedisResult, Value,
     aio::{ConnectionLike, MultiplexedConnection, SendError},
 };
-use std::{fmt, io, sync::Arc, time::Duration};
+use std::{fmt, io, slice, sync::Arc, time::Duration};
 use tokio::{
     runtime::Handle,
     sync::watch,
@@ -61,6 +61,16 @@ enum Transport {
 pub(super) enum Request<'a> {
     One(&'a Cmd),
     Several(&'a Pipeline, usize, usize),
+}
+
+impl Request<'_> {
+    /// The answer to each of its commands. Those of several come in an array.
+    pub(super) fn answers(self, answer: &Value) -> &[Value] {
+        match (self, answer) {
+            (Self::Several(..), Value::Array(answers)) => answers,
+            _ => slice::from_ref(answer),
+        }
+    }
 }
 
 /// The user's own connection.
@@ -163,7 +173,7 @@ impl Transport {
         request: Request<'_>,
         limit: Option<Duration>,
         sent: &mut bool,
-    ) -> RedisResult<Vec<Value>> {
+    ) -> RedisResult<Value> {
         match self {
             Self::Server(shared) => shared.send(request, limit, sent).await,
             Self::Cluster { cluster, last } => cluster.send(request, limit, last, sent).await,
@@ -208,32 +218,32 @@ impl SharedConnection {
         })
     }
 
-    /// Sends the request once; sets `sent` to whether it went out.
+    /// Sends the request once; sets `sent` to whether it went out. The answers of several commands come in an array.
     pub(super) async fn send(
         self: &Arc<Self>,
         request: Request<'_>,
         limit: Option<Duration>,
         sent: &mut bool,
-    ) -> RedisResult<Vec<Value>> {
+    ) -> RedisResult<Value> {
         let (number, mut connection) = self.connect(sent).await?;
-        let answers = async {
+        let answer = async {
             match request {
-                Request::One(cmd) => connection
-                    .send_packed_command(cmd)
-                    .await
-                    .map(|answer| vec![answer]),
+                Request::One(cmd) => connection.send_packed_command(cmd).await,
                 Request::Several(commands, offset, count) => {
                     let answers = connection.send_packed_commands(commands, offset, count);
-                    answers.await
+                    answers.await.map(Value::Array)
                 }
             }
         };
-        let answers = match limit {
-            Some(limit) => timeout(limit, answers).await.unwrap_or_else(timed_out),
-            None => answers.await,
+        let answer = match limit {
+            Some(limit) => timeout(limit, answer).await.unwrap_or_else(timed_out),
+            None => answer.await,
         };
-        self.note_answer(number, answers.as_ref().map(Vec::as_slice));
-        answers
+        self.note_answer(
+            number,
+            answer.as_ref().map(|answer| request.answers(answer)),
+        );
+        answer
     }
 
     /// How many connections in a row failed.
@@ -336,8 +346,7 @@ impl ConnectionLike for Connection {
                 let answer = connection.req_packed_command(cmd);
                 return user.answer(limit, answer).await;
             }
-            let answers = transport.send(Request::One(cmd), limit, sent).await?;
-            Ok(answers.into_iter().next().unwrap_or(Value::Nil))
+            transport.send(Request::One(cmd), limit, sent).await
         };
         answer.boxed()
     }
@@ -361,7 +370,8 @@ impl ConnectionLike for Connection {
                 return check_exec(commands, user.answer(limit, answers).await?);
             }
             let request = Request::Several(commands, offset, count);
-            check_exec(commands, transport.send(request, limit, sent).await?)
+            let answer = transport.send(request, limit, sent).await?;
+            check_exec(commands, Vec::from_redis_value(answer)?)
         };
         answers.boxed()
     }

@@ -309,7 +309,7 @@ impl Claim for FairClaim {
         &self.client
     }
 
-    fn name(&self) -> &str {
+    fn name(&self) -> &Arc<str> {
         &self.name
     }
 

@@ -21,15 +21,18 @@ use super::{
 use crate::{
     Fence, Guard, Lease, LockError,
     events::{LockEvent, Observer},
+    guard::Leased,
     keeper::{Share, keep},
     reentry::OwnerSlot,
     sure_until::SureUntil,
 };
-use futures::{FutureExt, future};
+use futures::{
+    FutureExt,
+    future::{self, BoxFuture},
+};
 use parking_lot::Mutex;
 use std::{fmt, future::Future, sync::Arc, time::Duration};
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use tokio::{sync::SetOnce, time::Instant};
 
 /// How one kind of lock keeps one identity in Redis.
 pub(super) trait Claim: Send + Sync + Sized + 'static {
@@ -39,7 +42,7 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
     fn client(&self) -> &RedisClient;
 
     /// The lock's name, for errors.
-    fn name(&self) -> &str;
+    fn name(&self) -> &Arc<str>;
 
     /// Extends the lease to at least this, from now; `false` if the identity is gone. After `limit` without an answer the
     /// connection counts as broken.
@@ -87,8 +90,8 @@ pub(super) struct Hold<C: Claim> {
     /// The slot of a named owner, which keeps this hold for re-entry.
     slot: Option<Arc<OwnerSlot<Self>>>,
     state: Mutex<State<C::Head>>,
-    /// Cancelled once Redis said that the identity is gone.
-    revoked: CancellationToken,
+    /// Set once Redis said that the identity is gone.
+    revoked: SetOnce<()>,
 }
 
 #[derive(Debug)]
@@ -120,7 +123,7 @@ impl<C: Claim> Hold<C> {
             lease_start,
             slot: None,
             state,
-            revoked: CancellationToken::new(),
+            revoked: SetOnce::new(),
         }
     }
 
@@ -198,7 +201,7 @@ impl<C: Claim> Hold<C> {
     async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, LockError> {
         let there = self.claim.renew(lease, limit).await?;
         if !there {
-            self.revoked.cancel();
+            self.revoked.set(()).ok();
         }
         Ok(there)
     }
@@ -213,19 +216,10 @@ impl<C: Claim> Hold<C> {
 
     fn guard_for(self: Arc<Self>, lease: Lease, lease_start: Instant) -> Guard {
         let sure_until = SureUntil::new(lease.sure_end(lease_start));
-        let (guard, keeper) =
-            Guard::with_sure_until(sure_until.clone(), self.claim.name(), self.fence);
+        let name = Arc::clone(self.claim.name());
+        let (guard, keeper) = Guard::with_sure_until(sure_until.clone(), name, self.fence);
         let hold = Arc::downgrade(&self);
-        let guard = guard.renewed_by(move |lease| {
-            let hold = hold.upgrade();
-            async move {
-                match hold {
-                    Some(hold) => hold.renew(Lease::Fixed(lease), None).await,
-                    None => Ok(false),
-                }
-            }
-            .boxed()
-        });
+        let guard = guard.with_lease(hold);
         let client = self.claim.client().clone();
         client.spawn(keep(
             LeaseShare {
@@ -274,6 +268,12 @@ impl<C: Claim> Hold<C> {
     }
 }
 
+impl<C: Claim> Leased for Hold<C> {
+    fn extend(self: Arc<Self>, lease: Duration) -> BoxFuture<'static, Result<bool, LockError>> {
+        async move { self.renew(Lease::Fixed(lease), None).await }.boxed()
+    }
+}
+
 /// The error of a hold whose lease ended before `what` had happened.
 fn lease_ended_before(what: &str) -> LockError {
     LockError::unavailable(
@@ -301,10 +301,6 @@ struct LeaseShare<C: Claim> {
 }
 
 impl<C: Claim> Share for LeaseShare<C> {
-    fn name(&self) -> &str {
-        self.hold.claim.name()
-    }
-
     fn observer(&self) -> &Observer {
         self.hold.claim.client().observer()
     }
@@ -314,7 +310,7 @@ impl<C: Claim> Share for LeaseShare<C> {
         let limit = Some(self.lease.renewal_timeout());
         let renew = || self.hold.renew(self.lease, limit);
         let late = |left| {
-            let name = self.name();
+            let name = self.hold.claim.name();
             self.observer()
                 .observe(LockEvent::RenewedLate { name, left });
         };
@@ -326,7 +322,7 @@ impl<C: Claim> Share for LeaseShare<C> {
             renew,
         );
         tokio::select! {
-            () = self.hold.revoked.cancelled() => {}
+            &() = self.hold.revoked.wait() => {}
             () = self.hold.claim.client().wait_until_closed() => {}
             () = renewed => {}
         }
@@ -340,7 +336,7 @@ impl<C: Claim> Share for LeaseShare<C> {
         if lost || !self.hold.count_release() || self.hold.release().await? {
             return Ok(());
         }
-        Err(LockError::lost(self.name()))
+        Err(LockError::lost(&**self.hold.claim.name()))
     }
 }
 

@@ -383,7 +383,7 @@ impl Claim for LockClaim {
         &self.client
     }
 
-    fn name(&self) -> &str {
+    fn name(&self) -> &Arc<str> {
         &self.lock.name
     }
 

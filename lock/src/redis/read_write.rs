@@ -435,7 +435,7 @@ impl Claim for RwClaim {
         &self.lock.client
     }
 
-    fn name(&self) -> &str {
+    fn name(&self) -> &Arc<str> {
         &self.lock.name
     }
 

@@ -464,7 +464,7 @@ impl Claim for NodesClaim {
         &self.nodes[0].client
     }
 
-    fn name(&self) -> &str {
+    fn name(&self) -> &Arc<str> {
         &self.name
     }
 

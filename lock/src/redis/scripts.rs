@@ -205,20 +205,27 @@ notifying_scripts! {
 /// `prefix:{name}`, as Redisson's `prefixName`. The braces keep a lock's keys on one cluster node, and are left out if
 /// the name has some. A name with a single brace keeps nothing together, as in Redisson.
 pub(super) fn prefixed(prefix: &str, name: &str) -> String {
-    [prefix, ":", &in_braces(name)].concat()
+    let [open, close] = braces(name);
+    [prefix, ":", open, name, close].concat()
 }
 
 /// `{name}:suffix`, as Redisson's `suffixName`; without braces if the name has some.
 pub(super) fn suffixed(name: &str, suffix: &str) -> String {
-    [&in_braces(name), ":", suffix].concat()
+    let [open, close] = braces(name);
+    [open, name, close, ":", suffix].concat()
 }
 
 /// The common part of all keys of the lock `name`.
 pub(super) fn in_braces(name: &str) -> String {
+    let [open, close] = braces(name);
+    [open, name, close].concat()
+}
+
+fn braces(name: &str) -> [&'static str; 2] {
     if name.contains('{') {
-        name.to_owned()
+        ["", ""]
     } else {
-        ["{", name, "}"].concat()
+        ["{", "}"]
     }
 }
 

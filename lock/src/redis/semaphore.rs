@@ -325,7 +325,7 @@ impl RedisSemaphore {
         match self.client.run::<Option<u32>>(&script).await {
             Ok(Some(free)) => {
                 invite(head, free);
-                let (guard, keeper) = Guard::new(&*self.name, None);
+                let (guard, keeper) = Guard::new(Arc::clone(&self.name), None);
                 // There is no lease to end.
                 let sure_until = SureUntil::new(Instant::now() + MAX_DURATION);
                 let client = self.client.clone();
@@ -475,10 +475,6 @@ fn invite(head: HeadOfLine<u32>, mut free: u32) {
 }
 
 impl Share for ClaimedPermits {
-    fn name(&self) -> &str {
-        &self.semaphore.name
-    }
-
     fn observer(&self) -> &Observer {
         self.semaphore.client.observer()
     }
@@ -513,7 +509,7 @@ impl Claim for LeasedPermits {
         &self.semaphore.client
     }
 
-    fn name(&self) -> &str {
+    fn name(&self) -> &Arc<str> {
         &self.semaphore.name
     }
 

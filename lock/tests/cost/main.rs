@@ -22,7 +22,7 @@ use tokio::runtime::{Builder, Handle};
 const MAX_ROUND_TRIPS: u64 = 2;
 
 /// Allocations of the plain lock.
-const MOST_OF_LOCK: u64 = 36;
+const MOST_OF_LOCK: u64 = 29;
 
 /// How often each is repeated.
 const TIMES: u64 = 100;
@@ -86,9 +86,9 @@ fn all(runtime: &Handle, server: Option<(&str, &RedisClient)>) -> Vec<Trial> {
     }
     let mut all = costs! {
         "the_lock_costs_what_is_said", MOST_OF_LOCK, |redis| pass(redis.lock("lock"));
-        "the_fenced_lock_costs_what_is_said", 41, |redis| pass(redis.fenced_lock("fenced"));
-        "the_read_lock_costs_what_is_said", 47, |redis| pass(redis.rw_lock("readers").read());
-        "the_write_lock_costs_what_is_said", 40, |redis| pass(redis.rw_lock("writers").write());
+        "the_fenced_lock_costs_what_is_said", 32, |redis| pass(redis.fenced_lock("fenced"));
+        "the_read_lock_costs_what_is_said", 38, |redis| pass(redis.rw_lock("readers").read());
+        "the_write_lock_costs_what_is_said", 33, |redis| pass(redis.rw_lock("writers").write());
     };
     all.push(test("the_fair_lock_costs_what_is_said", |url, redis| {
         Box::pin(async move {
@@ -99,7 +99,7 @@ fn all(runtime: &Handle, server: Option<(&str, &RedisClient)>) -> Vec<Trial> {
             while patterns.query_async::<u64>(&mut redis.connection()).await? == 0 {
                 once().await?;
             }
-            check(&url, 53, once).await
+            check(&url, 38, once).await
         })
     }));
     all.push(test("a_permit_costs_what_is_said", |url, redis| {
@@ -113,7 +113,7 @@ fn all(runtime: &Handle, server: Option<(&str, &RedisClient)>) -> Vec<Trial> {
                     .release()
                     .await
             };
-            check(&url, 46, once).await
+            check(&url, 36, once).await
         })
     }));
     all.push(test("a_third_round_trip_is_refused", |url, redis| {

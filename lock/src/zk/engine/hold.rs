@@ -284,10 +284,6 @@ struct SessionShare {
 }
 
 impl Share for SessionShare {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
     fn observer(&self) -> &Observer {
         self.client.observer()
     }

@@ -1,4 +1,4 @@
-//! A Redis Cluster of three primaries with a replica each. Clients reach each node through a proxy, whose address the
+//! A Redis Cluster, of three primaries with a replica each for the library. Clients reach each node through a proxy, whose address the
 //! nodes announce, so a node's connections can be cut or muted for all clients.
 
 use crate::mute::Mute;
@@ -18,11 +18,10 @@ use tokio::{
     sync::{Mutex, OnceCell},
 };
 
-const PRIMARIES: usize = 3;
-
 /// The servers end with the value.
 pub(crate) struct OwnCluster {
     pub(crate) nodes: Vec<ClusterNode>,
+    primaries: usize,
     folder: PathBuf,
 }
 
@@ -38,14 +37,20 @@ pub(crate) struct ClusterNode {
 
 impl OwnCluster {
     pub(crate) async fn start() -> Result<Self> {
+        Self::of(3, 3).await
+    }
+
+    /// The slots are shared evenly, and the `n`-th replica follows the `n`-th primary.
+    pub(crate) async fn of(primaries: usize, replicas: usize) -> Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = format!("{}-{}", process::id(), NEXT.fetch_add(1, SeqCst));
         let folder = std::env::temp_dir().join(format!("oversell-own-cluster-{number}"));
         let mut cluster = Self {
             nodes: Vec::new(),
+            primaries,
             folder,
         };
-        for n in 0..2 * PRIMARIES {
+        for n in 0..primaries + replicas {
             let ports = [Port::free()?, Port::free()?];
             let address = format!("127.0.0.1:{}", ports[0].number());
             let way = Mute::to(address.clone())?;
@@ -73,13 +78,13 @@ impl OwnCluster {
             let meet = ["CLUSTER", "MEET", "127.0.0.1", &port, &bus];
             cluster.nodes[0].ask::<()>(&meet).await?;
         }
-        for (n, node) in cluster.nodes.iter().take(PRIMARIES).enumerate() {
-            let (from, to) = (n * 16384 / PRIMARIES, (n + 1) * 16384 / PRIMARIES - 1);
+        for (n, node) in cluster.nodes.iter().take(primaries).enumerate() {
+            let (from, to) = (n * 16384 / primaries, (n + 1) * 16384 / primaries - 1);
             let slots = [from.to_string(), to.to_string()];
             let add = ["CLUSTER", "ADDSLOTSRANGE", &slots[0], &slots[1]];
             node.ask::<()>(&add).await?;
         }
-        for (n, node) in cluster.nodes.iter().skip(PRIMARIES).enumerate() {
+        for (n, node) in cluster.nodes.iter().skip(primaries).enumerate() {
             let follow = ["CLUSTER", "REPLICATE", &cluster.nodes[n].id];
             let follows = async || node.ask::<()>(&follow).await.is_ok();
             until("it knows its primary", follows).await?;
@@ -107,7 +112,7 @@ impl OwnCluster {
         Ok(server.kill_on_drop(true).spawn()?)
     }
 
-    /// Waits until every node sees all slots served, and each primary has a replica with its data.
+    /// Waits until every node sees all slots served, and each primary has a replica with its data, if there are any.
     pub(crate) async fn until_whole(&self) -> Result<()> {
         let is_whole = async || {
             let each = self.nodes.iter().map(async |node| {
@@ -115,7 +120,7 @@ impl OwnCluster {
                 let known: String = node.ask(&["CLUSTER", "NODES"]).await?;
                 let role: String = node.ask(&["INFO", "replication"]).await?;
                 let has_data = if role.contains("role:master") {
-                    role.contains("state=online")
+                    self.nodes.len() == self.primaries || role.contains("state=online")
                 } else {
                     role.contains("master_link_status:up")
                 };
