@@ -10,7 +10,7 @@ import { stateAt } from './state-at-moment.js';
 
 /** A narrower timeline cannot be read: it is scrolled. */
 const MIN_WIDTH = 860;
-/** The same on a phone. */
+/** The same on a phone, and on a projector, where nobody scrolls. */
 const PHONE_WIDTH = 640;
 /** Room for the words beside the cursor, in sixteenths of the root's font size. */
 const WORDS_AHEAD = 120;
@@ -51,7 +51,7 @@ export class Picture {
     const root = parseFloat(getComputedStyle(document.documentElement).fontSize) * scale;
     this.host.style.setProperty('--scale', String(scale));
     const unit = root / 16;
-    const width = Math.max(shown, (shown < PHONE_WIDTH * unit ? PHONE_WIDTH : MIN_WIDTH) * unit);
+    const width = Math.max(shown, (dense || shown < PHONE_WIDTH * unit ? PHONE_WIDTH : MIN_WIDTH) * unit);
     const names = this.#names(model, cursor, shown < MIN_WIDTH / 2);
     const now = JSON.stringify([scaled, width, unit, begin, span, dense, height, comes, t('language'), names.lanes.map((lane) => lane.detail)]);
     if (model !== this.#model || now !== this.#shown) {
