@@ -11,6 +11,7 @@ import * as admin from '../shared/admin-token.js';
 import { announce } from '../shared/screen-reader.js';
 import * as api from '../shared/api.js';
 import { $, el, setText } from '../shared/dom.js';
+import { icons } from '../shared/icon.js';
 import * as outcomeGuess from './outcome-guess.js';
 import { sessionStore } from '../shared/storage.js';
 import { currentLanguage, errorText, t } from '../shared/language.js';
@@ -51,8 +52,11 @@ const CLIMAX_MS = 800;
 const BEFORE_CURE_MS = 3500;
 /** The smallest scale of the two pictures; on a projector words of 20 pixels and more at 1280 x 720. */
 const [MIN_SCALE, MIN_SCALE_PROJECTED] = [0.75, 0.667];
-/** Heights in sixteenths of the root's font size, usually and projected: a half's caption, a line of explanation, all margins. */
-const [CAPTION_HEIGHTS, EXPLANATION_HEIGHTS, MARGINS] = [[32, 19], [27, 18], [29, 8]];
+/**
+ * Heights in sixteenths of the root's font size, usually, projected, and on a phone, where a caption and its verdict have three lines: a half's caption, a
+ * line of explanation, all margins.
+ */
+const [CAPTION_HEIGHTS, EXPLANATION_HEIGHTS, MARGINS] = [[32, 19, 70], [27, 18, 22], [29, 8, 29]];
 /** On a large screen the pictures grow by this at most: the commands are below them. A projector shows the pictures alone. */
 const MAX_GROWTH = 1.25;
 /**
@@ -408,15 +412,17 @@ function draw() {
     if (recording) {
       picture.draw(model, cursors[i], {
         live: recording.live, moves: player.isPlaying || player.isFollowing || isJustOver, scaled: !recording.stepped, begin, span, scale, dense: isProjected(),
-        height: rooms[i].height, comes: recording.live ? showsOf(/** @type {Race} */ (shownRace), cured) : undefined,
+        height: rooms[i].height || undefined, comes: recording.live ? showsOf(/** @type {Race} */ (shownRace), cured) : undefined,
       }, rooms[i]);
     }
     const pair = losingPair(model);
     sentCommands.draw($(`race-${name}-lines`), recording?.events ?? [], player.cursor, pair.every(({ at }) => at <= player.cursor) ? pair : []);
   });
   setText($('race-at'), t('at', (player.cursor / 1e6).toFixed(2)));
-  setText($('race-play'), player.isPlaying ? '❚❚' : '▶');
-  $('race-play').setAttribute('aria-label', t(player.isPlaying ? 'pause' : 'play'));
+  const sign = player.isPlaying ? 'pause' : 'play';
+  if ($('race-play').dataset.sign !== sign) $('race-play').replaceChildren(icons(sign));
+  $('race-play').dataset.sign = sign;
+  $('race-play').setAttribute('aria-label', t(sign));
   isJustOver &&= document.body.dataset.first != null;
   const isOver = (/** @type {Half} */ { cured, model }) => recordingOf(cured)?.ending != null && (player.cursor >= model.end || (isPlaying && player.isFollowing));
   const isTold = performance.now() >= revealedAt.why;
@@ -486,7 +492,7 @@ function heightsOf(its) {
   const over = halves.every(({ cured, picture }) => recordingOf(cured)?.ending && picture.needed);
   const needs = halves.map(({ cured, picture }) => (over ? picture.needed : heightOf(actorsOf(its, cured).length, showsOf(its, cured), dense)));
   const high = needs[0] + needs[1];
-  const [caption, line, margins] = [CAPTION_HEIGHTS, EXPLANATION_HEIGHTS, MARGINS].map((sizes) => sizes[Number(dense)]);
+  const [caption, line, margins] = [CAPTION_HEIGHTS, EXPLANATION_HEIGHTS, MARGINS].map((sizes) => sizes[dense ? 1 : isPhone() ? 2 : 0]);
   const explanation = over ? Math.max(line, $('race-why').offsetHeight / unit) : line;
   const free = (innerHeight - picturesTop) / unit - 2 * caption - explanation - margins;
   const scale = Math.max(dense ? MIN_SCALE_PROJECTED : MIN_SCALE, Math.min(1, free / high));
@@ -633,6 +639,8 @@ function askClass() {
 export function listen(onFinish) {
   onFinished = onFinish;
   $('race-run').onclick = pressRun;
+  $('race-back').append(icons('back'));
+  $('race-step').append(icons('forward'));
   $('race-play').onclick = () => player.toggle();
   $('race-back').onclick = (/** @type {MouseEvent} */ event) => step(-1, event.shiftKey);
   $('race-step').onclick = (/** @type {MouseEvent} */ event) => step(1, event.shiftKey);

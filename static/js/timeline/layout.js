@@ -101,7 +101,7 @@ export const heightOf = (...race) => sum(usualHeights(...race)) + ARC + LINE;
  */
 function fillHeight(needs, usual, height) {
   const need = sum(needs);
-  if (height == null || need >= height) return { closer: height == null ? 1 : height / need, above: needs.map(() => 0) };
+  if (height == null || need >= height) return { closer: height == null ? 1 : Math.max(0, height / need), above: needs.map(() => 0) };
   let [wider, level] = [needs.map(() => true), 0];
   for (let before = -1; before !== wider.filter(Boolean).length;) {
     before = wider.filter(Boolean).length;
