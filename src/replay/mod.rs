@@ -41,7 +41,7 @@ pub use actor::{Actor, ActorEvent, ActorHost, ActorSpec, SetStops, StartActor};
 pub use faults::{Faults, LabControl};
 pub use options::{NextMove, Pace, PlayOptions, StallPoint, StepRequests, Timing};
 pub use play::Play;
-pub use race::{Anomaly, ExpectedResult, Race, RaceScript, Schedule, Variant};
+pub use race::{Anomaly, ExpectedResult, Race, RaceScript, Schedule, ServerLanes, Variant};
 pub use role::{A, B, C, Role};
 pub use step::{ExpectedEnd, RoleStep, Step, say};
 

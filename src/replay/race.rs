@@ -110,6 +110,20 @@ pub struct Schedule {
     pub stops: &'static [Point],
 }
 
+/// What a picture shows below its actors: with it a page decides how high the picture is before the race begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ServerLanes {
+    /// A lock on several nodes has a lane for each.
+    #[schema(example = 1)]
+    pub locks: usize,
+    /// Whether the server lists who waits for a lock.
+    pub queue: bool,
+    /// Whether the pieces left are shown.
+    pub stock: bool,
+    /// Whether the fencing token of the row is shown.
+    pub fence: bool,
+}
+
 impl Race {
     /// `None` if no schedule goes wrong, which may take a client that hangs up; if its actors do different things; or if it
     /// breaks anything but the main Redis.
@@ -259,6 +273,22 @@ impl RaceScript {
         match self.act {
             Act::Deadlock(_) => vec!['A', 'B'],
             _ => self.roles().iter().map(|role| role.letter).collect(),
+        }
+    }
+
+    /// What its picture shows below the actors.
+    pub fn server_lanes(&self, config: &Config) -> ServerLanes {
+        let names = self.act.reset_scope().names;
+        let lanes = |name: &Name| match name {
+            Name::RedisNodes(_) => config.redis.nodes.len().max(1),
+            Name::RedisCount(_) | Name::Fence => 0,
+            _ => 1,
+        };
+        ServerLanes {
+            locks: names.iter().map(lanes).sum(),
+            queue: names.iter().any(|name| matches!(name, Name::ZooKeeper(_))),
+            stock: self.act.piece_store().is_some(),
+            fence: names.contains(&Name::Fence),
         }
     }
 

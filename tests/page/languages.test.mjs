@@ -1,6 +1,7 @@
 /** What the page says: each view in one language, a deadlock in words, readable by everybody. */
 
 import assert from 'node:assert/strict';
+import { readFileSync, readdirSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { languages } from '../../static/js/words/all.js';
 import * as ownLockWords from '../../static/js/words/own-lock.js';
@@ -9,6 +10,19 @@ import { PHONE, PROJECTOR, SOAK, getJson, itInSoak, lab, sample, sendJson } from
 
 /** @typedef {import('./support.mjs').Tab} Tab */
 /** @typedef {{terminal: string, run: string, expect: string, again: boolean}[]} Lines */
+
+/** Signs that a plain font for Chinese and Latin letters does not have: an empty box is drawn in their place. */
+const RARE_SIGNS = /[\u21c4\u2300-\u23ff\u25b8-\u25ba\u25be-\u25c0\u25c2-\u25c4\u2600-\u2604\u2607-\u27bf\ufe0f\u{1f000}-\u{1faff}]/u;
+
+it('each sign of the page is in a plain font, or drawn', () => {
+  const root = new URL('../../', import.meta.url);
+  const files = ['static', 'templates'].flatMap((folder) => readdirSync(new URL(folder, root), { recursive: true }).map((name) => `${folder}/${name}`));
+  const read = files.filter((name) => /\.(js|html|css|txt)$/.test(name));
+  assert.ok(read.length > 90, `${read.length} files`);
+  assert.deepEqual(read.filter((name) => RARE_SIGNS.test(readFileSync(new URL(name, root), 'utf8'))), []);
+  // The twins: a watch, a pause, a skull, a tick; stars, arrows and a filled triangle are in such fonts.
+  assert.deepEqual([...'⏱❚☠✓★☆←▶'].map((sign) => RARE_SIGNS.test(sign)), [true, true, true, true, false, false, false, false]);
+});
 
 describe('what the page says', () => {
   const suite = lab();

@@ -31,6 +31,7 @@ describe('the two layouts of a race', () => {
       await tab.go(lesson);
       await tab.waitForLesson(lesson);
       await tab.waitForElement('#race-run[aria-disabled=false]');
+      await tab.evaluate(watchHeights);
       await tab.pressKey('r');
       await tab.waitForElement('#race.playing #race-flaw circle:not(.later)');
       const playing = await tab.evaluate(boxes);
@@ -39,6 +40,7 @@ describe('the two layouts of a race', () => {
       assert.equal(playing.lights, false, lesson);
       await tab.waitForElement('#race.ended');
       const ended = await tab.evaluate(boxes);
+      assert.deepEqual(await tab.evaluate('window.changes.playing'), [], `${lesson}: it stands still`);
       assert.ok(ended.least >= MIN_LABEL_PX, `${lesson}: a word of ${ended.least} px`);
       assert.ok(ended.claim.top >= 0 && ended.why.bottom <= ended.height, `${lesson}: claim and why are on one screen: ${JSON.stringify(ended)}`);
       assert.ok(Math.max(...ended.last) >= LAST_MARK_AT, `${lesson}: the axis ends with the race: ${ended.last}`);
@@ -52,8 +54,10 @@ describe('the two layouts of a race', () => {
     for (const lesson of await lessons()) {
       await tab.go(lesson);
       await tab.waitForLesson(lesson);
+      await tab.evaluate(watchHeights);
       await tab.press('#race-run');
       await tab.waitForElement('#race.ended');
+      assert.deepEqual(await tab.evaluate('window.changes.playing'), [], `${lesson}: it stands still`);
       const { inSight, why, height } = await tab.evaluate(boxes);
       assert.deepEqual(inSight, [true, true], `${lesson}: the last marks of both pictures`);
       assert.ok(why.top >= 0 && why.bottom <= height, `${lesson}: the explanation: ${JSON.stringify(why)}`);
@@ -63,6 +67,22 @@ describe('the two layouts of a race', () => {
     tab.assertNoErrors();
   });
 });
+
+/** From now on, the heights that a half or its picture gets while a race plays, after its first. */
+function watchHeights() {
+  const changes = (/** @type {any} */ (window).changes = { playing: [], watch: new ResizeObserver(() => {
+    const isPlaying = document.querySelector('#race-run.cancel') != null;
+    for (const half of ['flaw', 'cure']) {
+      const height = isPlaying ? document.getElementById(`race-${half}-part`).offsetHeight : 0;
+      const first = heights.get(half);
+      if (height && first && height !== first) changes.playing.push({ half, first, height });
+      heights.set(half, height && (first || height));
+    }
+  }) });
+  /** @type {Map<string, number>} */
+  const heights = new Map();
+  for (const half of ['flaw', 'cure']) for (const id of [`race-${half}-part`, `race-${half}`]) changes.watch.observe(document.getElementById(id));
+}
 
 /** Where everything is. */
 function boxes() {

@@ -3,7 +3,8 @@
  * another tab.
  */
 
-import { $, el, setText } from '../shared/dom.js';
+import { $, el } from '../shared/dom.js';
+import { icons } from '../shared/icon.js';
 import { currentLanguage, t } from '../shared/language.js';
 import { promiseMark } from './promise-mark.js';
 import * as ninetyMinutes from './ninety-minutes.js';
@@ -44,13 +45,13 @@ export function draw(chapters, lesson, waiting) {
   if (id !== shownId) scrollListTo($('lessons'), $('chapters').querySelector('[aria-current]'));
   shownId = id;
   $('readme').href = lang === 'zh' ? 'README.zh-CN.md' : 'README.md';
-  setText($('fold'), `${lesson ? `${lesson.id} ${lesson.title[lang]}` : t('lessons')} ▾`);
+  $('fold').replaceChildren(`${lesson ? `${lesson.id} ${lesson.title[lang]}` : t('lessons')} `, icons('unfold'));
 
   function ninety() {
     const { seen, all: of, minutes } = ninetyMinutes.progress();
     const own = ninetyMinutes.NINETY_MINUTES.flatMap(([name]) => all.find((l) => l.id === name) ?? []);
     return [el('section', { 'aria-label': t('ninety'), class: 'spine' }, el('h2', {}, t('ninety'), ' ', el('span', { class: 'done' }, t('ninetyDone', seen, of, minutes))),
-      el('ol', {}, ...own.map((l, i) => entry(l, `${i + 1}`, ninetyMinutes.isFinished(l.id) ? el('span', { class: 'seen', title: t('ninetySeen') }, '✓') : ''))))];
+      el('ol', {}, ...own.map((l, i) => entry(l, `${i + 1}`, ninetyMinutes.isFinished(l.id) ? el('span', { class: 'seen', role: 'img', 'aria-label': t('ninetySeen'), title: t('ninetySeen') }, icons('tick')) : ''))))];
   }
 
   /** @param {Chapter} chapter */

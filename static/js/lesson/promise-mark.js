@@ -1,21 +1,18 @@
-/** The mark of a promise: ✗ oversells, ✓✗ exact on one instance, ✓┆ exact within a lease, ✓ exact. */
+/** The mark of a promise: a cross where it oversells; a tick, with a cross or a broken line, where it is exact on one instance, or within a lease. */
 
-import { t } from '../shared/language.js';
 import { svg } from '../shared/dom.js';
+import { icons } from '../shared/icon.js';
+import { t } from '../shared/language.js';
 
-// Drawn as paths, so that they look the same in every font and from the last row.
-const TICK = 'M1 6.5 4.5 10 11 2.500';
-const CROSS = 'M2 2 10 10M10 2 2 10';
-const LEASE = 'M6 0V3M6 5V7.500M6 9.500V12';
-
-/** @type {Record<string, string[]>} */
-const SIGNS = { unsafe: [CROSS], 'one-process': [TICK, CROSS], lease: [TICK, LEASE], safe: [TICK] };
+/** @type {Record<string, import('../shared/icon.js').Icon[]>} */
+const SIGNS = { unsafe: ['cross'], 'one-process': ['tick', 'cross'], lease: ['tick', 'lease'], safe: ['tick'] };
 
 /** @param {string} promise @returns {SVGElement} */
 export function promiseMark(promise) {
-  const signs = SIGNS[promise] ?? [];
-  const width = signs.length * 14;
-  return svg('svg', { class: 'mark', viewBox: `0 0 ${width} 12`, width: `${width / 16}em`, height: '.75em', role: 'img', 'aria-label': t('mark', promise) },
-    svg('title', {}, t('mark', promise)),
-    ...signs.map((d, i) => svg('path', { d, transform: `translate(${i * 14 + 1})` })));
+  const mark = icons(...SIGNS[promise] ?? []);
+  mark.removeAttribute('aria-hidden');
+  mark.setAttribute('role', 'img');
+  mark.setAttribute('aria-label', t('mark', promise));
+  mark.prepend(svg('title', {}, t('mark', promise)));
+  return mark;
 }

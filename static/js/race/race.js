@@ -11,6 +11,7 @@ import * as admin from '../shared/admin-token.js';
 import { announce } from '../shared/screen-reader.js';
 import * as api from '../shared/api.js';
 import { $, el, setText } from '../shared/dom.js';
+import { icons } from '../shared/icon.js';
 import * as outcomeGuess from './outcome-guess.js';
 import { sessionStore } from '../shared/storage.js';
 import { currentLanguage, errorText, t } from '../shared/language.js';
@@ -18,6 +19,7 @@ import * as sentCommands from './sent-commands.js';
 import * as ninetyMinutes from '../lesson/ninety-minutes.js';
 import * as ownTimes from './own-times.js';
 import { losingPair, modelOf } from '../timeline/model.js';
+import { heightOf } from '../timeline/layout.js';
 import { Picture, sentences } from '../timeline/picture.js';
 import { ACTOR_NAME, TRANSPORT, followReplay } from '../timeline/events.js';
 import { Player, addEvent, emptyRecording } from '../timeline/player.js';
@@ -34,8 +36,9 @@ import * as classGuesses from './class-guesses.js';
  * times of one's own; `lasts_ms`: about how long it takes.
  * @typedef {{lesson: string, title: Title, breaks: Title, cure: Title, runs: string, cured_runs: string, ends: ExpectedEnding, cured_ends: ExpectedEnding,
  *   cannot: Title | null, alone: boolean, actors: string[], cured_actors: string[], lasts_ms: number, cured_lasts_ms: number,
- *   scheduled: ScheduleOptions | null, cured_scheduled: ScheduleOptions | null, timed: boolean}} Race
+ *   shows: ServerLanes, cured_shows: ServerLanes, scheduled: ScheduleOptions | null, cured_scheduled: ScheduleOptions | null, timed: boolean}} Race
  */
+/** @typedef {import('../timeline/layout.js').ServerLanes} ServerLanes */
 /** A replay as the service reports it; `shared`: all visitors may watch it. @typedef {{id: string, lesson: string, cured: boolean, pace: string, state: string, events: string, own: boolean, shared: boolean}} ActiveReplay */
 /** @typedef {import('../timeline/player.js').Recording} Recording */
 /** @typedef {import('../timeline/model.js').Model} Model */
@@ -49,18 +52,18 @@ const CLIMAX_MS = 800;
 const BEFORE_CURE_MS = 3500;
 /** The smallest scale of the two pictures; on a projector words of 20 pixels and more at 1280 x 720. */
 const [MIN_SCALE, MIN_SCALE_PROJECTED] = [0.75, 0.667];
-/** Heights between and below the pictures: two captions and one line of explanation; one line of it. In sixteenths of the root's font size. */
-const [CAPTIONS_HEIGHT, EXPLANATION_HEIGHT] = [134, 27];
+/**
+ * Heights in sixteenths of the root's font size, usually, projected, and on a phone, where a caption and its verdict have three lines: a half's caption, a
+ * line of explanation, all margins.
+ */
+const [CAPTION_HEIGHTS, EXPLANATION_HEIGHTS, MARGINS] = [[32, 19, 70], [27, 18, 22], [29, 8, 29]];
+/** On a large screen the pictures grow by this at most: the commands are below them. A projector shows the pictures alone. */
+const MAX_GROWTH = 1.25;
 /**
  * A picture shows a little more time than a race usually takes, in microseconds per millisecond; a longer one adds this share at a time,
  * so that the axis seldom moves. Once it has ended the axis begins and ends with it.
  */
 const [SPAN_US_PER_MS, SPAN_STEP, SPAN_EDGE] = [1100, 0.15, 0.02];
-/** Room kept below a picture while it plays, for labels that find no place in two rows. */
-const MORE_LABELS_HEIGHT = 44;
-/** About how high each part of a picture is at full scale, in pixels. */
-const [LANE_HEIGHT, CARRY_HEIGHT, LOCK_HEIGHT, STEPS_HEIGHT, AXIS_HEIGHT] = [52, 20, 52, 32, 22];
-
 /** @type {Race[]} */
 let races = [];
 /** The name of the text that says why no race can be played here; empty: races can be played. */
@@ -380,39 +383,46 @@ function draw() {
     document.documentElement.removeAttribute('data-stage');
     return;
   }
-  // Read before anything is written, so that the browser does not lay the page out twice.
-  const [unit, heights] = [rootUnit(), halves.map(({ picture }) => picture.host.offsetHeight)];
   setStage(halves.some(({ cured }) => recordingOf(cured)) && !isScheduling() && !ownTimes.isOpen());
   const models = halves.map((half) => modelFor(half, /** @type {Race} */ (shownRace)));
   const { lasts_ms: flaw, cured_lasts_ms: cure } = shownRace;
   const timed = recordingOf(false)?.timed;
   const { begin, span } = timeShown(models, timed ? ownTimes.SPAN_US : SPAN_US_PER_MS * Math.max(flaw, cure), timed === true);
   frame(shownRace);
-  const dense = isProjected();
-  const scale = scaleOf(models);
   const isPlaying = isPlayingShown();
+  const { scale, heights } = heightsOf(shownRace);
   $('times').style.setProperty('--scale', String(scale));
-  for (const [i, half] of halves.entries()) {
-    const recording = recordingOf(half.cured);
-    $(`race-${half.name}-part`).hidden = !recording;
-    const pair = losingPair(half.model);
-    sentCommands.draw($(`race-${half.name}-lines`), recording?.events ?? [], player.cursor, pair.every(({ at }) => at <= player.cursor) ? pair : []);
-    if (!recording) continue;
-    // The flaw's end stays while its cure is played after it.
-    const cursor = isPlaying && player.isFollowing && !recording.live ? Math.max(player.cursor, half.model.end) : player.cursor;
-    half.picture.draw(half.model, cursor, { live: recording.live, moves: player.isPlaying || player.isFollowing || isJustOver, scaled: !recording.stepped, begin, span, scale, dense });
-    // What is below does not move while lanes are added.
-    $(`race-${half.name}`).style.minHeight = isPlaying ? `${Math.max(heights[i], (heightOf(half.model) + MORE_LABELS_HEIGHT) * scale * unit)}px` : '';
-    /** @type {string} */
-    const caption = recording.timed ? lastEventAt(recording.events, cursor) : half.model.captions.findLast((c) => c.at <= cursor)?.[currentLanguage()] ?? '';
-    const say = $(`race-${half.name}-say`);
-    if (say.textContent !== caption) say.replaceChildren(...caption.split(ACTOR_NAME).map((part, n) => (n % 2 ? el('b', { 'data-actor': part }, part) : part)));
-    const over = recording.ending && cursor >= half.model.end && performance.now() >= revealedAt[half.name];
-    $(`race-${half.name}-end`).classList.toggle('later', !over && !recording.failed);
-  }
+  // The flaw's end stays while its cure is played after it.
+  const cursors = halves.map(({ cured, model }) => (isPlaying && player.isFollowing && !recordingOf(cured)?.live ? Math.max(player.cursor, model.end) : player.cursor));
+  halves.forEach(({ name, cured, model }, i) => {
+    const recording = recordingOf(cured);
+    const part = $(`race-${name}-part`);
+    part.hidden = !recording;
+    part.style.height = `${heights[i]}px`;
+    if (!recording) return;
+    const caption = recording.timed ? lastEventAt(recording.events, cursors[i]) : model.captions.findLast((c) => c.at <= cursors[i])?.[currentLanguage()] ?? '';
+    const say = $(`race-${name}-say`);
+    if (say.textContent !== caption) say.replaceChildren(...caption.split(ACTOR_NAME).map((/** @type {string} */ word, /** @type {number} */ n) => (n % 2 ? el('b', { 'data-actor': word }, word) : word)));
+    const over = recording.ending && cursors[i] >= model.end && performance.now() >= revealedAt[name];
+    $(`race-${name}-end`).classList.toggle('later', !over && !recording.failed);
+  });
+  const rooms = halves.map(({ picture }) => picture.room());
+  halves.forEach(({ name, cured, model, picture }, i) => {
+    const recording = recordingOf(cured);
+    if (recording) {
+      picture.draw(model, cursors[i], {
+        live: recording.live, moves: player.isPlaying || player.isFollowing || isJustOver, scaled: !recording.stepped, begin, span, scale, dense: isProjected(),
+        height: rooms[i].height || undefined, comes: recording.live ? showsOf(/** @type {Race} */ (shownRace), cured) : undefined,
+      }, rooms[i]);
+    }
+    const pair = losingPair(model);
+    sentCommands.draw($(`race-${name}-lines`), recording?.events ?? [], player.cursor, pair.every(({ at }) => at <= player.cursor) ? pair : []);
+  });
   setText($('race-at'), t('at', (player.cursor / 1e6).toFixed(2)));
-  setText($('race-play'), player.isPlaying ? '❚❚' : '▶');
-  $('race-play').setAttribute('aria-label', t(player.isPlaying ? 'pause' : 'play'));
+  const sign = player.isPlaying ? 'pause' : 'play';
+  if ($('race-play').dataset.sign !== sign) $('race-play').replaceChildren(icons(sign));
+  $('race-play').dataset.sign = sign;
+  $('race-play').setAttribute('aria-label', t(sign));
   isJustOver &&= document.body.dataset.first != null;
   const isOver = (/** @type {Half} */ { cured, model }) => recordingOf(cured)?.ending != null && (player.cursor >= model.end || (isPlaying && player.isFollowing));
   const isTold = performance.now() >= revealedAt.why;
@@ -450,7 +460,7 @@ function modelFor(half, its) {
   const now = JSON.stringify([its.lesson, events.length, recording?.live && player.end]);
   if (now !== half.modelled) {
     half.modelled = now;
-    const actors = recording?.timed ? ['A', 'B'] : recording ? (half.cured ? its.cured_actors : its.actors) : [];
+    const actors = recording ? actorsOf(its, half.cured) : [];
     half.model = modelOf(events, recording?.live ? player.end : 0, roomIn(events, its), { live: recording?.live, actors });
   }
   return half.model;
@@ -462,19 +472,32 @@ function roomIn(events, its) {
   return sells ? 1 : Math.max(1, its.cured_ends.inside ?? 1);
 }
 
-/** About how high a picture will be: it will have a lock, a shelf and a stale value. @param {Model} model */
-const heightOf = ({ lanes, locks, row }) => AXIS_HEIGHT + lanes.length * LANE_HEIGHT + CARRY_HEIGHT + LOCK_HEIGHT * Math.max(1, (locks.length + 1) / 2) + STEPS_HEIGHT * (row.length ? 2 : 1);
-
 /** A sixteenth of the root's font size, in pixels. */
 const rootUnit = () => parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
 
-/** Fits both pictures on the screen as far as their text stays readable. @param {Model[]} models */
-function scaleOf(models) {
-  const over = halves.every(({ cured }) => recordingOf(cured)?.ending);
-  const high = halves.reduce((sum, { picture }, i) => sum + (over && picture.naturalHeight ? picture.naturalHeight : heightOf(models[i])), 0);
-  const least = isProjected() ? MIN_SCALE_PROJECTED : MIN_SCALE;
-  const between = CAPTIONS_HEIGHT + (over ? Math.max(0, $('race-why').offsetHeight / rootUnit() - EXPLANATION_HEIGHT) : 0);
-  return Math.max(least, Math.min(1, ((innerHeight - picturesTop) / rootUnit() - between) / high));
+/** @param {Race} its @param {boolean} cured */
+const showsOf = (its, cured) => (cured ? its.cured_shows : its.shows);
+
+/** The actors that have a lane in any case. @param {Race} its @param {boolean} cured */
+const actorsOf = (its, cured) => (recordingOf(cured)?.timed ? ['A', 'B'] : cured ? its.cured_actors : its.actors);
+
+/**
+ * The scale of both pictures, and the height of each half in pixels. While a race plays they follow from what is known of it beforehand, and
+ * not from what happens: nothing on the page moves. They fit on the screen as far as their text stays readable.
+ * @param {Race} its
+ */
+function heightsOf(its) {
+  const dense = isProjected();
+  const unit = rootUnit();
+  const over = halves.every(({ cured, picture }) => recordingOf(cured)?.ending && picture.needed);
+  const needs = halves.map(({ cured, picture }) => (over ? picture.needed : heightOf(actorsOf(its, cured).length, showsOf(its, cured), dense)));
+  const high = needs[0] + needs[1];
+  const [caption, line, margins] = [CAPTION_HEIGHTS, EXPLANATION_HEIGHTS, MARGINS].map((sizes) => sizes[dense ? 1 : isPhone() ? 2 : 0]);
+  const explanation = over ? Math.max(line, $('race-why').offsetHeight / unit) : line;
+  const free = (innerHeight - picturesTop) / unit - 2 * caption - explanation - margins;
+  const scale = Math.max(dense ? MIN_SCALE_PROJECTED : MIN_SCALE, Math.min(1, free / high));
+  const growth = Math.max(1, Math.min(dense ? Infinity : MAX_GROWTH, free / (high * scale)));
+  return { scale, heights: needs.map((need) => Math.floor((caption + need * scale * growth) * unit)) };
 }
 
 /** The time that both show: once they have ended, theirs; before, the usual span, or in steps more. @param {Model[]} models @param {number} usual @param {boolean} timed */
@@ -616,6 +639,8 @@ function askClass() {
 export function listen(onFinish) {
   onFinished = onFinish;
   $('race-run').onclick = pressRun;
+  $('race-back').append(icons('back'));
+  $('race-step').append(icons('forward'));
   $('race-play').onclick = () => player.toggle();
   $('race-back').onclick = (/** @type {MouseEvent} */ event) => step(-1, event.shiftKey);
   $('race-step').onclick = (/** @type {MouseEvent} */ event) => step(1, event.shiftKey);

@@ -9,6 +9,7 @@ import * as admin from '../shared/admin-token.js';
 import * as api from '../shared/api.js';
 import { announce } from '../shared/screen-reader.js';
 import { $, el, setText, replaceKeepingFocus } from '../shared/dom.js';
+import { icons } from '../shared/icon.js';
 import { addWords, currentLanguage, errorText, t, translate } from '../shared/language.js';
 import * as sentCommands from './sent-commands.js';
 import { followReplay, isActor } from '../timeline/events.js';
@@ -48,8 +49,9 @@ const PROJECTED = { scale: 0.7, dense: true };
 const DEADLOCK = '1213';
 /** The clock, a death, and the Sentinel that promotes a replica are actors, too. */
 const [CLOCK, DEATH, FAILOVER] = ['clock', 'death', 'failover'];
-/** Their signs on buttons. */
-const SIGNS = { [CLOCK]: '⏱', [DEATH]: '☠', [FAILOVER]: '⇄' };
+/** Their signs on buttons. @type {Record<string, import('../shared/icon.js').Icon>} */
+const SIGNS = { [CLOCK]: 'clock', [DEATH]: 'skull', [FAILOVER]: 'swap' };
+const signOf = (/** @type {string} */ actor) => (SIGNS[actor] ? icons(SIGNS[actor]) : actor);
 /** The replay before may still be ending and repairing what it broke. */
 const START_TIMEOUT_MS = 40_000;
 
@@ -615,7 +617,7 @@ function drawTried(race, search) {
   const list = search?.done ? [...search.list].sort((a, b) => Number(b.wrong) - Number(a.wrong) || a.presses - b.presses) : [];
   $('schedule-tried').hidden = !list.length;
   $('schedule-tried').replaceChildren(...list.map((one) => {
-    const button = el('button', { type: 'button', class: one.wrong ? 'red' : '' }, `${one.schedule.map((actor) => SIGNS[actor] ?? actor).join(' ')}${t('colon')}${t('scheduleTriedOne', one.wrong, one.presses, options.goal)}`);
+    const button = el('button', { type: 'button', class: one.wrong ? 'red' : '' }, ...one.schedule.flatMap((actor) => [signOf(actor), ' ']).slice(0, -1), `${t('colon')}${t('scheduleTriedOne', one.wrong, one.presses, options.goal)}`);
     button.addEventListener('click', () => replaySchedule(one.schedule));
     return el('li', {}, button);
   }));
@@ -643,7 +645,7 @@ function actorButton(race, replay, actor, can) {
   const { words, sent } = labelOf(race, replay, actor);
   const all = (programs.get(keyOf(race)) ?? []).flatMap((part) => part.sent).join('\n');
   const element = el('button', { type: 'button', 'data-key': actor, 'data-actor': actor, 'aria-disabled': String(!can) },
-    el('b', {}, SIGNS[actor] ?? actor), el('span', {}, words), can && sent ? el('code', {}, ...sentCommands.withPaleNoise(sent, all)) : '');
+    el('b', {}, signOf(actor)), el('span', {}, words), can && sent ? el('code', {}, ...sentCommands.withPaleNoise(sent, all)) : '');
   element.addEventListener('click', async () => {
     if (element.getAttribute('aria-disabled') === 'true') return;
     const pressed = replay.resume(actor).catch((error) => { replay.error = errorText(error); });

@@ -53,11 +53,14 @@ export function linesOf(events) {
     } else if (last?.sent && (e.event === 'conflict' || isForeignDelete(e))) {
       last.came = `${last.came} ${e.event === 'conflict' ? t('tick', e) : t('linesForeign', e.owner ?? '')}`.trim();
     } else if (SPOKEN_EVENTS.includes(e.event) && !(SAID_BY_COMMANDS.includes(e.event) && (last?.sent || !hasLock(events, e.actor)))) {
-      lines.push({ at: e.t_us, actor: e.actor, text: t('lineSpoken', e), raw: '', script: '', sent: false, answered: true, refused: false, came: '' });
+      lines.push({ at: e.t_us, actor: e.actor, text: t('lineSpoken', e), raw: '', script: '', sent: false, answered: true, refused: false, came: isUnlisted(events, e) ? t('linesUnlisted') : '' });
     }
   }
   return lines;
 }
+
+/** The library took or released a lock that a server holds: that it told nothing does not mean that it sent nothing. @param {ReplayEvent[]} events @param {ReplayEvent} e */
+const isUnlisted = (events, e) => SAID_BY_COMMANDS.includes(e.event) && events.some(({ actor, owner }) => actor === 'lock' && owner === e.actor);
 
 /** Did this actor come in by a lock? @param {ReplayEvent[]} events @param {string} actor */
 const hasLock = (events, actor) => events.some((e) => (e.actor === 'lock' && e.owner === actor) || (e.actor === actor && ['waits', 'taken'].includes(e.event)));

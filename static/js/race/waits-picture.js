@@ -1,6 +1,7 @@
 /** Who waits for whom: a circle for each actor, and an arrow from each that waits to the one that has what it wants. */
 
 import { svg } from '../shared/dom.js';
+import { icons } from '../shared/icon.js';
 import { t } from '../shared/language.js';
 
 /** @typedef {import('./scheduler.js').Wait} Wait */
@@ -26,8 +27,15 @@ export function waitsPicture(actors, waits, replay) {
   });
   const circles = actors.map((actor) => svg('g', { class: replay.stageOf(actor) === 'start' ? 'actor idle' : 'actor', 'data-actor': actor },
     svg('circle', { cx: x(actor), cy: MIDDLE, r: RADIUS }),
-    svg('text', { x: x(actor), y: MIDDLE + 7, 'text-anchor': 'middle' }, replay.isDead(actor) ? '☠' : actor)));
+    replay.isDead(actor) ? placed(icons('skull'), x(actor)) : svg('text', { x: x(actor), y: MIDDLE + 7, 'text-anchor': 'middle' }, actor)));
   return svg('svg', { viewBox: `0 0 ${width} ${HEIGHT}`, width: width, height: HEIGHT, 'aria-hidden': 'true' }, ...arrows, ...circles);
+}
+
+/** A sign in the place of a letter. @param {SVGElement} sign @param {number} x */
+function placed(sign, x) {
+  const width = 22;
+  for (const [name, value] of Object.entries({ x: x - width / 2, y: MIDDLE - width / 2, width, height: width })) sign.setAttribute(name, String(value));
+  return sign;
 }
 
 /** To the left it passes above, to the right below, so that two opposite ones are two. @param {number} from @param {number} to */

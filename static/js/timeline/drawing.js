@@ -12,9 +12,6 @@ import { OPEN_DOTS } from './layout.js';
 /** The name of a lane, and its state at the cursor. @typedef {{name: string, detail: string, now: string}} Name */
 /** @typedef {{lanes: Name[], locks: Name[], shelf: Name, row: Name}} Names */
 
-/** A line of words, as in layout.js. */
-const LINE = 22;
-
 let drawings = 0;
 
 export class Drawing {
@@ -135,7 +132,7 @@ export class Drawing {
   /** @param {import('./layout.js').LaneShape} lane @param {Name} name @param {Element} spans @param {Element} marks @param {number} i */
   #lane(lane, name, spans, marks, i) {
     const u = this.#unit;
-    const height = /** @type {Scene} */ (this.#scene).barHeight;
+    const { barHeight: height, line } = /** @type {Scene} */ (this.#scene);
     const middle = lane.bar + height / 2;
     const box = (/** @type {{x: number, width: number}} */ s, /** @type {Record<string, any>} */ with_) => svg('rect', { x: s.x, width: s.width, y: lane.bar, height, 'data-actor': lane.actor, ...with_ });
     const bars = lane.bars.map((bar) => (['waits', 'leaves'].includes(bar.kind)
@@ -154,12 +151,12 @@ export class Drawing {
     })));
     // A thread leads from a higher label to its mark.
     const threads = lane.labels.filter((label) => label.row > 0)
-      .map((label) => this.#mark(label.parts[0].at, svg('line', { class: 'thread', x1: label.x, x2: label.x, y1: lane.bar - LINE * u * label.row, y2: lane.bar })));
-    const base = (/** @type {number} */ row) => lane.bar - 6 * u - LINE * u * row;
+      .map((label) => this.#mark(label.parts[0].at, svg('line', { class: 'thread', x1: label.x, x2: label.x, y1: lane.bar - line * label.row, y2: lane.bar })));
+    const base = (/** @type {number} */ row) => lane.bar - 6 * u - line * row;
     // Without a row of labels above it, the name is beside the bar.
     const first = lane.bar > lane.top ? base(0) : lane.bar + height - 4 * u;
     marks.append(...inside, ...threads, ...this.#carries(lane), ...dots, ...this.#words(lane.labels, base));
-    this.#name(name, `lane-${i}`, first, lane.bar > lane.top ? first + LINE * u * 0.95 : lane.bar + height - 4 * u);
+    this.#name(name, `lane-${i}`, first, lane.bar > lane.top ? first + line * 0.95 : lane.bar + height - 4 * u);
   }
 
   /** @param {import('./layout.js').LockShape} lock @param {Name} name @param {Element} spans @param {Element} marks @param {number} i */
@@ -175,8 +172,9 @@ export class Drawing {
       if (place.width > 20 * u) marks.append(this.#mark(place.at, svg('text', { class: 'label', x: place.x + 6 * u, y: place.y + 17 * u }, place.name)));
     }
     const top = lock.base - lock.height;
+    const { line } = /** @type {Scene} */ (this.#scene);
     const second = lock.height > 30 * u ? lock.base - 3 * u : lock.base;
-    marks.append(...this.#words(lock.labels, (row) => top - 6 * u - LINE * u * row));
+    marks.append(...this.#words(lock.labels, (row) => top - 6 * u - line * row));
     this.#name(name, `lock-${i}`, second - 20 * u, second);
   }
 
@@ -184,12 +182,13 @@ export class Drawing {
   #steps(steps, name, key, spans, marks) {
     if (!steps) return;
     const u = this.#unit;
-    spans.append(...steps.lines.map((line) => svg('line', { class: line.red ? 'shelf-line red' : 'shelf-line', x1: line.x, x2: line.x + line.width, y1: steps.base, y2: steps.base })));
+    const { line } = /** @type {Scene} */ (this.#scene);
+    spans.append(...steps.lines.map((step) => svg('line', { class: step.red ? 'shelf-line red' : 'shelf-line', x1: step.x, x2: step.x + step.width, y1: steps.base, y2: steps.base })));
     const now = svg('tspan', { class: 'now' }, name.now);
     this.#nows.set(key, now);
     const who = svg('text', { class: 'who', x: 0, y: steps.base - 6 * u }, name.name, ' ', now);
     marks.append(...steps.marks.map((mark) => this.#mark(mark.at, svg('line', { class: mark.red ? 'shelf-line red' : 'shelf-line', x1: mark.x, x2: mark.x, y1: steps.base - 18 * u, y2: steps.base }))),
-      ...this.#words(steps.labels, (row) => steps.base - 6 * u - LINE * u * row));
+      ...this.#words(steps.labels, (row) => steps.base - 6 * u - line * row));
     this.#names.append(who);
   }
 

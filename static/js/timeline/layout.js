@@ -21,9 +21,11 @@ import { leftAt } from './lock-lanes.js';
  * @typedef {object} Scene
  * @property {number} width
  * @property {number} height
+ * @property {number} needed the height that it needs, in units
  * @property {number} gutter where time begins
  * @property {(at: number) => number} x
  * @property {(x: number) => number} timeAt
+ * @property {number} line the distance of two rows of labels
  * @property {number} barHeight
  * @property {LaneShape[]} lanes
  * @property {LockShape[]} locks
@@ -33,6 +35,7 @@ import { leftAt } from './lock-lanes.js';
  * @property {MessageShape[]} messages
  * @property {{x: number, text: string}[]} axis
  */
+/** What is below the actors, as in `GET /replays`. @typedef {{locks: number, queue: boolean, stock: boolean, fence: boolean}} ServerLanes */
 /**
  *
  * @typedef {object} Room
@@ -43,6 +46,8 @@ import { leftAt } from './lock-lanes.js';
  * @property {number} span the time shown, in microseconds
  * @property {boolean} dense thinner bars, for a projector
  * @property {(text: string, bold: boolean) => number} measure
+ * @property {number} [height] its height, whatever comes; else what it needs
+ * @property {ServerLanes} [comes] what the servers will show
  * @property {import('./model.js').Model} model
  * @property {{tick: (e: any) => string, arrow: (a: any) => string, seconds: (s: number) => string, stopped: string, comma: string}} words
  */
@@ -53,7 +58,7 @@ const [LINE, PLACE, ARC] = [22, 22, 20];
 const DOT = 16;
 /** Heights in units of a bar, a wedge, and the gap between lanes: usually, and on a projector, where the words get the room. */
 const [ROOMY, DENSE] = [{ BAR: 20, WEDGE: 36, GAP: 9 }, { BAR: 14, WEDGE: 26, GAP: 4 }];
-const [GUTTER, NARROW] = [172, 76];
+const [GUTTER, NARROW] = [172, 96];
 /** The events of an open dot. */
 export const OPEN_DOTS = ['read', 'checked'];
 /** The events that are messages to the store, and those to the lock's server. */
@@ -63,8 +68,51 @@ const PHONE = 600;
 /** Room at the right for the words of the last moment. */
 const EDGE = 64;
 
+/** More rows of labels do not fit where the height is given. */
+const MAX_ROWS = 2;
+/** Marks nearer to each other than this share a label, in units: usually, and where there are too many rows. */
+const NEAR = [10, 40, 80, 160, 320];
+/** The room for a label above a single lock, where its line has some already. */
+const ABOVE_LOCK = 0.2;
+/** @type {ServerLanes} */
+const NOTHING = { locks: 0, queue: false, stock: false, fence: false };
+
+/**
+ * The height of each part with the labels that it usually has, in units, from the top: all actors but the first have a second row of labels,
+ * a foreign release stands above a single lock, a refusal above the row's token.
+ * @param {number} actors @param {ServerLanes} shows @param {boolean} dense
+ */
+function usualHeights(actors, { locks, queue, stock, fence }, dense) {
+  const { BAR, WEDGE, GAP } = dense ? DENSE : ROOMY;
+  const lock = (locks > 1 ? WEDGE / 2 : LINE + WEDGE) + GAP + (queue ? PLACE + GAP : 0);
+  const lanes = Array.from({ length: actors }, (_, i) => LINE * (i ? 2 : 1) + BAR + GAP);
+  return [...lanes, ...Array.from({ length: locks }, () => lock), ...(stock ? [LINE + GAP] : []), ...(fence ? [2 * LINE + GAP] : [])];
+}
+
+const sum = (/** @type {number[]} */ all) => all.reduce((a, b) => a + b, 0);
+
+/** The height of the picture of a race, in units: a stale value has room too. It is known before the first event. @param {Parameters<typeof usualHeights>} race */
+export const heightOf = (...race) => sum(usualHeights(...race)) + ARC + LINE;
+
+/**
+ * How the parts of a picture fill its height: room above each, or all of them closer to each other. What comes does not move the parts while
+ * there is room above its own.
+ * @param {number[]} needs @param {number[]} usual @param {number | undefined} height
+ */
+function fillHeight(needs, usual, height) {
+  const need = sum(needs);
+  if (height == null || need >= height) return { closer: height == null ? 1 : Math.max(0, height / need), above: needs.map(() => 0) };
+  let [wider, level] = [needs.map(() => true), 0];
+  for (let before = -1; before !== wider.filter(Boolean).length;) {
+    before = wider.filter(Boolean).length;
+    level = (height - sum(needs.map((n, i) => (wider[i] ? usual[i] : n)))) / before;
+    wider = wider.map((is, i) => is && needs[i] - usual[i] < level);
+  }
+  return { closer: 1, above: needs.map((n, i) => Math.max(0, usual[i] + level - n)) };
+}
+
 /** @param {Room} room @returns {Scene} */
-export function sceneOf({ width, shown, unit, begin, span, dense, measure, model, words }) {
+export function sceneOf({ width, shown, unit, begin, span, dense, measure, model, words, height, comes = NOTHING }) {
   const { BAR, WEDGE, GAP } = dense ? DENSE : ROOMY;
   const gutter = (shown < PHONE * unit ? NARROW : GUTTER) * unit;
   const [from, to] = [gutter, width - EDGE * unit];
@@ -73,18 +121,58 @@ export function sceneOf({ width, shown, unit, begin, span, dense, measure, model
   const timeAt = (/** @type {number} */ place) => begin + ((place - from) / (to - from)) * span;
   const u = (/** @type {number} */ n) => n * unit;
   const crossing = model.arrows.map((arrow) => x(arrow.at));
-  const placeWords = (/** @type {Wanted[]} */ wanted, /** @type {number[]} */ lines) => placeLabels(joinClose(wanted, u(10)), { from: from - u(4), to: width, lines, measure, comma: words.comma });
   const rows = (/** @type {Placed[]} */ labels) => Math.max(0, ...labels.map((label) => label.row + 1));
+  const placeWords = (/** @type {Wanted[]} */ wanted, /** @type {number[]} */ lines) => {
+    const ways = NEAR.map((near) => () => placeLabels(joinClose(wanted, u(near)), { from: from - u(4), to: width, lines, measure, comma: words.comma }));
+    let placed = ways[0]();
+    for (let n = 1; height != null && n < ways.length && rows(placed) > MAX_ROWS; n += 1) placed = ways[n]();
+    return placed;
+  };
   const flat = (/** @type {import('./model.js').Span} */ s) => ({ x: x(s.from), width: Math.max(0, x(s.to) - x(s.from)) });
-  let y = 0;
 
-  const lanes = model.lanes.map((lane, i) => {
+  // First the labels, which decide what each part needs.
+  const laneLabels = model.lanes.map((lane, i) => {
     // An arrow begins in its own lane and crosses those below.
     const lines = crossing.filter((_, a) => model.lanes.findIndex((l) => l.actor === model.arrows[a].from) < i);
-    const labels = placeWords(lane.ticks.map((tick) => ({ x: x(tick.at), gap: -2, red: tick.red, parts: [{ at: tick.at, text: words.tick(tick.event) }] })), lines);
-    const top = y;
-    const bar = top + u(LINE) * Math.max(model.compact ? 0 : 1, rows(labels));
-    y = bar + u(BAR + (model.compact ? GAP / 2 : GAP) + (lane.carries.length ? ARC : 0));
+    return placeWords(lane.ticks.map((tick) => ({ x: x(tick.at), gap: -2, red: tick.red, parts: [{ at: tick.at, text: words.tick(tick.event) }] })), lines);
+  });
+  const lockCount = Math.max(model.locks.length, comes.locks);
+  const above = lockCount > 1 ? 0 : ABOVE_LOCK;
+  const lockLabels = model.locks.map((lock) => placeWords(model.arrows
+    .filter((arrow) => arrow.to === 'lock' && (model.locks.length === 1 || arrow.key === lock.key))
+    .map((arrow) => ({ x: x(arrow.at), gap: u(8), red: true, parts: [{ at: arrow.at, text: words.arrow(arrow) }] })), crossing));
+  const stepLabels = (/** @type {import('./model.js').Step[]} */ steps) => placeWords(steps.map((step) => ({ x: x(step.at), gap: u(4), red: step.red, bold: true, parts: [{ at: step.at, text: step.red ? `${step.value} !` : step.value }] })), []);
+  const shelfLabels = stepLabels(model.shelf);
+  const rowLabels = stepLabels(model.row);
+  const refused = model.arrows.filter((arrow) => arrow.to === 'row');
+  const refusals = placeWords(refused.map((arrow) => ({ x: x(arrow.at), gap: u(8), red: false, bold: true, parts: [{ at: arrow.at, text: words.arrow(arrow) }] })), crossing);
+  const upper = rows(rowLabels);
+  rowLabels.push(...refusals.map((label) => ({ ...label, row: label.row + upper })));
+  const hasQueue = comes.queue || model.locks.some((lock) => lock.queue.length);
+  const wedgeHeight = lockCount > 1 ? WEDGE / 2 : WEDGE;
+  const stepsNeed = (/** @type {Placed[]} */ labels) => LINE * Math.max(1, rows(labels)) + GAP;
+  const [stock, fence] = [model.shelf.length > 0 || comes.stock, model.row.length > 0 || comes.fence];
+  // What the servers will show has its place before it comes.
+  const needs = [
+    ...model.lanes.map((lane, i) => LINE * Math.max(model.compact ? 0 : 1, rows(laneLabels[i])) + BAR + (model.compact ? GAP / 2 : GAP) + (lane.carries.length ? ARC : 0)),
+    ...Array.from({ length: lockCount }, (_, i) => LINE * Math.max(above, rows(lockLabels[i] ?? [])) + wedgeHeight + GAP + (hasQueue ? PLACE + GAP : 0)),
+    ...(stock ? [stepsNeed(shelfLabels)] : []), ...(fence ? [stepsNeed(rowLabels)] : []),
+  ];
+  const usual = usualHeights(model.lanes.length, { locks: lockCount, queue: hasQueue, stock, fence }, dense);
+  const axisHeight = u(LINE);
+  const { closer, above: empty } = fillHeight(needs, usual, height == null ? undefined : (height - axisHeight) / unit);
+  const down = (/** @type {number} */ n) => n * unit * closer;
+  let y = 0;
+  const tops = needs.map((need, i) => {
+    const top = y + u(empty[i]);
+    y = top + down(need);
+    return top;
+  });
+
+  const lanes = model.lanes.map((lane, i) => {
+    const labels = laneLabels[i];
+    const top = tops[i];
+    const bar = top + down(LINE) * Math.max(model.compact ? 0 : 1, rows(labels));
     const solid = lane.bars.filter((b) => b.kind === 'inside');
     return {
       top, bar, labels, actor: lane.actor,
@@ -95,53 +183,42 @@ export function sceneOf({ width, shown, unit, begin, span, dense, measure, model
     };
   });
 
-  const locks = model.locks.map((lock) => {
-    const into = model.arrows.filter((arrow) => arrow.to === 'lock' && (model.locks.length === 1 || arrow.key === lock.key));
-    const labels = placeWords(into.map((arrow) => ({ x: x(arrow.at), gap: u(8), red: true, parts: [{ at: arrow.at, text: words.arrow(arrow) }] })), crossing);
-    const top = y;
-    const height = u(model.locks.length > 1 ? WEDGE / 2 : WEDGE);
-    const base = top + u(LINE) * Math.max(model.locks.length > 1 ? 0 : 0.2, rows(labels)) + height;
-    y = base + u(GAP);
-    const queueTop = y;
-    y += lock.queue.length ? u(PLACE + GAP) : 0;
+  const locks = model.locks.map((lock, i) => {
+    const [labels, top] = [lockLabels[i], tops[lanes.length + i]];
+    const wedge = down(wedgeHeight);
+    const base = top + down(LINE) * Math.max(above, rows(labels)) + wedge;
+    const queueTop = base + down(GAP);
     return {
-      top, base, height, labels, queueTop,
-      wedges: wedgeShapes(lock.wedges, { x, base, height, measure, unit }),
-      queue: lock.queue.flatMap((q, i) => (q.names.length ? [{ ...flat({ from: q.at, to: lock.queue[i + 1]?.at ?? model.end }), y: queueTop, name: q.names.join(' '), at: q.at }] : [])),
+      top, base, height: wedge, labels, queueTop,
+      wedges: wedgeShapes(lock.wedges, { x, base, height: wedge, measure, unit }),
+      queue: lock.queue.flatMap((q, n) => (q.names.length ? [{ ...flat({ from: q.at, to: lock.queue[n + 1]?.at ?? model.end }), y: queueTop, name: q.names.join(' '), at: q.at }] : [])),
     };
   });
 
-  const stepShape = (/** @type {import('./model.js').Step[]} */ steps, /** @type {Placed[]} */ extra) => {
+  const stepShape = (/** @type {import('./model.js').Step[]} */ steps, /** @type {Placed[]} */ labels, /** @type {number} */ top) => {
     if (!steps.length) return null;
-    const labels = placeWords(steps.map((step) => ({ x: x(step.at), gap: u(4), red: step.red, bold: true, parts: [{ at: step.at, text: step.red ? `${step.value} !` : step.value }] })), []);
-    const above = rows(labels);
-    extra.forEach((label) => labels.push({ ...label, row: label.row + above }));
-    const top = y;
-    const base = top + u(LINE) * Math.max(1, rows(labels));
-    y = base + u(GAP);
     return {
-      top, base, labels,
+      top, base: top + down(LINE) * Math.max(1, rows(labels)), labels,
       lines: steps.map((step, i) => ({ ...flat({ from: step.at, to: steps[i + 1]?.at ?? model.end }), red: step.red })),
       marks: steps.map((step) => ({ x: x(step.at), at: step.at, red: step.red })),
     };
   };
-  const shelf = stepShape(model.shelf, []);
-  const refused = model.arrows.filter((arrow) => arrow.to === 'row');
-  const row = stepShape(model.row, placeWords(refused.map((arrow) => ({ x: x(arrow.at), gap: u(8), red: false, bold: true, parts: [{ at: arrow.at, text: words.arrow(arrow) }] })), crossing));
+  const shelf = stepShape(model.shelf, shelfLabels, tops[lanes.length + lockCount]);
+  const row = stepShape(model.row, rowLabels, tops[needs.length - 1]);
 
   const arrows = model.arrows.flatMap((arrow) => {
     const lane = lanes[model.lanes.findIndex((l) => l.actor === arrow.from)];
     const lock = locks[Math.max(0, model.locks.findIndex((l) => l.key === arrow.key))];
     const end = arrow.to === 'row' ? row?.base : lock && lock.base - lock.height * 0.35;
-    return lane && end ? [{ x: x(arrow.at), from: lane.bar + u(BAR) / 2, to: end, at: arrow.at, red: arrow.to === 'lock' }] : [];
+    return lane && end ? [{ x: x(arrow.at), from: lane.bar + down(BAR) / 2, to: end, at: arrow.at, red: arrow.to === 'lock' }] : [];
   });
   // With several locks it is unknown which one a message went to.
   const messages = lanes.flatMap((lane) => lane.dots.flatMap(({ x: place, at, event }) => {
-    const to = TO_SHELF.includes(event) ? shelf && shelf.base - u(LINE) : TO_LOCK.includes(event) && locks.length === 1 ? locks[0].base - locks[0].height : null;
-    return to ? [{ x: place, from: lane.bar + u(BAR), to, at, actor: lane.actor, event }] : [];
+    const to = TO_SHELF.includes(event) ? shelf && shelf.base - down(LINE) : TO_LOCK.includes(event) && locks.length === 1 ? locks[0].base - locks[0].height : null;
+    return to ? [{ x: place, from: lane.bar + down(BAR), to, at, actor: lane.actor, event }] : [];
   }));
   const axis = seconds(begin, span).map((s) => ({ x: x(s * 1e6), text: words.seconds(s) }));
-  return { width, height: y + u(LINE), gutter, x, timeAt, barHeight: u(BAR), lanes, locks, shelf, row, arrows, messages, axis };
+  return { width, height: y + axisHeight, needed: sum(needs) + LINE, gutter, x, timeAt, line: down(LINE), barHeight: down(BAR), lanes, locks, shelf, row, arrows, messages, axis };
 }
 
 /** A read that a later dot would cover stands before it: both moments are seen. @param {LaneShape['dots']} dots by time @param {number} width of a dot @returns {LaneShape['dots']} */

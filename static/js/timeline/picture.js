@@ -10,7 +10,7 @@ import { stateAt } from './state-at-moment.js';
 
 /** A narrower timeline cannot be read: it is scrolled. */
 const MIN_WIDTH = 860;
-/** The same on a phone. */
+/** The same on a phone, and on a projector, where nobody scrolls. */
 const PHONE_WIDTH = 640;
 /** Room for the words beside the cursor, in sixteenths of the root's font size. */
 const WORDS_AHEAD = 120;
@@ -23,8 +23,8 @@ export class Picture {
   #shown = '';
   /** @type {Model | undefined} */
   #model;
-  /** Its height at full scale, in sixteenths of the root's font size. */
-  naturalHeight = 0;
+  /** The height that it needs at full scale, in sixteenths of the root's font size. */
+  needed = 0;
 
   /** @param {HTMLElement} host a box of its own, which may scroll */
   constructor(host) {
@@ -33,28 +33,35 @@ export class Picture {
     host.addEventListener('scroll', () => this.#drawing.setScroll(host.scrollLeft));
   }
 
+  /** The room for it on the page. Reading this of all pictures before drawing one lays out the page once. */
+  room() {
+    const { clientWidth: shown, clientHeight: height } = this.host;
+    return { shown, height, family: getComputedStyle(this.host).fontFamily };
+  }
+
   /**
    * `live`: more may come; `moves`: keep the moving cursor in sight; `scaled`: its times are real; `span`: the time shown, where another
-   * picture has the same; `begin`: its first moment; `scale`: smaller than 1 so that two pictures fit; `dense`: see layout.js.
-   * @param {Model} model @param {number} cursor in microseconds @param {{live: boolean, moves: boolean, scaled: boolean, span?: number, begin?: number, scale?: number, dense?: boolean}} how
+   * picture has the same; `begin`: its first moment; `scale`: smaller than 1 so that two pictures fit; `dense`, `height`, `comes`: see
+   * layout.js.
+   * @param {Model} model @param {number} cursor in microseconds
+   * @param {{live: boolean, moves: boolean, scaled: boolean, span?: number, begin?: number, scale?: number, dense?: boolean, height?: number, comes?: import('./layout.js').ServerLanes}} how
+   * @param {{shown: number, family: string}} [room]
    */
-  draw(model, cursor, { live, moves, scaled, span = spanOf(model.end, live), begin = 0, scale = 1, dense = false }) {
-    const style = getComputedStyle(this.host);
+  draw(model, cursor, { live, moves, scaled, span = spanOf(model.end, live), begin = 0, scale = 1, dense = false, height, comes }, { shown, family } = this.room()) {
     const root = parseFloat(getComputedStyle(document.documentElement).fontSize) * scale;
     this.host.style.setProperty('--scale', String(scale));
     const unit = root / 16;
-    const shown = this.host.clientWidth;
-    const width = Math.max(shown, (shown < PHONE_WIDTH * unit ? PHONE_WIDTH : MIN_WIDTH) * unit);
+    const width = Math.max(shown, (dense || shown < PHONE_WIDTH * unit ? PHONE_WIDTH : MIN_WIDTH) * unit);
     const names = this.#names(model, cursor, shown < MIN_WIDTH / 2);
-    const now = JSON.stringify([scaled, width, unit, begin, span, dense, t('language'), names.lanes.map((lane) => lane.detail)]);
+    const now = JSON.stringify([scaled, width, unit, begin, span, dense, height, comes, t('language'), names.lanes.map((lane) => lane.detail)]);
     if (model !== this.#model || now !== this.#shown) {
       const measure = (/** @type {string} */ text, /** @type {boolean} */ bold) => {
-        pen.font = `${bold ? 700 : 400} ${1.25 * root}px ${style.fontFamily}`;
+        pen.font = `${bold ? 700 : 400} ${1.25 * root}px ${family}`;
         return pen.measureText(text).width;
       };
       const words = { tick: (/** @type {any} */ e) => t('tick', e), arrow: (/** @type {any} */ a) => t('arrow', a), seconds: (/** @type {number} */ s) => (scaled ? (span < SHOW_MS_BELOW_US ? `${Math.round(s * 1e5) / 100} ms` : `${s} s`) : s === 0 ? t('unscaled') : ''), stopped: t('laneNow', 'stopped'), comma: t('comma') };
-      const scene = sceneOf({ width, shown, unit, begin, span, dense, measure, model, words });
-      this.naturalHeight = scene.height / unit;
+      const scene = sceneOf({ width, shown, unit, begin, span, dense, height, comes, measure, model, words });
+      this.needed = scene.needed;
       this.#drawing.drawScene(scene, names, unit, t('comma'));
       [this.#model, this.#shown] = [model, now];
     }

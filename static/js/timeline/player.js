@@ -75,6 +75,8 @@ export class Player {
   #isFollowing = false;
   #slowdown = 1;
   #frame = 0;
+  /** Events came that are not drawn yet. */
+  #hasNews = false;
   #last = 0;
   /** The start of the replay by the local clock, as early as the arrivals allow. */
   #startedAt = Infinity;
@@ -111,6 +113,9 @@ export class Player {
   /** An event was added, or the recording has ended. @param {ReplayEvent} [event] */
   update(event) {
     if (event) this.#startedAt = Math.min(this.#startedAt, performance.now() * 1000 - event.t_us);
+    // Events come in bursts: the next frame draws them together.
+    this.#hasNews = event != null && this.recording.live && this.#frame !== 0;
+    if (this.#hasNews) return;
     if (this.#isFollowing) this.#cursor = this.end;
     this.#isFollowing &&= this.recording.live;
     this.#run();
@@ -147,6 +152,7 @@ export class Player {
   /** Draws now, and again while something moves. */
   #run() {
     cancelAnimationFrame(this.#frame);
+    [this.#frame, this.#hasNews] = [0, false];
     this.#changed();
     if (!this.#isPlaying && !this.recording.live) return;
     this.#last = performance.now();
@@ -156,8 +162,10 @@ export class Player {
   #move() {
     const now = performance.now();
     const passed = now - this.#last;
-    if (passed >= (this.#reducedMotion.matches ? REDUCED_MOTION_MS : FRAME_MS)) {
+    this.#frame = 0;
+    if (passed >= (this.#reducedMotion.matches && !this.#hasNews ? REDUCED_MOTION_MS : FRAME_MS)) {
       this.#last = now;
+      this.#hasNews = false;
       if (this.#isPlaying) this.#cursor = Math.min(this.end, this.#cursor + (passed * 1000) / this.#slowdown);
       else if (this.#isFollowing) this.#cursor = this.end;
       if (this.#cursor >= this.end && !this.recording.live) this.#isPlaying = false;

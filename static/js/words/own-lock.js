@@ -14,7 +14,7 @@ export const zh = {
     exclusion: '互斥：8 个一起抢', 'holder-dies': '持有者死了', 'late-release': '迟到的解锁', 'foreign-release': '解别人的锁',
     're-entry': '重入', 'long-job': '业务比租约长', fairness: '公平：先来先得',
   }, name),
-  mineVerdict: (/** @type {string} */ verdict) => choose({ passed: '✓ 通过', failed: '✗ 没通过', untried: '– 没试成', none: '还没打分' }, verdict),
+  mineVerdict: (/** @type {string} */ verdict) => choose({ passed: '通过', failed: '没通过', untried: '没试成', none: '还没打分' }, verdict),
   mineRace: (/** @type {string} */ name) => `时间线：${zh.mineTrial(name)}`,
 };
 
@@ -31,6 +31,6 @@ export const en = {
     exclusion: 'Exclusion: eight at once', 'holder-dies': 'The holder dies', 'late-release': 'A late release', 'foreign-release': 'A foreign release',
     're-entry': 'Re-entry', 'long-job': 'A job longer than its lease', fairness: 'Fairness: first come, first served',
   }, name),
-  mineVerdict: (verdict) => choose({ passed: '✓ passed', failed: '✗ failed', untried: '– untried', none: 'not graded yet' }, verdict),
+  mineVerdict: (verdict) => choose({ passed: 'passed', failed: 'failed', untried: 'untried', none: 'not graded yet' }, verdict),
   mineRace: (name) => `Timeline: ${en.mineTrial(name)}`,
 };

@@ -18,7 +18,7 @@ export const zh = {
     stuck: '这叫卡死：锁没有人还，谁也进不去（stuck）。', overtaken: '这叫插队：后来的先进去（overtaken，不公平）。', doubled: '这叫重复扣减：一次购买扣了两次（doubled）。',
   }, name),
   guessRight: (answer) => `猜对了：${answer}`, guessAnswer: (answer) => `答案：${answer}`,
-  linesFlaw: '真的发出的：有问题', linesCure: '真的发出的：修正后', linesRefused: '· 没抢到', linesForeign: (owner) => `✓ 删的是 ${owner} 的`,
+  linesFlaw: '真的发出的：有问题', linesCure: '真的发出的：修正后', linesRefused: '· 没抢到', linesUnlisted: '· 由锁库发出，没有逐条列出', linesForeign: (owner) => `· 删的是 ${owner} 的`,
   lineSpoken: ({ event, value, token }) => choose({
     locked: `拿到锁${token ? `，令牌 ${token}` : ''}`, waits: '等', released: '解锁', lost: '解锁：锁已经不是它的', 'refused-by-row': '行拒绝：令牌太旧', failed: `失败：${refusalText('zh', value)}`,
     stopped: '停住了', continued: '继续执行', statement: value ?? '',
@@ -48,7 +48,7 @@ export const en = {
     stuck: 'This is stuck: nobody releases the lock, and nobody gets in. ', overtaken: 'This is overtaking: a later one gets in first (unfair). ', doubled: 'This is a doubled deduction: one purchase has taken two. ',
   }, name),
   guessRight: (answer) => `Right: ${answer}`, guessAnswer: (answer) => `The answer: ${answer}`,
-  linesFlaw: 'Really sent: flaw', linesCure: 'Really sent: cure', linesRefused: '· taken', linesForeign: (owner) => `✓ it was ${owner}'s`,
+  linesFlaw: 'Really sent: flaw', linesCure: 'Really sent: cure', linesRefused: '· taken', linesUnlisted: '· sent by the lock library, not listed', linesForeign: (owner) => `· it was ${owner}'s`,
   lineSpoken: ({ event, value, token }) => choose({
     locked: `has the lock${token ? `, token ${token}` : ''}`, waits: 'waits', released: 'unlocks', lost: 'unlocks: the lock is no longer its own',
     'refused-by-row': 'refused by the row: an old token', failed: `fails: ${refusalText('en', value)}`, stopped: 'stands still', continued: 'goes on', statement: value ?? '',

@@ -9,7 +9,8 @@ use crate::{
     http::{extract::Admin, sse, visitor::Visitor},
     replay::{
         self, ActorEvent, ActorHost, ExpectedResult, Log, NextMove, Pace, PlayOptions, Race,
-        ReplayEnd, ReplayEvent, Schedule, SetStops, StallPoint, StartActor, StepRequests, Timing,
+        ReplayEnd, ReplayEvent, Schedule, ServerLanes, SetStops, StallPoint, StartActor,
+        StepRequests, Timing,
     },
     terminal::bilingual::Bilingual,
 };
@@ -101,6 +102,10 @@ struct ReplayListing {
     /// The same on the cure.
     #[schema(example = 6_500)]
     cured_lasts_ms: u64,
+    /// What its picture shows below the actors.
+    shows: ServerLanes,
+    /// The same on the cure.
+    cured_shows: ServerLanes,
     /// What a person decides at the pace `scheduler`; null if that pace does not play it.
     scheduled: Option<Schedule>,
     /// The same on the cure.
@@ -255,6 +260,8 @@ pub(in crate::http) async fn list(
         cured_actors: race.script(true).actors(),
         lasts_ms: race.script(false).lasts_ms(),
         cured_lasts_ms: race.script(true).lasts_ms(),
+        shows: race.script(false).server_lanes(&app.ctx.config),
+        cured_shows: race.script(true).server_lanes(&app.ctx.config),
         scheduled: race.schedule(false),
         cured_scheduled: race.schedule(true),
         timed: race.is_timed(),
