@@ -199,8 +199,8 @@ impl Ctx {
         })
     }
 
-    /// The same clients with connections that are not the course's, for whoever plays a replay.
-    pub(crate) fn for_replays(&self) -> Self {
+    /// With the MySQL pools of the actors of replays; Redis, ZooKeeper and `local` stay the course's.
+    pub(crate) fn with_actor_pools(&self) -> Self {
         let (db, watch) = self.actor_pools.clone();
         Self {
             inner: Arc::clone(&self.inner),
@@ -212,8 +212,8 @@ impl Ctx {
         }
     }
 
-    /// The same clients for the actors of one product: their connections are not the course's, and nothing that they
-    /// hold in this process is seen by the actors of another product.
+    /// [`with_actor_pools`](Self::with_actor_pools), and a `local` of this product alone: nothing that its actors hold in this
+    /// process is seen by those of another.
     pub(crate) fn for_actors_of(&self, stock_id: i64) -> Self {
         let mut states = self.actor_states.lock();
         states.retain(|_, state| state.strong_count() > 0);
@@ -223,7 +223,7 @@ impl Ctx {
         drop(states);
         Self {
             local,
-            ..self.for_replays()
+            ..self.with_actor_pools()
         }
     }
 

@@ -73,7 +73,7 @@ pub(crate) trait Leased: Send + Sync {
 impl Guard {
     /// Makes a guard, and the keeper for the task behind it.
     pub fn new(name: impl Into<Arc<str>>, fence: Option<Fence>) -> (Self, Keeper) {
-        let (sender, requests) = oneshot::channel();
+        let (sender, release_request) = oneshot::channel();
         let (name, lost) = (name.into(), CancellationToken::new());
         let fences = fence
             .map(|fence| (Arc::clone(&name), fence))
@@ -89,7 +89,7 @@ impl Guard {
         let keeper = Keeper {
             name,
             lost,
-            requests,
+            release_request,
         };
         (guard, keeper)
     }
@@ -305,6 +305,8 @@ impl fmt::Debug for Guard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::FutureExt;
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
     #[tokio::test]
     async fn a_keeper_that_ends_without_a_word_has_lost_the_lock() {
@@ -337,17 +339,14 @@ mod tests {
         assert_eq!(guard.sure_for(), Some(Duration::ZERO));
     }
 
+    impl Leased for AtomicBool {
+        fn extend(self: Arc<Self>, _: Duration) -> BoxFuture<'static, Result<bool, LockError>> {
+            std::future::ready(Ok(self.load(SeqCst))).boxed()
+        }
+    }
+
     #[tokio::test]
     async fn a_guard_tells_how_long_it_is_sure_and_is_extended() {
-        use futures::FutureExt;
-        use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-
-        impl Leased for AtomicBool {
-            fn extend(self: Arc<Self>, _: Duration) -> BoxFuture<'static, Result<bool, LockError>> {
-                std::future::ready(Ok(self.load(SeqCst))).boxed()
-            }
-        }
-
         let second = Duration::from_secs(1);
         let there = Arc::new(AtomicBool::new(true));
         let (short, long) = (

@@ -2,7 +2,7 @@
 //!
 //! 1. It waits for the holder's release, for the end until which the hold is sure ([`SureUntil`]), or for the news that
 //!    the hold is gone.
-//! 2. [`Guard::release`](crate::Guard::release) sends a reply channel to `requests` and returns what [`Release::done`] puts
+//! 2. [`Guard::release`](crate::Guard::release) sends a reply channel to `release_request` and returns what [`Release::done`] puts
 //!    into it; nothing else happens in `guard.rs`.
 //! 3. The holder learns of a loss at once. A lost hold stays until its holder releases it: the holder may still be at
 //!    work.
@@ -61,7 +61,7 @@ pub struct Keeper {
     /// The lock's name, for errors and events.
     pub(crate) name: Arc<str>,
     pub(crate) lost: CancellationToken,
-    pub(crate) requests: oneshot::Receiver<oneshot::Sender<Result<(), LockError>>>,
+    pub(crate) release_request: oneshot::Receiver<oneshot::Sender<Result<(), LockError>>>,
 }
 
 /// A holder's request to release, and the channel for the result.
@@ -134,7 +134,7 @@ impl Keeper {
     ///
     /// Safe: nothing is consumed before it completes. It must not be called again after that.
     pub async fn release_requested(&mut self) -> Release {
-        Release((&mut self.requests).await.ok())
+        Release((&mut self.release_request).await.ok())
     }
 
     /// Tells the holder that the lock is gone.

@@ -94,7 +94,7 @@
 //! | a wait or a lease of ten years | a longer wait ends then; a longer lease is [`LockError::Invalid`], as is one below 1 ms |
 //! | a path of 64 KiB in ZooKeeper; as much of [`data`](zk::ZkOptions::data); so many members of a [`zk::ZkDoubleBarrier`] that their paths have 512 KiB | `Invalid`: the server closes the connection over a request of more than 1 MiB (`jute.maxbuffer`) |
 //! | a name of 50 characters in the database | `Invalid` |
-//! | [`redis::MAX_ADMISSIONS`] at once from a rate limiter | `Invalid`: one script would stop Redis for seconds |
+//! | [`redis::MAX_ADMISSIONS_PER_CALL`] at once from a rate limiter | `Invalid`: one script would stop Redis for seconds |
 //! | 19 January 2038 in `tb_lock` | see [`mysql::TableLeaseLock`] |
 //! | a runtime that does not run | nothing is taken, renewed or released; see below |
 //! | a virtual machine that is paused | its holder cannot know; see below |

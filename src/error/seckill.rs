@@ -1,4 +1,5 @@
-//! Why an order of a voucher is refused (\[002\]). Nothing was changed.
+//! Why an order of a voucher is refused, beside the reasons of `Error` (\[002\]): sold out is `Error::SoldOut`, as for every
+//! product. `NoOrder` answers whoever looks an order up. Nothing was changed.
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SeckillError {

@@ -259,7 +259,7 @@ fn open_files() -> Option<u64> {
     )
 }
 
-/// The first number in the line with this prefix.
+/// The number right after this beginning of a line.
 fn number_after(text: &str, begin: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(begin))?;
     rest.split_whitespace().next()?.parse().ok()

@@ -50,7 +50,7 @@ impl Ceiling {
         cancel: &CancellationToken,
     ) -> Result<Self, Failure> {
         let origin = Origin::parse(base)?;
-        let (path, bytes) = smallest(
+        let (path, bytes) = first_served(
             base,
             if target == ONE_INSTANCE {
                 &LIVENESS_PATHS
@@ -104,8 +104,11 @@ impl Ceiling {
     }
 }
 
-/// The path with the smallest answer, and its size.
-async fn smallest(base: &str, paths: &[&'static str]) -> Result<(&'static str, usize), Failure> {
+/// The first of these paths that is served, and the size of its answer.
+async fn first_served(
+    base: &str,
+    paths: &[&'static str],
+) -> Result<(&'static str, usize), Failure> {
     for path in paths {
         if let Some(bytes) = stock_api::size(base, path).await {
             return Ok((path, bytes));

@@ -47,7 +47,7 @@ pub struct Play {
     /// What a role does unless it has an act of its own.
     pub(super) act: Act,
     /// Where actors stop at the pace [`Pace::Scheduler`].
-    stops: &'static [Point],
+    schedule_stops: &'static [Point],
     pub(super) options: PlayOptions,
     pub(super) reader: ServerReader,
     pub(super) observer: Arc<Observer>,
@@ -71,7 +71,7 @@ impl Play {
     pub(super) fn new(
         ctx: &Ctx,
         act: Act,
-        stops: &'static [Point],
+        schedule_stops: &'static [Point],
         stock_id: i64,
         mut options: PlayOptions,
         observer: Arc<Observer>,
@@ -84,7 +84,7 @@ impl Play {
             ctx: ctx.clone(),
             stock_id,
             act,
-            stops,
+            schedule_stops,
             options,
             reader: ServerReader::new(ctx, act, stock_id),
             observer,
@@ -218,14 +218,14 @@ impl Play {
             linger_ms: if pace == Pace::Slow { LINGER_MS } else { 0 },
             stops: stops.to_vec(),
         };
-        let restop = (pace == Pace::Scheduler).then_some(self.stops);
+        let restop = (pace == Pace::Scheduler).then_some(self.schedule_stops);
         let (host, observer) = (self.host_of(role), Arc::clone(&self.observer));
         RunningActor::start_and_follow(host, role.letter, act, spec, restop, observer).await
     }
 
     /// Starts a role, or lets it go on to its next stop. Does nothing to one that runs or is dead.
     pub(super) async fn advance(&mut self, role: &Role) -> Result<(), Error> {
-        let stops = self.stops;
+        let stops = self.schedule_stops;
         match self.actors.get_mut(&role.letter) {
             Some(actor) => actor.advance(stops),
             None => drop(self.start_or_redirect(role, stops).await?),

@@ -73,7 +73,7 @@ pub struct RaceScript {
     pub steps: [&'static [Step]; 2],
     pub expected: ExpectedResult,
     /// Where actors stop at the pace [`Scheduler`](super::Pace::Scheduler).
-    pub stops: &'static [Point],
+    pub schedule_stops: &'static [Point],
 }
 
 /// What goes wrong in a race under the right schedule.
@@ -140,7 +140,7 @@ impl Race {
             clock: script.has_clock(),
             dies: script.dying_role().map(|role| role.letter),
             fails_over: script.has_failover(),
-            stops: script.stops,
+            stops: script.schedule_stops,
         })
     }
 
@@ -174,12 +174,15 @@ impl Race {
             steps: [self.begin, steps],
             ..RaceScript::of(act, steps, expected)
         };
-        let stops = match self.anomaly() {
+        let schedule_stops = match self.anomaly() {
             _ if script.has_failover() => STOPS_INSIDE,
             Some(Anomaly::Overtaken) => STOPS_AT_ENTRY,
             _ => STOPS_BETWEEN_STEPS,
         };
-        RaceScript { stops, ..script }
+        RaceScript {
+            schedule_stops,
+            ..script
+        }
     }
 
     fn steps(&self) -> impl Iterator<Item = &'static Step> {
@@ -248,7 +251,7 @@ impl RaceScript {
             pieces: INITIAL_PIECES,
             steps: [steps, &[]],
             expected,
-            stops: STOPS_BETWEEN_STEPS,
+            schedule_stops: STOPS_BETWEEN_STEPS,
         }
     }
 

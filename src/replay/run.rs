@@ -1,6 +1,6 @@
 //! Plays a script: carries out its steps one after the other, on a product of its own.
 //!
-//! A `RaceScript` is the race's `begin`, then the steps of its flaw or its cure (`Race::script`). Its `stops` matter at the pace
+//! A `RaceScript` is the race's `begin`, then the steps of its flaw or its cure (`Race::script`). Its `schedule_stops` matter at the pace
 //! `Scheduler` only. The product is removed and every fault is undone at the end, even if the replay fails or is cancelled.
 //!
 //! Next: `play.rs`, which starts the actors.
@@ -59,7 +59,7 @@ impl RaceScript {
         log: &Arc<Log>,
         cancel: &CancellationToken,
     ) -> Result<ReplayResult, Error> {
-        let ctx = &ctx.for_replays();
+        let ctx = &ctx.with_actor_pools();
         let stock_id = self.act.put_pieces(ctx, self.pieces).await?;
         let observer = Arc::new(Observer::new(Arc::clone(log)));
         let limit = if options.pace.waits_for_people() {
@@ -70,7 +70,7 @@ impl RaceScript {
         let mut play = Play::new(
             ctx,
             self.act,
-            self.stops,
+            self.schedule_stops,
             stock_id,
             options,
             Arc::clone(&observer),
@@ -187,7 +187,7 @@ async fn carry_out(play: &mut Play, step: &Step) -> Result<(), Error> {
             }
             Ok(())
         }
-        // `leases.rs` ends the lease, or waits for its end.
+        // At `fast`, `step` and `scheduler` the replay ends the lease; at the other paces it polls until the lease has ended.
         Step::LeaseEnds => {
             play.wait_until_lease_ends(play.options.pace.forces_timeouts())
                 .await

@@ -186,7 +186,7 @@ impl Job {
     }
 
     /// The lease of a library lock, renewed every third of it: the requested one, else the configured one.
-    pub fn watchdog(&self, ctx: &Ctx) -> Lease {
+    pub fn watchdog_lease(&self, ctx: &Ctx) -> Lease {
         Lease::Watchdog(self.lease(ctx))
     }
 

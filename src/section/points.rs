@@ -238,5 +238,6 @@ impl Pause {
         }
     }
 
+    /// Drops the sender of the stops, which ends every wait.
     pub fn resume(self) {}
 }

@@ -322,6 +322,7 @@ async fn ask_for_writes(connection: &mut MySqlConnection) -> Result<(), sqlx::Er
 #[derive(Clone)]
 pub struct MySqlPool(Arc<Inner>);
 
+/// The callers' connections, one more for renewals, and what all locks of this pool share.
 struct Inner {
     connections: Pool<Connections>,
     /// One connection for renewals, which is made where the others are all in use.

@@ -333,6 +333,7 @@ impl<C: Claim> Share for LeaseShare<C> {
     }
 
     async fn finish(self, lost: bool) -> Result<(), LockError> {
+        // A lost share releases nothing here: `Drop for Hold` does, with the last one.
         if lost || !self.hold.count_release() || self.hold.release().await? {
             return Ok(());
         }

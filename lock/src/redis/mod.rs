@@ -33,7 +33,7 @@ pub use fair::RedisFairLock;
 pub use latch::RedisLatch;
 pub use lock::{MAX_BATCH, MAX_BATCH_TIME, RedisFencedLock, RedisLock, YIELD_TIME};
 pub use options::{RedisOptions, Replicas};
-pub use rate_limiter::{MAX_ADMISSIONS, RateLimiter};
+pub use rate_limiter::{MAX_ADMISSIONS_PER_CALL, RateLimiter};
 pub use read_write::{RedisReadLock, RedisRwLock, RedisWriteLock};
 pub use redlock::{Redlock, RedlockClient};
 pub use scripts::script_text;

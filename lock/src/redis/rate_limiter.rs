@@ -15,9 +15,9 @@ use crate::{LockError, MAX_DURATION, deadline};
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// The most admissions at once: each is an entry, and Redis does nothing else while one script writes them, about 30 ms
-/// for this many.
-pub const MAX_ADMISSIONS: NonZeroU32 = NonZeroU32::new(10_000).unwrap();
+/// The most that one call may ask for; a rate may be higher. Each is an entry, and Redis does nothing else while one
+/// script writes them, about 30 ms for this many.
+pub const MAX_ADMISSIONS_PER_CALL: NonZeroU32 = NonZeroU32::new(10_000).unwrap();
 
 /// The answer of `rate_take.lua`.
 enum Reply {
@@ -56,7 +56,7 @@ impl Reply {
 ///
 /// One script for each try, and one entry for each admission of the last interval: a rate of a million fills a set with a
 /// million entries, and the script that drops them stops Redis for a second or more. One call admits at most
-/// [`MAX_ADMISSIONS`]. A token bucket or a fixed window is cheaper, but may admit twice the rate within one interval; a
+/// [`MAX_ADMISSIONS_PER_CALL`]. A token bucket or a fixed window is cheaper, but may admit twice the rate within one interval; a
 /// sliding window never does.
 ///
 /// # Format
@@ -135,19 +135,19 @@ impl RateLimiter {
         Ok(self.client.run(&script).await?)
     }
 
-    /// Admits `n` at once (1 to the rate, and at most [`MAX_ADMISSIONS`]), waiting for it at most `wait`.
+    /// Admits `n` at once (1 to the rate, and at most [`MAX_ADMISSIONS_PER_CALL`]), waiting for it at most `wait`.
     ///
     /// # Errors
     ///
     /// [`LockError::Taken`] if they cannot be admitted within `wait`, as soon as that is certain.
-    /// [`LockError::Invalid`] if no rate is set, or `n` exceeds it or [`MAX_ADMISSIONS`]. [`LockError::Unavailable`] if
+    /// [`LockError::Invalid`] if no rate is set, or `n` exceeds it or [`MAX_ADMISSIONS_PER_CALL`]. [`LockError::Unavailable`] if
     /// Redis is down or did not answer: they may be spent.
     ///
     /// # Cancel safety
     ///
     /// An admission may be spent; more than the rate is never admitted.
     pub async fn acquire(&self, n: NonZeroU32, wait: Duration) -> Result<(), LockError> {
-        if n > MAX_ADMISSIONS {
+        if n > MAX_ADMISSIONS_PER_CALL {
             return Err(
                 self.invalid("permits: at most 10,000 at once, or Redis stops for too long")
             );
@@ -225,13 +225,13 @@ mod tests {
     async fn too_many_admissions_at_once_are_refused() {
         let redis = RedisClient::new(RedisOptions::new("redis://127.0.0.1:1")).expect("options");
         let limiter = redis.rate_limiter("limited");
-        let too_many = MAX_ADMISSIONS.saturating_add(1);
+        let too_many = MAX_ADMISSIONS_PER_CALL.saturating_add(1);
         let refused = limiter.try_acquire(too_many).await;
         assert!(
             matches!(refused, Err(LockError::Invalid { .. })),
             "{refused:?}"
         );
-        let sent = limiter.try_acquire(MAX_ADMISSIONS).await;
+        let sent = limiter.try_acquire(MAX_ADMISSIONS_PER_CALL).await;
         assert!(
             matches!(sent, Err(LockError::Unavailable { .. })),
             "{sent:?}"

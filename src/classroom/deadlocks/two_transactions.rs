@@ -35,7 +35,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// The row-lock timeout of plays that people follow, in seconds: longer than people and busy machines need.
 const FOLLOWED_LOCK_WAIT_S: u32 = 600;
 
-/// The turn to play: each play needs three connections, so an instance plays one at a time.
+/// The turn to play on one `ctx.local`, since each play needs three connections: the classroom plays one at a time, and each
+/// replay has a `local` of its own.
 #[derive(Default)]
 struct Turn(Arc<Mutex<()>>);
 
@@ -53,7 +54,7 @@ pub(crate) struct TwoTransactions {
 }
 
 impl TwoTransactions {
-    /// Opens them, with the cure in force or without it, once no other play goes on in this instance. Where people follow,
+    /// Opens them, with the cure in force or without it, once no other play goes on with the same `ctx.local`. Where people follow,
     /// a wait times out only if the lesson is about that.
     /// Errors: [`Error::Timeout`] if other plays or users of the pool take too long, [`Error::Unavailable`] if MySQL is
     /// down.

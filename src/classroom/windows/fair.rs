@@ -45,7 +45,7 @@ async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
         .redis
         .fair_lock(&name)
         .owner(visit.holder)
-        .lease(job.watchdog(ctx))
+        .lease(job.watchdog_lease(ctx))
         .acquire(job.wait_left())
         .await?;
     let entered = next_number(ctx, &name, "entered").await?;

@@ -57,7 +57,7 @@ async fn all(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
             ctx.redis
                 .lock(name)
                 .owner(visit.holder)
-                .lease(job.watchdog(ctx))
+                .lease(job.watchdog_lease(ctx))
         })
         .collect();
     let guard = MultiLock::new(parts).acquire(job.wait_left()).await?;
@@ -71,7 +71,7 @@ async fn most(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let lock = RedlockClient::new(&ctx.nodes)?
         .lock(&name)
         .owner(visit.holder)
-        .lease(job.watchdog(ctx));
+        .lease(job.watchdog_lease(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     // The field in a node is the identity of this hold, which begins with the process.
     let (key, process) = (ctx.redis_key(&name), ctx.process.to_string());

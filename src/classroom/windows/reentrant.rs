@@ -35,6 +35,6 @@ async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
         .redis
         .lock(&name)
         .owner(visit.holder)
-        .lease(job.watchdog(ctx));
+        .lease(job.watchdog_lease(ctx));
     visit.take_twice(ctx, job, &name, lock).await
 }

@@ -1,6 +1,6 @@
 //! `/mine`: a lock of one's own, as three scripts: read it, keep it, grade it. `/check/lock/mine` sells with it.
 
-use super::replays::check_enabled;
+use super::replays::check_replays_and_own_locks_enabled;
 use crate::http::routes::prelude::*;
 use crate::{
     http::visitor::Visitor,
@@ -89,7 +89,7 @@ pub(in crate::http) async fn read(
     visitor: Visitor,
     State(app): State<AppState>,
 ) -> Result<axum::Json<OwnLock>, Error> {
-    check_enabled(&app)?;
+    check_replays_and_own_locks_enabled(&app)?;
     let scripts = stock::current_scripts(&app.ctx, visitor.id()).await?;
     let stages = stock::stages().map(|(section, scripts)| ScriptStage { section, scripts });
     let stages = stages.collect();
@@ -116,7 +116,7 @@ pub(in crate::http) async fn keep(
     State(app): State<AppState>,
     Json(scripts): Json<Scripts>,
 ) -> Result<axum::Json<Scripts>, Error> {
-    check_enabled(&app)?;
+    check_replays_and_own_locks_enabled(&app)?;
     scripts.store(&app.ctx, visitor.id()).await?;
     Ok(axum::Json(scripts))
 }
@@ -133,7 +133,7 @@ pub(in crate::http) async fn grade(
     State(app): State<AppState>,
     InstanceState(grading): InstanceState<Grading>,
 ) -> Result<axum::Json<GradeBody>, Error> {
-    check_enabled(&app)?;
+    check_replays_and_own_locks_enabled(&app)?;
     let places = Arc::clone(&grading.places);
     let graded_visitor = GradedVisitor::of(grading, visitor)?;
     // Whoever hangs up here gives the place up.

@@ -8,7 +8,7 @@ use crate::{
 };
 use axum::Json;
 
-/// A strategy, and what this instance's settings make of it.
+/// A strategy, and the lease that this instance's settings give it.
 #[derive(Serialize, ToSchema)]
 pub(in crate::http) struct ListedStrategy {
     #[serde(flatten)]

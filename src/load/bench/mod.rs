@@ -231,6 +231,7 @@ impl Bench<'_> {
         Ok(row.sold_per_sec)
     }
 
+    /// Pieces sold per second, in each round so far.
     fn rates(&self, work: Work) -> &[f64] {
         self.rates.get(&work).map_or(&[], Vec::as_slice)
     }

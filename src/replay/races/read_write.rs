@@ -124,17 +124,17 @@ const fn b_waits_for_a(first: Act, second: Act, what: Step, note: &'static str) 
 
 fn plain_lock(ctx: &Ctx, job: &Job) -> impl Lock {
     let lock = ctx.redis.lock(&job.redis_name("lock"));
-    lock.lease(job.watchdog(ctx))
+    lock.lease(job.watchdog_lease(ctx))
 }
 
 fn read_lock(ctx: &Ctx, job: &Job) -> impl Lock {
     let lock = ctx.redis.rw_lock(&job.redis_name("rwLock")).read();
-    lock.lease(job.watchdog(ctx))
+    lock.lease(job.watchdog_lease(ctx))
 }
 
 fn write_lock(ctx: &Ctx, job: &Job) -> impl Lock {
     let lock = ctx.redis.rw_lock(&job.redis_name("rwLock")).write();
-    lock.lease(job.watchdog(ctx))
+    lock.lease(job.watchdog_lease(ctx))
 }
 
 /// Acquires the lock, tells whether that took a wait, and releases it.

@@ -10,7 +10,7 @@ pub(super) const STEP: StepSpec = StepSpec {
     place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
-/// The key of the mutex of all users.
+/// The one key of the in-process mutex, for all users.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct GlobalKey;
 

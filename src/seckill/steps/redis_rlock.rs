@@ -16,7 +16,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     let lock = ctx
         .redis
         .lock(&simple_redis_lock::lock_name(order))
-        .lease(order.job.watchdog(ctx));
+        .lease(order.job.watchdog_lease(ctx));
     let guard = lock.try_acquire().await.map_err(|error| match error {
         LockError::Taken { .. } => Error::from(SeckillError::OrderUnderWay),
         error => error.into(),

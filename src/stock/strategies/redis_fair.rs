@@ -18,7 +18,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = ctx
         .redis
         .fair_lock(&job.redis_name("fairLock"))
-        .lease(job.watchdog(ctx));
+        .lease(job.watchdog_lease(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

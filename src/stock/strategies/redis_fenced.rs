@@ -18,7 +18,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = ctx
         .redis
         .fenced_lock(&job.redis_name("fencedLock"))
-        .lease(job.watchdog(ctx));
+        .lease(job.watchdog_lease(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     let lift = async |seen| lock.lift(seen).await;
     run_then_release(guard, async |fence| {

@@ -26,7 +26,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let parts = PARTS.map(|name| {
         ctx.redis
             .lock(&job.redis_name(name))
-            .lease(job.watchdog(ctx))
+            .lease(job.watchdog_lease(ctx))
     });
     let guard = MultiLock::new(parts.into())
         .acquire(job.wait_left())

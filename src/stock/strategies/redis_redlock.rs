@@ -17,7 +17,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = RedlockClient::new(&ctx.nodes)?.lock(&job.redis_name("redLock"));
-    let lock = lock.lease(job.watchdog(ctx));
+    let lock = lock.lease(job.watchdog_lease(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

@@ -19,7 +19,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         .redis
         .rw_lock(&job.redis_name("rwLock"))
         .write()
-        .lease(job.watchdog(ctx));
+        .lease(job.watchdog_lease(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

@@ -3,6 +3,7 @@
 use super::single_update_buckets;
 use crate::stock::{retried, *};
 
+/// A node is one of the Galera cluster; a commit that the cluster refuses is tried again.
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
     rank: Rank::Beyond("single-update-retried"),
     pace: 4_500,

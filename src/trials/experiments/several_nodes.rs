@@ -82,7 +82,7 @@ async fn compare_one_and_two_masters(
     Ok(Observation::holds(apart, words).require_ratio("", Says::Faster, ratio))
 }
 
-/// Locks and unlocks on all of these nodes for half a second.
+/// For half a second: locks on one node after the other, then unlocks on each. Returns rounds per second.
 async fn measure_locks_per_second(
     nodes: &mut [MultiplexedConnection],
     key: &str,

@@ -48,6 +48,7 @@ impl Handle {
         queue::force_unlock(&self.client, self.recipe, &self.path).await
     }
 
+    /// `take` as a guard, told to the observer.
     pub(in crate::zk) async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let take = self.client.observer().acquire(&self.path, self.take(wait));
         Ok(take.await?.guard(&self.client, &self.path))

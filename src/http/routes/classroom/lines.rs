@@ -14,7 +14,7 @@ use crate::{
     claims,
     http::{
         extract::Admin,
-        routes::{course::placeholders, replays::check_enabled},
+        routes::{course::placeholders, replays::check_replays_and_own_locks_enabled},
     },
     programs::{ShellOutput, run_in_shell, shell_path},
 };
@@ -69,7 +69,7 @@ pub(in crate::http) async fn type_line(
     InstanceState(slots): InstanceState<LineSlots>,
     Path((lesson, number)): Path<(String, usize)>,
 ) -> Result<axum::Json<LineOutput>, Error> {
-    check_enabled(&app)?;
+    check_replays_and_own_locks_enabled(&app)?;
     let lines = claims::find(&lesson).map(|lesson| &lesson.by_hand);
     let lines = lines.map(Vec::as_slice).unwrap_or_default();
     let line = number.checked_sub(1).and_then(|number| lines.get(number));

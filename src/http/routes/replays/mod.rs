@@ -421,7 +421,7 @@ fn check_permission(is_exclusive: bool, admin: Result<Admin, Error>) -> Result<(
     }
 }
 
-pub(super) fn check_enabled(app: &AppState) -> Result<(), Error> {
+pub(super) fn check_replays_and_own_locks_enabled(app: &AppState) -> Result<(), Error> {
     app.ctx
         .config
         .replays

@@ -1,7 +1,7 @@
 //! `/replays`: list, start, step, watch and cancel replays; `/replays/actors`: the directing instance starts and directs actors on
 //! the other instances.
 
-use super::{ActiveReplay, Replays, check_enabled, check_permission};
+use super::{ActiveReplay, Replays, check_permission, check_replays_and_own_locks_enabled};
 use crate::http::routes::prelude::*;
 use crate::{
     claims,
@@ -308,7 +308,7 @@ pub(in crate::http) async fn start(
     Path(lesson): Path<String>,
     Query(how): Query<StartOptions>,
 ) -> Result<Response, Error> {
-    check_enabled(&app)?;
+    check_replays_and_own_locks_enabled(&app)?;
     let (lesson, race) = replay::find(&lesson).ok_or(Error::NoReplay(lesson))?;
     let is_exclusive = race.is_exclusive(how.pace, &app.ctx.config);
     check_permission(is_exclusive || how.shared, admin)?;
@@ -324,6 +324,7 @@ pub(in crate::http) async fn start(
     }
     app.instance.wait_until_up(&race.servers(how.cured)).await?;
     let (replay, started) = begin(&app, &replays, visitor.clone(), lesson, race, &how)?;
+    // It has begun: wait until the other instances have been asked. One in the queue is answered at once.
     if replays.place_of(&replay).is_none() {
         let stopping = |_| Err(Domain::replay("the instance ends").into());
         started.await.unwrap_or_else(stopping)?;
@@ -549,7 +550,7 @@ pub(in crate::http) async fn start_actor(
     InstanceState(replays): InstanceState<Replays>,
     Json(StartActor { id, spec }): Json<StartActor>,
 ) -> Result<Response, Error> {
-    check_enabled(&app)?;
+    check_replays_and_own_locks_enabled(&app)?;
     if replays.actors.lock().len() >= MAX_ACTORS {
         return Err(Error::Overloaded);
     }
