@@ -209,15 +209,9 @@ async fn set(
     }
     let mut nodes = Vec::new();
     if !node_keys.is_empty() {
-        let asked = ctx.nodes.iter().map(|node| probe_writes(node, &node_keys));
-        let asked = join_all(asked).await;
-        for ((node, asked), name) in ctx.nodes.iter().zip(asked).zip(NODES) {
-            if asked.is_ok() {
-                nodes.push(node)
-            } else {
-                missing.push(name)
-            }
-        }
+        let unwritable;
+        (nodes, unwritable) = probe_nodes(ctx, &node_keys).await;
+        missing.extend(unwritable);
     }
     let mut zk = None;
     if !paths.is_empty() {
@@ -281,6 +275,20 @@ async fn set(
             .map_err(mark_unknown_outcome)?;
     }
     Ok(missing)
+}
+
+/// The nodes of Redlock that take writes, and the names of the others.
+async fn probe_nodes<'a>(
+    ctx: &'a Ctx,
+    keys: &[String],
+) -> (Vec<&'a RedisClient>, Vec<&'static str>) {
+    let probed = join_all(ctx.nodes.iter().map(|node| probe_writes(node, keys))).await;
+    let probed = ctx.nodes.iter().zip(NODES).zip(probed);
+    let (writable, missing): (Vec<_>, Vec<_>) = probed.partition(|(_, probed)| probed.is_ok());
+    (
+        writable.into_iter().map(|((node, _), _)| node).collect(),
+        missing.into_iter().map(|((_, name), _)| name).collect(),
+    )
 }
 
 /// The part in MySQL, as one transaction. `count`: the new number of pieces, or none to delete the row.

@@ -57,8 +57,8 @@ const [MIN_SCALE, MIN_SCALE_PROJECTED] = [0.75, 0.667];
  * line of explanation, all margins.
  */
 const [CAPTION_HEIGHTS, EXPLANATION_HEIGHTS, MARGINS] = [[32, 19, 70], [27, 18, 22], [29, 8, 29]];
-/** On a large screen the pictures grow by this at most: the commands are below them. A projector shows the pictures alone. */
-const MAX_GROWTH = 1.25;
+/** So much closer everything in the pictures may stand, so that they fit on a small screen; on a large one they grow by this at most, with the commands below them. */
+const [MIN_GROWTH, MAX_GROWTH] = [0.9, 1.25];
 /**
  * A picture shows a little more time than a race usually takes, in microseconds per millisecond; a longer one adds this share at a time,
  * so that the axis seldom moves. Once it has ended the axis begins and ends with it.
@@ -253,6 +253,7 @@ export async function run(times) {
   startedAt = performance.now();
   [refusal, isPlayedHere] = ['', true];
   if (isPhone()) $('race-run').parentElement.scrollIntoView({ block: 'start', behavior: 'instant' });
+  else if (isProjected()) scrollTo({ top: 0, behavior: 'instant' });
   for (const cured of [false, true]) recordings.delete(keyOf(shownRace.lesson, cured));
   isCureNext = shownRace.alone;
   await Promise.all((shownRace.alone ? [false] : [false, true]).map((cured) => start(/** @type {Race} */ (shownRace).lesson, cured, times)));
@@ -496,7 +497,7 @@ function heightsOf(its) {
   const explanation = over ? Math.max(line, $('race-why').offsetHeight / unit) : line;
   const free = (innerHeight - picturesTop) / unit - 2 * caption - explanation - margins;
   const scale = Math.max(dense ? MIN_SCALE_PROJECTED : MIN_SCALE, Math.min(1, free / high));
-  const growth = Math.max(1, Math.min(dense ? Infinity : MAX_GROWTH, free / (high * scale)));
+  const growth = Math.max(MIN_GROWTH, Math.min(dense ? Infinity : MAX_GROWTH, free / (high * scale)));
   return { scale, heights: needs.map((need) => Math.floor((caption + need * scale * growth) * unit)) };
 }
 
@@ -660,8 +661,8 @@ export function listen(onFinish) {
     };
   }
   addEventListener('resize', () => {
-    picturesTop = 0;
-    redrawAll();
+    [picturesTop, lastFrame] = [0, ''];
+    redraw();
   });
 }
 

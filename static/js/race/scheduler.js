@@ -576,7 +576,7 @@ export function redraw(race) {
   const shown = shownReplay;
   const isSearching = search != null && !search.done && !shown.error;
   const able = isSearching ? [] : shown.runnable(options);
-  const now = JSON.stringify([currentLanguage(), keyOf(race), shown.recording.events.length, shown.schedule, shown.isOver, shown.isStuck, shown.error, able, search?.list.length, search?.done, generation, programs.has(keyOf(race))]);
+  const now = JSON.stringify([currentLanguage(), innerWidth, document.documentElement.hasAttribute('data-projector'), keyOf(race), shown.recording.events.length, shown.schedule, shown.isOver, shown.isStuck, shown.error, able, search?.list.length, search?.done, generation, programs.has(keyOf(race))]);
   if (now === lastDrawn) return;
   lastDrawn = now;
   const guilty = !isSearching && search?.shown !== shown ? shown.guiltyPair(options) : null;
