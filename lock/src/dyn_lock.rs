@@ -16,7 +16,8 @@ use std::{future::Future, sync::Arc, time::Duration};
 /// use oversell_lock::{Lock, MultiLock};
 /// use std::time::Duration;
 ///
-/// let both = MultiLock::new(vec![redis.fenced_lock("stock").boxed(), zk.lock("/stock").boxed()]);
+/// let (one, other) = (redis.fenced_lock("stock").boxed(), zk.lock("/stock").boxed());
+/// let both = MultiLock::new(vec![one, other]);
 /// let guard = both.acquire(Duration::from_secs(5)).await?;
 /// for (lock, fence) in guard.fences() {
 ///     println!("{lock}: show {fence:?} with every write");

@@ -99,7 +99,8 @@ pub(crate) struct ClientClosed;
 /// use oversell_lock::{Cause, LockError};
 /// use std::{error::Error, io};
 ///
-/// let error = LockError::Unavailable { server: "redis", reason: Cause::from(io::Error::other("reset")) };
+/// let reason = Cause::from(io::Error::other("reset"));
+/// let error = LockError::Unavailable { server: "redis", reason };
 /// assert_eq!(error.to_string(), "redis is not available: reset");
 /// assert!(error.source().is_some_and(|source| source.is::<io::Error>()));
 /// ```

@@ -88,7 +88,8 @@ pub enum LockEvent<'a> {
 /// }
 ///
 /// # #[cfg(feature = "redis")]
-/// let options = oversell_lock::redis::RedisOptions::new("redis://127.0.0.1:6379").observer(Losses::default());
+/// let options = oversell_lock::redis::RedisOptions::new("redis://127.0.0.1:6379")
+///     .observer(Losses::default());
 /// ```
 pub trait LockObserver: Send + Sync + 'static {
     /// Takes note of an event.

@@ -27,7 +27,7 @@
 //! | claim | how one kind of lock renews and releases an identity |
 //! | guard | the value that the caller keeps while it has the lock ([`Guard`]) |
 //! | keeper | the task behind a guard, which renews, watches and releases ([`Keeper`]) |
-//! | lease | the time after which the server ends a hold that is not renewed (`Lease`) |
+//! | lease | the time after which the server ends a hold that is not renewed ([`Lease`]) |
 //! | watchdog | the renewal of a lease by its keeper, while the guard lives |
 //! | session | ZooKeeper's and MySQL's lease for a whole connection |
 //! | node | a ZooKeeper node; for Redlock, one of its servers |
@@ -253,7 +253,10 @@ pub(crate) const MAX_DURATION: Duration = Duration::from_secs(10 * 365 * 24 * 60
 /// ```
 /// # use oversell_lock::{Lock, LockError};
 /// # use std::time::Duration;
-/// async fn with_lock<T>(lock: &impl Lock, work: impl Future<Output = T>) -> Result<T, LockError> {
+/// async fn with_lock<T>(
+///     lock: &impl Lock,
+///     work: impl Future<Output = T>,
+/// ) -> Result<T, LockError> {
 ///     let guard = lock.acquire(Duration::from_secs(5)).await?;
 ///     let done = guard.run(work).await?;
 ///     guard.release().await?;

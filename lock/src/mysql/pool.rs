@@ -84,7 +84,8 @@ pub(super) enum Failure {
 ///
 /// ```
 /// # use oversell_lock::mysql::MySqlOptions;
-/// let options = MySqlOptions::new("mysql://shop:secret@127.0.0.1:3306/shop?ssl-mode=VERIFY_CA&ssl-ca=ca.pem").connections(20);
+/// let url = "mysql://shop:secret@127.0.0.1/shop?ssl-mode=VERIFY_CA&ssl-ca=ca.pem";
+/// let options = MySqlOptions::new(url).connections(20);
 /// assert!(!format!("{options:?}").contains("secret"));
 /// ```
 #[derive(Clone)]
@@ -103,7 +104,9 @@ pub struct MySqlOptions {
 ///
 /// ```
 /// # use oversell_lock::mysql::MySqlOptions;
-/// let server = sqlx::mysql::MySqlConnectOptions::new().socket("/run/mysqld/mysqld.sock").database("shop");
+/// let server = sqlx::mysql::MySqlConnectOptions::new()
+///     .socket("/run/mysqld/mysqld.sock")
+///     .database("shop");
 /// let options = MySqlOptions::from(server);
 /// ```
 impl From<MySqlConnectOptions> for MySqlOptions {
@@ -130,7 +133,8 @@ impl MySqlOptions {
     ///
     /// ```
     /// # use oversell_lock::mysql::MySqlOptions;
-    /// let options = MySqlOptions::of(["mysql://shop@10.0.0.1/shop", "mysql://shop@10.0.0.2/shop"]);
+    /// let nodes = ["mysql://shop@10.0.0.1/shop", "mysql://shop@10.0.0.2/shop"];
+    /// let options = MySqlOptions::of(nodes);
     /// ```
     #[must_use]
     pub fn of(urls: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
@@ -313,7 +317,8 @@ async fn ask_for_writes(connection: &mut MySqlConnection) -> Result<(), sqlx::Er
 /// # async fn example() -> Result<(), LockError> {
 /// let pool = MySqlPool::connect("mysql://shop:secret@127.0.0.1/shop").await?;
 /// let mut conn = pool.conn(Duration::from_secs(5)).await?;
-/// // What it takes is a `sqlx::MySqlConnection`. It goes back to the pool only when it is said to be clean.
+/// // What it takes is a `sqlx::MySqlConnection`.
+/// // It goes back to the pool only when it is said to be clean.
 /// conn.done();
 /// pool.close().await;
 /// # Ok(())

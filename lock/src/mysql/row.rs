@@ -66,7 +66,11 @@ const DELETE: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND owner = ?";
 /// ```
 /// use oversell_lock::mysql::RowDescription;
 ///
-/// let description = RowDescription { class: "reports".into(), method: "nightly".into(), ..RowDescription::default() };
+/// let description = RowDescription {
+///     class: "reports".into(),
+///     method: "nightly".into(),
+///     ..RowDescription::default()
+/// };
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct RowDescription {

@@ -78,7 +78,8 @@ const MAX_WAIT_LIMIT: Duration = Duration::from_secs(5 * 60);
 /// # use oversell_lock::{LockError, redis::RedisClient};
 /// # use std::time::Duration;
 /// # async fn example(redis: RedisClient) -> Result<(), LockError> {
-/// let guard = redis.fair_lock("fairLock").acquire(Duration::from_secs(5)).await?; // behind all who came before, in any process
+/// // behind all who came before, in any process
+/// let guard = redis.fair_lock("fairLock").acquire(Duration::from_secs(5)).await?;
 /// guard.release().await?;
 /// # Ok(())
 /// # }

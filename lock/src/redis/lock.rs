@@ -75,7 +75,8 @@ pub const YIELD_TIME: Duration = Duration::from_millis(2);
 /// # use oversell_lock::{Lease, LockError, redis::RedisClient};
 /// # use std::time::Duration;
 /// # async fn example(redis: RedisClient) -> Result<(), LockError> {
-/// let lock = redis.lock("lock").owner(redis.owner()).lease(Lease::Watchdog(Duration::from_secs(10)));
+/// let lease = Lease::Watchdog(Duration::from_secs(10));
+/// let lock = redis.lock("lock").owner(redis.owner()).lease(lease);
 /// let outer = lock.acquire(Duration::from_secs(5)).await?;
 /// let inner = lock.try_acquire().await?; // the same owner: at once
 /// inner.release().await?;

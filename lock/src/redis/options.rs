@@ -165,8 +165,9 @@ impl RedisOptions {
     ///
     /// ```
     /// # use oversell_lock::redis::{RedisOptions, Replicas};
+    /// let sentinels = ["redis://10.0.0.1:26379", "redis://10.0.0.2:26379", "redis://10.0.0.3:26379"];
     /// let options = RedisOptions::new("redis://shop:secret@primary")
-    ///     .sentinels(["redis://10.0.0.1:26379", "redis://10.0.0.2:26379", "redis://10.0.0.3:26379"], "main")
+    ///     .sentinels(sentinels, "main")
     ///     .wait_replicas(Replicas::AtLeast(2));
     /// ```
     #[must_use]

@@ -55,7 +55,8 @@ use tokio::time::Instant;
 /// # use std::time::Duration;
 /// # async fn example(redis: RedisClient) -> Result<(), LockError> {
 /// let book = redis.rw_lock("rwLock");
-/// let (one, other) = (book.read().acquire(Duration::from_secs(5)).await?, book.read().acquire(Duration::from_secs(5)).await?);
+/// let one = book.read().acquire(Duration::from_secs(5)).await?;
+/// let other = book.read().acquire(Duration::from_secs(5)).await?;
 /// one.release().await?;
 /// other.release().await?;
 /// book.write().acquire(Duration::from_secs(5)).await?.release().await?;
@@ -115,8 +116,9 @@ pub struct RedisReadLock(Half);
 /// # use std::time::Duration;
 /// # async fn example(redis: RedisClient) -> Result<(), LockError> {
 /// let one = redis.owner();
-/// let writing = redis.rw_lock("rwLock").write().owner(one).acquire(Duration::from_secs(5)).await?;
-/// let reading = redis.rw_lock("rwLock").read().owner(one).try_acquire().await?; // who writes may read
+/// let book = redis.rw_lock("rwLock");
+/// let writing = book.write().owner(one).acquire(Duration::from_secs(5)).await?;
+/// let reading = book.read().owner(one).try_acquire().await?; // who writes may read
 /// writing.release().await?; // and goes on reading
 /// reading.release().await?;
 /// # Ok(())

@@ -49,7 +49,7 @@ type SharedSemaphore = SharedObject<(), u32>;
 ///
 /// - **Without a lease, a holder that crashes keeps its permits for ever** (Redisson's issue 2045). `{n}:claims` shows what was
 ///   lost, and only deleting the semaphore brings it back. Give every handle a [`lease`](Self::lease) if a holder may crash, or
-///   use `zk::ZkSemaphore`.
+///   use [`zk::ZkSemaphore`](crate::zk::ZkSemaphore).
 /// - With a lease, a holder that is paused beyond it: others have its permits. It is told, as the holder of a lock is.
 /// - Of handles with and without a lease on one semaphore, only those with one take expired permits back.
 /// - A Java process writes no claims, so a permit without a lease that it releases twice counts twice. Java's expirable
@@ -164,7 +164,8 @@ impl RedisSemaphore {
     /// # use oversell_lock::{Lease, LockError, redis::RedisClient};
     /// # use std::time::Duration;
     /// # async fn example(redis: RedisClient) -> Result<(), LockError> {
-    /// let room = redis.semaphore("room").initially(3).lease(Lease::Watchdog(Duration::from_secs(30)));
+    /// let lease = Lease::Watchdog(Duration::from_secs(30));
+    /// let room = redis.semaphore("room").initially(3).lease(lease);
     /// let permit = room.acquire(1, Duration::from_secs(5)).await?;
     /// # Ok(())
     /// # }

@@ -60,7 +60,8 @@ fn writes(name: &str) -> bool {
 /// # use std::time::Duration;
 /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
 /// let lock = zk.rw_lock("/curator/rwlock");
-/// let (one, other) = (lock.read().acquire(Duration::MAX).await?, lock.read().acquire(Duration::MAX).await?);
+/// let one = lock.read().acquire(Duration::MAX).await?;
+/// let other = lock.read().acquire(Duration::MAX).await?;
 /// one.release().await?;
 /// other.release().await?;
 /// lock.write().acquire(Duration::from_secs(5)).await?.release().await?;

@@ -104,7 +104,8 @@ pub struct ZkSemaphore {
 /// # use oversell_lock::{LockError, zk::ZkClient};
 /// # use std::time::Duration;
 /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
-/// let guard = zk.semaphore_mutex("/curator/semaphore-mutex").acquire(Duration::from_secs(5)).await?;
+/// let mutex = zk.semaphore_mutex("/curator/semaphore-mutex");
+/// let guard = mutex.acquire(Duration::from_secs(5)).await?;
 /// guard.release().await?;
 /// # Ok(())
 /// # }

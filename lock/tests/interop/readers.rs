@@ -117,12 +117,14 @@ const JAVA: Duration = Duration::from_secs(2);
 /// beside our reader, which may have reported its loss.
 async fn nobody_writes_beside_our_reader(pair: &Pair, java: Option<Duration>) -> Result<()> {
     let (redis, name) = (pair.redis(), pair.server.name());
-    let lock = redis.reader(JAVA * 9, java)?.rw_lock(&name);
-    let reader = lock.read().acquire(SOON).await?;
+    // It is up before we read, so that our lease is not renewed again while its own runs out.
     let peer = pair
         .stage
         .start(pair.peer.library, "short", Some(JAVA))
         .await?;
+    peer.ask("reads", format!("locked read {name}")).await?;
+    let lock = redis.reader(JAVA * 9, java)?.rw_lock(&name);
+    let reader = lock.read().acquire(SOON).await?;
     peer.ask("reads", format!("acquire read {name}")).await?;
     let is_short = async || Ok(redis.lease(&name).await? <= JAVA.as_millis() as i64);
     until("its watchdog has renewed", is_short).await?;
