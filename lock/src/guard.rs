@@ -305,6 +305,15 @@ impl fmt::Debug for Guard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::FutureExt;
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+    /// A hold that is there while it is true.
+    impl Leased for AtomicBool {
+        fn extend(self: Arc<Self>, _: Duration) -> BoxFuture<'static, Result<bool, LockError>> {
+            std::future::ready(Ok(self.load(SeqCst))).boxed()
+        }
+    }
 
     #[tokio::test]
     async fn a_keeper_that_ends_without_a_word_has_lost_the_lock() {
@@ -339,15 +348,6 @@ mod tests {
 
     #[tokio::test]
     async fn a_guard_tells_how_long_it_is_sure_and_is_extended() {
-        use futures::FutureExt;
-        use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-
-        impl Leased for AtomicBool {
-            fn extend(self: Arc<Self>, _: Duration) -> BoxFuture<'static, Result<bool, LockError>> {
-                std::future::ready(Ok(self.load(SeqCst))).boxed()
-            }
-        }
-
         let second = Duration::from_secs(1);
         let there = Arc::new(AtomicBool::new(true));
         let (short, long) = (
