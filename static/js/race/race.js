@@ -57,6 +57,8 @@ const [MIN_SCALE, MIN_SCALE_PROJECTED] = [0.75, 0.667];
  * line of explanation, all margins.
  */
 const [CAPTION_HEIGHTS, EXPLANATION_HEIGHTS, MARGINS] = [[32, 19, 70], [27, 18, 22], [29, 8, 29]];
+/** Above a caption, in the same measure. */
+const CAPTION_EDGE = 5;
 /** So much closer everything in the pictures may stand, so that they fit on a small screen; on a large one they grow by this at most, with the commands below them. */
 const [MIN_GROWTH, MAX_GROWTH] = [0.9, 1.25];
 /**
@@ -495,10 +497,12 @@ function heightsOf(its) {
   const high = needs[0] + needs[1];
   const [caption, line, margins] = [CAPTION_HEIGHTS, EXPLANATION_HEIGHTS, MARGINS].map((sizes) => sizes[dense ? 1 : isPhone() ? 2 : 0]);
   const explanation = over ? Math.max(line, $('race-why').offsetHeight / unit) : line;
-  const free = (innerHeight - picturesTop) / unit - 2 * caption - explanation - margins;
+  // A long verdict has its lines above the picture.
+  const captions = halves.map(({ name }) => (over ? Math.max(caption, $(`race-${name}-part`).firstElementChild.offsetHeight / unit + CAPTION_EDGE) : caption));
+  const free = (innerHeight - picturesTop) / unit - captions[0] - captions[1] - explanation - margins;
   const scale = Math.max(dense ? MIN_SCALE_PROJECTED : MIN_SCALE, Math.min(1, free / high));
   const growth = Math.max(MIN_GROWTH, Math.min(dense ? Infinity : MAX_GROWTH, free / (high * scale)));
-  return { scale, heights: needs.map((need) => Math.floor((caption + need * scale * growth) * unit)) };
+  return { scale, heights: needs.map((need, i) => Math.floor((captions[i] + need * scale * growth) * unit)) };
 }
 
 /** The time that both show: once they have ended, theirs; before, the usual span, or in steps more. @param {Model[]} models @param {number} usual @param {boolean} timed */
