@@ -306,7 +306,7 @@ async fn execute_bounded(
 
 /// A refusal as the client prints it.
 fn printed_refusal(error: &sqlx::Error) -> String {
-    match error_number(&error) {
+    match error_number(error) {
         Some(code) => format!("ERROR {code}"),
         None => error.to_string(),
     }
@@ -340,7 +340,7 @@ fn refusal_error(error: sqlx::Error, job: &Job) -> Error {
 /// Whether the server gave up because another transaction holds the row, or has changed it.
 pub(crate) fn is_contended(error: &sqlx::Error) -> bool {
     matches!(
-        error_number(&error),
+        error_number(error),
         Some(DEADLOCK | RECORD_CHANGED | LOCK_WAIT_TIMEOUT | INTERRUPTED)
     )
 }

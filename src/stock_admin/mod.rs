@@ -268,17 +268,15 @@ async fn set(
     };
     let cleared = within_limit(Server::Redis, cleared)
         .await
-        .map_err(mark_unknown_outcome)?;
+        .map_err(unknown_outcome)?;
     redis_key::classify_write(cleared, true).map_err(|error| match error {
         Error::Refuses { server, reason, .. } if changed => Error::Unknown { server, reason },
-        error if changed => mark_unknown_outcome(error),
+        error if changed => unknown_outcome(error),
         error => error,
     })?;
     if let Some(zk) = zk {
         let cleared = within_limit(Server::ZooKeeper, clear::delete_nodes(&zk, paths)).await;
-        cleared
-            .and_then(|done| done)
-            .map_err(mark_unknown_outcome)?;
+        cleared.and_then(|done| done).map_err(unknown_outcome)?;
     }
     Ok(missing)
 }
@@ -312,8 +310,8 @@ async fn set_rows(
     }
     within_limit(Server::MySql, conn.execute("COMMIT"))
         .await
-        .map_err(mark_unknown_outcome)?
-        .map_err(|e| mark_unknown_outcome(e.into()))?;
+        .map_err(unknown_outcome)?
+        .map_err(|e| unknown_outcome(e.into()))?;
     conn.done();
     Ok(())
 }
@@ -345,7 +343,7 @@ async fn unless_held<T>(write: impl Future<Output = Result<T, sqlx::Error>>) -> 
 }
 
 /// Converts an error after the first change: the reset is then half done.
-fn mark_unknown_outcome(error: Error) -> Error {
+fn unknown_outcome(error: Error) -> Error {
     match error {
         Error::Unavailable { server, reason } => Error::Unknown { server, reason },
         error => error,
