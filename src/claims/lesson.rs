@@ -3,7 +3,7 @@
 
 use super::{
     Rates, Run, Script, Twin, TypedLine,
-    toml::{refuse_computed_field, text, texts},
+    toml::{leaked_text, leaked_texts, refuse_computed_field},
 };
 use crate::{
     registry::{Rank, RegistryEntry, Spec},
@@ -79,7 +79,7 @@ fn add_to_a_lesson<F: Spec>(
 #[schema(as = CourseChapter)]
 pub struct Chapter {
     /// `2` of the main text, `003` of a companion text.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "leaked_text")]
     #[schema(example = "2")]
     pub id: &'static str,
     /// What it is about.
@@ -94,7 +94,7 @@ pub struct Chapter {
 #[schema(as = CourseLesson)]
 pub struct Lesson {
     /// The section.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "leaked_text")]
     #[schema(example = "2.3")]
     pub id: &'static str,
     /// The subject, in a few words.
@@ -105,20 +105,20 @@ pub struct Lesson {
     pub claim: Bilingual,
     /// The document and its heading, word for word; where there are several, `; ` stands between them. Of a claim that goes beyond
     /// the documents, what it goes on from.
-    #[serde(rename = "place", deserialize_with = "text")]
+    #[serde(rename = "place", deserialize_with = "leaked_text")]
     #[schema(example = "000 2.3. 防误删")]
     pub heading: &'static str,
     /// The strategies that the lesson is about, by their names in `GET /strategies`.
-    #[serde(default, deserialize_with = "texts")]
+    #[serde(default, deserialize_with = "leaked_texts")]
     pub strategies: Vec<&'static str>,
     /// The steps of the seckill that the lesson is about, by their names in `GET /voucher-order/strategies`.
-    #[serde(default, deserialize_with = "texts")]
+    #[serde(default, deserialize_with = "leaked_texts")]
     pub steps: Vec<&'static str>,
     /// The deadlocks that the lesson is about, by their names in `GET /test/deadlock`.
-    #[serde(default, deserialize_with = "texts")]
+    #[serde(default, deserialize_with = "leaked_texts")]
     pub deadlocks: Vec<&'static str>,
     /// Paths for a browser; `{who}` is a person's name.
-    #[serde(default, deserialize_with = "texts")]
+    #[serde(default, deserialize_with = "leaked_texts")]
     pub r#try: Vec<&'static str>,
     /// Whether the verdict rests on timing, so that two runs may differ in it.
     #[serde(default)]
@@ -130,7 +130,10 @@ pub struct Lesson {
     #[serde(default, deserialize_with = "refuse_computed_field")]
     pub loads: bool,
     /// The experiment; a client is told why it is not run, where it is not.
-    #[serde(rename(serialize = "why_not"), serialize_with = "why_not")]
+    #[serde(
+        rename(serialize = "why_not"),
+        serialize_with = "serialize_why_not_run"
+    )]
     #[schema(rename = "why_not", inline, value_type = Option<Bilingual>)]
     pub run: Run,
     /// The change that makes the claim false, if the kind of the experiment does not imply one.
@@ -145,7 +148,7 @@ pub struct Lesson {
 }
 
 /// Serializes the reason why a lesson is not run.
-fn why_not<S: Serializer>(run: &Run, to: S) -> Result<S::Ok, S::Error> {
+fn serialize_why_not_run<S: Serializer>(run: &Run, to: S) -> Result<S::Ok, S::Error> {
     run.why_not().serialize(to)
 }
 

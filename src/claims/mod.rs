@@ -17,7 +17,7 @@ mod words;
 
 pub use lesson::{ALL, Chapter, Lesson};
 pub use line::TypedLine;
-pub use run::{Again, Burst, Rates, Run, Says, Side, Target, Twin};
+pub use run::{Burst, RateSide, Rates, RatioClaim, Run, SecondBurst, Target, Twin};
 pub use script::{Library, Script, ScriptLine, TwinChange};
 pub use verdict::ClaimVerdict;
 pub use words::Words;
@@ -95,7 +95,11 @@ mod tests {
             for path in &lesson.r#try {
                 assert!(!path.replace("{who}", "").contains('{'), "{path}");
             }
-            for typed in lesson.by_hand.iter().map(|line| placeholders.typed(line)) {
+            for typed in lesson
+                .by_hand
+                .iter()
+                .map(|line| placeholders.fill_line(line))
+            {
                 assert!(
                     !left(&typed.run) && !left(&typed.expect),
                     "{}: {}",
@@ -107,7 +111,7 @@ mod tests {
         assert!(
             left(
                 &placeholders
-                    .typed(&TypedLine::new("redis-cli {redis-9} ping", "PONG"))
+                    .fill_line(&TypedLine::new("redis-cli {redis-9} ping", "PONG"))
                     .run
             ),
             "one that is not there is seen"

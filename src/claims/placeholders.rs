@@ -85,8 +85,11 @@ impl Placeholders {
     }
 
     /// Fills the lines of a chapter.
-    pub fn fill(&self, chapter: &Chapter) -> Chapter {
-        let lessons = chapter.lessons.iter().map(|lesson| self.lesson(lesson));
+    pub fn fill_chapter(&self, chapter: &Chapter) -> Chapter {
+        let lessons = chapter
+            .lessons
+            .iter()
+            .map(|lesson| self.fill_lesson(lesson));
         Chapter {
             lessons: lessons.collect(),
             ..*chapter
@@ -94,15 +97,19 @@ impl Placeholders {
     }
 
     /// Fills the lines of a lesson.
-    pub fn lesson(&self, lesson: &Lesson) -> Lesson {
+    pub fn fill_lesson(&self, lesson: &Lesson) -> Lesson {
         Lesson {
-            by_hand: lesson.by_hand.iter().map(|line| self.typed(line)).collect(),
+            by_hand: lesson
+                .by_hand
+                .iter()
+                .map(|line| self.fill_line(line))
+                .collect(),
             ..lesson.clone()
         }
     }
 
     /// Fills a line.
-    pub fn typed(&self, line: &TypedLine) -> TypedLine {
+    pub fn fill_line(&self, line: &TypedLine) -> TypedLine {
         let fill = |text: &str| {
             let placeholders = self.0.iter();
             placeholders.fold(text.to_owned(), |text, (name, place)| {
@@ -158,7 +165,7 @@ mod tests {
             &redis,
             "127.0.0.1:12181",
         );
-        placeholders.typed(&TypedLine::new(run, "")).run
+        placeholders.fill_line(&TypedLine::new(run, "")).run
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! What fits no kind is [`Run::Custom`]: an experiment of its own, in `trials/experiments/`.
 
-use super::toml::text;
+use super::toml::leaked_text;
 use crate::{seckill::check::OrdersVerdict, terminal::bilingual::Bilingual};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -18,7 +18,7 @@ pub enum Run {
     /// A load sells exactly on each of these targets.
     #[serde(rename_all = "kebab-case")]
     Exact {
-        #[serde(deserialize_with = "text")]
+        #[serde(deserialize_with = "leaked_text")]
         strategy: &'static str,
         on: Vec<Target>,
         /// Connections; default 100.
@@ -28,32 +28,32 @@ pub enum Run {
     },
     /// The course's load, 100 × 50, oversells.
     Oversells {
-        #[serde(deserialize_with = "text")]
+        #[serde(deserialize_with = "leaked_text")]
         strategy: &'static str,
         on: Target,
     },
     /// Two rates, measured in pairs.
     Compared {
         /// The strategy that the claim is about.
-        first: Side,
+        first: RateSide,
         /// The strategy with which it is compared.
-        second: Side,
+        second: RateSide,
         /// The claim about their ratio.
-        says: Says,
+        says: RatioClaim,
         /// Why it may not hold here.
         otherwise: Option<Bilingual>,
     },
     /// With 100 connections this strategy retries at least 1.5 times as often per piece as with 10.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "leaked_text")]
     RetriesGrow(&'static str),
     /// With 2 connections fewer than half of this strategy's attempts fail, with 100 more than half.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "leaked_text")]
     FewThenMostFail(&'static str),
     /// A crowd orders a voucher, and the checker reaches this verdict.
     #[serde(rename_all = "kebab-case")]
     Crowd {
         /// The step of the seckill.
-        #[serde(deserialize_with = "text")]
+        #[serde(deserialize_with = "leaked_text")]
         step: &'static str,
         on: Target,
         /// How often each user orders.
@@ -62,15 +62,15 @@ pub enum Run {
         comes_to: OrdersVerdict,
     },
     /// This step of the seckill gives each user one order and refuses a concurrent second one.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "leaked_text")]
     RefusedBeside(&'static str),
     /// This deadlock ends with its error, and its cure without one.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "leaked_text")]
     Deadlock(&'static str),
     /// A limit lets some of many concurrent requests through and refuses the others.
     Burst(Burst),
     /// Two requests to this route, on two instances, are served one after the other.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "leaked_text")]
     ExclusiveRoute(&'static str),
     /// Each typed line prints what it should: `redis-cli`, `mysql`, `curl` and faults of the lab.
     Typed,
@@ -130,7 +130,7 @@ pub enum Twin {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Burst {
     /// The route.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "leaked_text")]
     pub route: &'static str,
     /// The target.
     pub on: Target,
@@ -146,7 +146,7 @@ pub struct Burst {
     /// Bound of the slowest refused request, in seconds.
     pub refused_s: Option<f64>,
     /// A second burst.
-    pub again: Option<Again>,
+    pub again: Option<SecondBurst>,
     /// Seconds without a request before the burst, until buckets and windows are as at first.
     #[serde(default)]
     pub quiet_s: f64,
@@ -155,7 +155,7 @@ pub struct Burst {
 /// A second burst, which shows how much of the limit is free again.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Again {
+pub struct SecondBurst {
     /// Seconds after the first burst was answered.
     pub after_s: f64,
     /// The fewest and the most that come through.
@@ -174,12 +174,12 @@ pub enum Target {
     ThreeBehindNginx,
 }
 
-/// One side of a comparison of rates: `Side::of("mutex")`, or `Side { threads: 8, ..Side::of("mutex") }`.
+/// One side of a comparison of rates: `RateSide::on_one_instance("mutex")`, or `RateSide { threads: 8, ..RateSide::on_one_instance("mutex") }`.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Side {
+pub struct RateSide {
     /// The strategy.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "leaked_text")]
     pub strategy: &'static str,
     /// The target.
     #[serde(default)]
@@ -203,9 +203,9 @@ impl Target {
     }
 }
 
-impl Side {
+impl RateSide {
     /// 100 connections to one instance.
-    pub const fn of(strategy: &'static str) -> Self {
+    pub const fn on_one_instance(strategy: &'static str) -> Self {
         Self {
             strategy,
             target: Target::OneInstance,
@@ -217,7 +217,7 @@ impl Side {
 /// A claim about the ratio of two rates, the first divided by the second.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Says {
+pub enum RatioClaim {
     /// Much faster: at least twice as fast.
     MuchFaster,
     /// Faster: at least 1.15 times as fast.
@@ -232,7 +232,7 @@ pub enum Says {
     Between(f64, f64),
 }
 
-impl Says {
+impl RatioClaim {
     /// The bounds of the ratio.
     pub const fn bounds(self) -> (f64, f64) {
         match self {
@@ -251,10 +251,10 @@ impl Says {
 pub struct Rates {
     /// The side that the claim is about: strategy, target and number of connections.
     #[schema(value_type = Object)]
-    pub first: Side,
+    pub first: RateSide,
     /// The side with which it is compared.
     #[schema(value_type = Object)]
-    pub second: Side,
+    pub second: RateSide,
     /// The first is at least this many times as fast.
     #[schema(example = 1.15)]
     pub least: f64,
@@ -264,7 +264,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    pub(super) fn of(first: Side, second: Side, says: Says) -> Self {
+    pub(super) fn of(first: RateSide, second: RateSide, says: RatioClaim) -> Self {
         let (least, most) = says.bounds();
         let most = most.is_finite().then_some(most);
         Self {

@@ -3,7 +3,7 @@
 use crate::terminal::bilingual::leak;
 use serde::{Deserialize, Deserializer};
 
-pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<&'static str, D::Error> {
+pub(super) fn leaked_text<'de, D: Deserializer<'de>>(from: D) -> Result<&'static str, D::Error> {
     String::deserialize(from).map(leak)
 }
 
@@ -14,6 +14,8 @@ pub(super) fn refuse_computed_field<'de, D: Deserializer<'de>>(_: D) -> Result<b
     ))
 }
 
-pub(super) fn texts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<&'static str>, D::Error> {
+pub(super) fn leaked_texts<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Vec<&'static str>, D::Error> {
     Vec::<String>::deserialize(from).map(|texts| texts.into_iter().map(leak).collect())
 }

@@ -30,12 +30,12 @@ impl Verdicts {
     }
 
     /// The verdicts without figures, claims and headings.
-    pub fn brief(mut self) -> Self {
+    pub fn without_details(mut self) -> Self {
         self.lessons.iter_mut().for_each(|found| found.more.clear());
         self
     }
 
-    pub fn of(&self, id: &str) -> Option<&LessonResult> {
+    pub fn result_of(&self, id: &str) -> Option<&LessonResult> {
         self.lessons.iter().find(|found| found.id == id)
     }
 }
@@ -73,7 +73,7 @@ impl LessonResult {
 
 impl LessonResult {
     /// The verdict of our service alone, where a library was tried beside it.
-    pub fn of_ours(&self) -> Option<ClaimVerdict> {
+    pub fn own_verdict(&self) -> Option<ClaimVerdict> {
         ClaimVerdict::deserialize(self.more.get("figures")?.get("ours")?).ok()
     }
 }

@@ -49,7 +49,7 @@ impl Words {
     }
 
     /// One text for both languages, such as a server's own message.
-    pub fn same(text: impl Into<String>) -> Self {
+    pub fn untranslated(text: impl Into<String>) -> Self {
         let text = text.into();
         Self {
             zh: text.clone(),

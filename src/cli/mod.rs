@@ -207,10 +207,10 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
             let mut run = Course::new(args)?;
             let done = match lab {
                 true => tried_on_labs(&mut run, stop).await,
-                false => run.on(None, |_| true, stop).await,
+                false => run.try_lessons(None, |_| true, stop).await,
             };
             // Results up to the stop are printed too.
-            done.and(run.end())
+            done.and(run.write_results())
         }
         Command::Faults(args) => {
             open_outputs(&args)?;
@@ -241,13 +241,15 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
 /// servers.
 async fn tried_on_labs(run: &mut Course, stop: CancellationToken) -> Result<(), Failure> {
     let others = |lesson: &Lesson| !lesson.compares_rates();
-    if run.asks_for(others) {
-        lab::command::during_with_faults(stop.clone(), |at, stop| run.on(Some(at), others, stop))
-            .await?;
+    if run.has_chosen(others) {
+        lab::command::during_with_faults(stop.clone(), |at, stop| {
+            run.try_lessons(Some(at), others, stop)
+        })
+        .await?;
     }
-    if run.asks_for(Lesson::compares_rates) {
+    if run.has_chosen(Lesson::compares_rates) {
         lab::command::during(stop.clone(), 0, |at, _| {
-            run.on(Some(at), Lesson::compares_rates, stop)
+            run.try_lessons(Some(at), Lesson::compares_rates, stop)
         })
         .await?;
     }

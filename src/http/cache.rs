@@ -31,7 +31,7 @@ impl File {
     pub(super) fn bundled(path: &str, content: &str) -> Self {
         let (control, etag) = match path.starts_with(FOLDER) {
             true => ("max-age=31536000, immutable", None),
-            false => ("no-cache", Some(tag(format!("{:x}", hash(content))))),
+            false => ("no-cache", Some(etag_of(format!("{:x}", hash(content))))),
         };
         Self {
             content: content.into(),
@@ -52,7 +52,7 @@ impl File {
         };
         let seconds = file.metadata.last_modified().unwrap_or_default();
         // As nginx makes it: time and size, in hexadecimal digits.
-        let etag = has_etag.then(|| tag(format!("{seconds:x}-{:x}", file.data.len())));
+        let etag = has_etag.then(|| etag_of(format!("{seconds:x}-{:x}", file.data.len())));
         let modified = has_time.then(|| UNIX_EPOCH + Duration::from_secs(seconds));
         Self {
             content: file.data.into_owned(),
@@ -63,13 +63,13 @@ impl File {
     }
 }
 
-fn tag(digits: String) -> ETag {
+fn etag_of(digits: String) -> ETag {
     let tag = format!("\"{digits}\"");
     tag.parse().expect("digits between quotation marks")
 }
 
 /// Whether the browser has this version. RFC 9110: the time counts only without an ETag.
-pub(super) fn is_known(
+pub(super) fn is_unchanged(
     asked: &HeaderMap,
     etag: Option<&ETag>,
     modified: Option<SystemTime>,

@@ -148,7 +148,7 @@ impl From<&Error> for Problem {
             Error::Overloaded => P::unavailable("overloaded", "太忙了，请稍后再试"),
             Error::NoOrderStrategy(slug) => {
                 P::missing("no-order-strategy", format!("没有这个下单策略：{slug}"))
-                    .one_of(seckill::ALL.iter().map(|step| step.slug))
+                    .with_valid_names(seckill::ALL.iter().map(|step| step.slug))
             }
             Error::NoLesson(slug) => P::missing("no-lesson", format!("没有这一课：{slug}")),
             Error::ClassFull { .. } => P::unavailable("class-full", "教室满了，请等一些人走了再来"),
@@ -206,7 +206,7 @@ impl From<&Domain> for Problem {
                 ..P::refused(S::BAD_REQUEST, "bad-input", format!("参数不对：{field}"))
             },
             Domain::NoStrategy(slug) => P::missing("no-strategy", format!("没有这个策略：{slug}"))
-                .one_of(stock::ALL.iter().map(|strategy| strategy.slug)),
+                .with_valid_names(stock::ALL.iter().map(|strategy| strategy.slug)),
             Domain::NoProduct(id) => P::missing("no-product", format!("没有这个商品：{id}")),
             Domain::NoStock(id) => P::unavailable(
                 "no-stock",
@@ -233,17 +233,20 @@ impl From<&Domain> for Problem {
             Domain::PieceGone(_) => P {
                 detail: "a piece was taken, and its order was not written: nobody has it"
                     .to_owned(),
-                ..P::unavailable("piece-gone", "扣了库存，没写成订单").unknown()
+                ..P::unavailable("piece-gone", "扣了库存，没写成订单").with_unknown_outcome()
             },
             Domain::NoActor { .. } => P::unavailable("no-actor-there", "另一个实例没有应答"),
             Domain::Replay(_) => P::unavailable("replay", "重演没有按剧本走"),
             Domain::Unknown { server, .. } => P {
                 detail: format!("{server} did not answer a write; its outcome is unknown"),
-                ..P::unavailable("unknown", format!("结果未知：{server} 没有回答")).unknown()
+                ..P::unavailable("unknown", format!("结果未知：{server} 没有回答"))
+                    .with_unknown_outcome()
             },
-            Domain::RequestTimeout(_) => P::unavailable("timed-out", "超时，结果未知").unknown(),
+            Domain::RequestTimeout(_) => {
+                P::unavailable("timed-out", "超时，结果未知").with_unknown_outcome()
+            }
             Domain::Seckill(error) => Self::from(error),
-            Domain::Panicked(_) => P::internal("内部错误，结果未知").unknown(),
+            Domain::Panicked(_) => P::internal("内部错误，结果未知").with_unknown_outcome(),
             Domain::Internal(_) => P::internal("内部错误"),
         };
         detailed(problem, error)

@@ -74,7 +74,7 @@ impl<T: DeserializeOwned + Validate<Context = ()>> FromRequest<AppState> for Jso
             ),
         })?;
         let mut body = Value::Object(fields);
-        make_whole(&mut body);
+        drop_zero_fraction(&mut body);
         validate(serde_path_to_error::deserialize(body), "body").map(Self)
     }
 }
@@ -142,9 +142,11 @@ impl From<PathRejection> for Error {
 #[derive(Debug, Clone, Copy, Serialize, Validate)]
 #[serde(transparent)]
 #[garde(transparent)]
-pub(super) struct Whole<const MIN: i64, const MAX: i64>(#[garde(custom(Self::within))] i64);
+pub(super) struct BoundedInteger<const MIN: i64, const MAX: i64>(
+    #[garde(custom(Self::check_range))] i64,
+);
 
-impl<const MIN: i64, const MAX: i64> Whole<MIN, MAX> {
+impl<const MIN: i64, const MAX: i64> BoundedInteger<MIN, MAX> {
     pub(super) fn get(self) -> i64 {
         self.0
     }
@@ -153,32 +155,32 @@ impl<const MIN: i64, const MAX: i64> Whole<MIN, MAX> {
         Duration::from_millis(self.0.unsigned_abs())
     }
 
-    fn rule() -> String {
+    fn range_rule() -> String {
         format!("must be a whole number from {MIN} to {MAX}")
     }
 
-    fn within(number: &i64, (): &()) -> garde::Result {
+    fn check_range(number: &i64, (): &()) -> garde::Result {
         if (MIN..=MAX).contains(number) {
             Ok(())
         } else {
-            Err(garde::Error::new(Self::rule()))
+            Err(garde::Error::new(Self::range_rule()))
         }
     }
 }
 
-impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Whole<MIN, MAX> {
+impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for BoundedInteger<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         i64::deserialize(deserializer).map(Self).map_err(|error| {
             match error.to_string().starts_with("missing field") {
                 true => error,
-                false => D::Error::custom(Self::rule()),
+                false => D::Error::custom(Self::range_rule()),
             }
         })
     }
 }
 
 /// Makes a number such as `746.0` whole for serde: JSON has one kind of number, and JSON Schema calls this one whole.
-fn make_whole(value: &mut Value) {
+fn drop_zero_fraction(value: &mut Value) {
     match value {
         Value::Number(number) => {
             // Beyond 2^53 floats skip whole numbers.
@@ -189,13 +191,13 @@ fn make_whole(value: &mut Value) {
                 *number = (float as i64).into();
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(make_whole),
-        Value::Object(fields) => fields.values_mut().for_each(make_whole),
+        Value::Array(items) => items.iter_mut().for_each(drop_zero_fraction),
+        Value::Object(fields) => fields.values_mut().for_each(drop_zero_fraction),
         _ => {}
     }
 }
 
-impl<const MIN: i64, const MAX: i64> PartialSchema for Whole<MIN, MAX> {
+impl<const MIN: i64, const MAX: i64> PartialSchema for BoundedInteger<MIN, MAX> {
     fn schema() -> RefOr<Schema> {
         let format = SchemaFormat::KnownFormat(KnownFormat::Int64);
         let number = ObjectBuilder::new()
@@ -205,7 +207,7 @@ impl<const MIN: i64, const MAX: i64> PartialSchema for Whole<MIN, MAX> {
     }
 }
 
-impl<const MIN: i64, const MAX: i64> ToSchema for Whole<MIN, MAX> {}
+impl<const MIN: i64, const MAX: i64> ToSchema for BoundedInteger<MIN, MAX> {}
 
 /// The value that was read, if it follows its own rules.
 fn validate<T: Validate<Context = ()>, E: Display>(

@@ -20,14 +20,14 @@ impl Format {
     pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 
     /// Text, unless `Accept` names JSON with a weight that no text type exceeds.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let accepted = headers
             .get_all(header::ACCEPT)
             .iter()
             .filter_map(|value| value.to_str().ok());
         let (mut json, mut text) = (0.0_f32, 0.0_f32);
         for range in accepted.flat_map(|value| value.split(',')) {
-            let (kind, weight) = weighed(range);
+            let (kind, weight) = split_weight(range);
             let is = |names: [&str; 3]| names.iter().any(|name| kind.eq_ignore_ascii_case(name));
             if is([
                 "application/json",
@@ -60,7 +60,7 @@ pub(super) fn text_answer(text: impl IntoResponse) -> Response {
 }
 
 /// A media range and its weight, 1 where it has none.
-fn weighed(range: &str) -> (&str, f32) {
+fn split_weight(range: &str) -> (&str, f32) {
     let mut parts = range.split(';').map(str::trim);
     let kind = parts.next().unwrap_or_default();
     let weight = parts
@@ -73,7 +73,7 @@ impl<S: Sync> FromRequestParts<S> for Format {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::of(&parts.headers))
+        Ok(Self::from_headers(&parts.headers))
     }
 }
 
@@ -99,8 +99,8 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT, accept.parse().expect("a header"));
-            assert_eq!(Format::of(&headers), format, "{accept}");
+            assert_eq!(Format::from_headers(&headers), format, "{accept}");
         }
-        assert_eq!(Format::of(&HeaderMap::new()), Format::Text);
+        assert_eq!(Format::from_headers(&HeaderMap::new()), Format::Text);
     }
 }

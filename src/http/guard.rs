@@ -38,7 +38,7 @@ pub(super) struct Hosts(HashSet<String>);
 
 impl Hosts {
     /// `server.hosts`, the names of the cluster and those of this machine.
-    pub(super) fn of(config: &Config) -> Self {
+    pub(super) fn from_config(config: &Config) -> Self {
         let cluster = config
             .cluster
             .instances
@@ -63,7 +63,7 @@ impl Hosts {
     }
 
     /// Whether a browser that calls this host means this instance.
-    fn include(&self, host: &str) -> bool {
+    fn contains(&self, host: &str) -> bool {
         let host = host
             .trim_start_matches('[')
             .trim_end_matches(']')
@@ -91,7 +91,7 @@ pub(super) fn refuse_unknown_host<B>(
 ) -> ValidateRequestHeaderLayer<impl ValidateRequest<B, ResponseBody = Body> + Clone> {
     let hosts = Arc::new(hosts);
     ValidateRequestHeaderLayer::custom(move |request: &mut Request<B>| {
-        match host(request).is_none_or(|host| hosts.include(&host)) {
+        match called_host(request).is_none_or(|host| hosts.contains(&host)) {
             true => Ok(()),
             false => Err(Error::Forbidden { header: "Host" }.into_response()),
         }
@@ -106,7 +106,7 @@ pub(super) fn refuse_unknown_host<B>(
 pub(super) fn refuse_embedding<B>()
 -> ValidateRequestHeaderLayer<impl ValidateRequest<B, ResponseBody = Body> + Clone> {
     ValidateRequestHeaderLayer::custom(|request: &mut Request<B>| {
-        match embedding(request.headers()) {
+        match embedding_header(request.headers()) {
             None => Ok(()),
             Some(header) => Err(Error::Forbidden { header }.into_response()),
         }
@@ -114,7 +114,7 @@ pub(super) fn refuse_embedding<B>()
 }
 
 /// The name of the header that shows that a page of another host embeds the answer.
-fn embedding(headers: &HeaderMap) -> Option<&'static str> {
+fn embedding_header(headers: &HeaderMap) -> Option<&'static str> {
     let is = |name: HeaderName, value: &str| headers.get(name).is_some_and(|it| it == value);
     if headers.contains_key(FETCH_SITE) {
         let other = is(FETCH_SITE, "cross-site") || is(FETCH_SITE, "same-site");
@@ -124,14 +124,14 @@ fn embedding(headers: &HeaderMap) -> Option<&'static str> {
         let accept = headers.get(header::ACCEPT).map(HeaderValue::as_bytes);
         accept.is_some_and(|accept| accept.starts_with(b"text/html"))
     };
-    if names_another(headers, header::ORIGIN) {
+    if names_other_host(headers, header::ORIGIN) {
         return Some("Origin");
     }
-    (names_another(headers, header::REFERER) && !is_link()).then_some("Referer")
+    (names_other_host(headers, header::REFERER) && !is_link()).then_some("Referer")
 }
 
 /// Whether the address in this header has another host or port than the client calls.
-fn names_another(headers: &HeaderMap, name: HeaderName) -> bool {
+fn names_other_host(headers: &HeaderMap, name: HeaderName) -> bool {
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
     let Some(named) = headers.get(name).map(text) else {
         return false;
@@ -145,7 +145,7 @@ fn names_another(headers: &HeaderMap, name: HeaderName) -> bool {
 }
 
 /// The host that the client calls, without its port. An unreadable name is none of ours, and stays as it is.
-fn host<B>(request: &Request<B>) -> Option<String> {
+fn called_host<B>(request: &Request<B>) -> Option<String> {
     let named = |headers: &HeaderMap| {
         Some(String::from_utf8_lossy(headers.get(header::HOST)?.as_bytes()).into_owned())
     };

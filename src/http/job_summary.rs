@@ -29,7 +29,7 @@ pub(super) struct JobSummary {
 }
 
 impl JobSummary {
-    pub(super) fn of(
+    pub(super) fn new(
         app: &AppState,
         outcome: AnswerOutcome,
         strategy: &'static str,

@@ -38,7 +38,7 @@ pub(super) struct LastVerdicts {
 
 /// Keeps the verdicts of a run, all or none.
 /// Errors: [`Error::Unavailable`] where MySQL is down, [`Error::Unknown`] where it did not answer.
-pub(super) async fn keep(ctx: &Ctx, run: &Verdicts) -> Result<(), Error> {
+pub(super) async fn store(ctx: &Ctx, run: &Verdicts) -> Result<(), Error> {
     let now = Utc::now().naive_utc();
     let mut rows = QueryBuilder::<MySql>::new(REPLACE_VERDICTS);
     rows.push_values(&run.lessons, |mut row, lesson| {
@@ -61,7 +61,7 @@ pub(super) async fn keep(ctx: &Ctx, run: &Verdicts) -> Result<(), Error> {
 
 /// The verdicts that are kept; `None` where there was no run yet.
 /// Errors: [`Error::Unavailable`] where MySQL is down.
-pub(super) async fn last(ctx: &Ctx) -> Result<Option<LastVerdicts>, Error> {
+pub(super) async fn load_last(ctx: &Ctx) -> Result<Option<LastVerdicts>, Error> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let rows: Vec<(NaiveDateTime, String, String)> = Session::of(&conn)
         .bounded(

@@ -24,7 +24,7 @@ const BUCKETS: [f64; 8] = [0.001, 0.004, 0.015, 0.06, 0.25, 1.0, 10.0, 60.0];
 /// Counts a request when the head of its answer is sent, because a stream of events may go on for hours.
 const HTTP_REQUESTS: &str = "oversell_http_requests_total";
 
-/// The kinds of `oversell_errors_total`, in the order of [`kind`].
+/// The kinds of `oversell_errors_total`, in the order of [`error_kind_index`].
 const KINDS: [&str; 5] = [
     "not_had",
     "unavailable",
@@ -125,12 +125,12 @@ impl Metrics {
         }
     }
 
-    pub(super) fn of(&self, strategy: &Strategy) -> &StrategyMetrics {
+    pub(super) fn of_strategy(&self, strategy: &Strategy) -> &StrategyMetrics {
         self.strategies[strategy.slug]
             .get_or_init(|| with_local_recorder(&self.recorder, || StrategyMetrics::new(strategy)))
     }
 
-    pub(super) fn answered(&self, method: &Method, status: StatusCode, took: Duration) {
+    pub(super) fn record_answer(&self, method: &Method, status: StatusCode, took: Duration) {
         self.took.record(took);
         // Clients can invent methods; each would be a series.
         let method = match *method {
@@ -155,7 +155,7 @@ impl Metrics {
     }
 
     /// Sets the gauges of orders and stock; unknown values are NaN.
-    pub(super) fn note(&self, backlog: Option<Backlog>, levels: Option<StockLevels>) {
+    pub(super) fn set_gauges(&self, backlog: Option<Backlog>, levels: Option<StockLevels>) {
         let seen = backlog.map_or(
             [f64::NAN; ORDERS.len()],
             |Backlog { lag, pending, dead }| [lag, pending, dead].map(|orders| orders as f64),
@@ -230,7 +230,7 @@ impl StrategyMetrics {
     }
 
     /// Counts the result of a job.
-    pub(super) fn count(&self, job: &Job, result: &Result<Deduction, Error>) {
+    pub(super) fn record_job(&self, job: &Job, result: &Result<Deduction, Error>) {
         if job.observation.has_entered() {
             self.acquisitions.increment(1);
             self.wait.record(job.observation.waited());
@@ -246,13 +246,13 @@ impl StrategyMetrics {
             Err(Error::SoldOut) => self.sold_out.increment(1),
             Err(Error::Lost(_)) => self.lost.increment(1),
             Err(Error::Fenced { .. }) => self.fenced.increment(1),
-            Err(error) => self.errors[kind(error)].increment(1),
+            Err(error) => self.errors[error_kind_index(error)].increment(1),
         }
     }
 }
 
 /// The index of this error in [`KINDS`].
-fn kind(error: &Error) -> usize {
+fn error_kind_index(error: &Error) -> usize {
     match error {
         Error::Timeout { .. } => 0,
         Error::Unavailable { .. }
@@ -282,8 +282,8 @@ mod tests {
     #[test]
     fn the_dashboard_asks_for_metrics_that_there_are() {
         let metrics = Metrics::new();
-        metrics.answered(&Method::GET, StatusCode::OK, Duration::ZERO);
-        metrics.of(&stock::ALL[0]);
+        metrics.record_answer(&Method::GET, StatusCode::OK, Duration::ZERO);
+        metrics.of_strategy(&stock::ALL[0]);
         let text = metrics.render();
         let has = |name: &str| {
             let family = name.strip_suffix("_bucket").unwrap_or(name);
@@ -305,17 +305,17 @@ mod tests {
     fn only_used_strategies_have_series() {
         let metrics = Metrics::new();
         for status in [StatusCode::OK, StatusCode::OK, StatusCode::CONFLICT] {
-            metrics.answered(&Method::GET, status, Duration::from_millis(2));
+            metrics.record_answer(&Method::GET, status, Duration::from_millis(2));
         }
-        metrics.answered(
+        metrics.record_answer(
             &Method::from_bytes(b"MADEUP").expect("a method"),
             StatusCode::METHOD_NOT_ALLOWED,
             Duration::ZERO,
         );
         for strategy in &stock::ALL[..3] {
-            metrics.of(strategy);
+            metrics.of_strategy(strategy);
         }
-        metrics.note(None, None);
+        metrics.set_gauges(None, None);
         let text = metrics.render();
         for line in [
             r#"oversell_stock_pieces{store="mysql"} NaN"#,
@@ -335,7 +335,7 @@ mod tests {
         assert!(few < MOST + stock::ALL.len(), "{few} series");
         // The names are those of the registry, and each strategy asked for has its own.
         for strategy in stock::ALL.iter() {
-            metrics.of(strategy).sold.increment(0);
+            metrics.of_strategy(strategy).sold.increment(0);
         }
         let all = series(&metrics.render());
         assert!(

@@ -1,4 +1,4 @@
-//! The layers around every request, outermost first: [`answer`], which gives it a number that is in every line that is logged
+//! The layers around every request, outermost first: [`limit_and_log`], which gives it a number that is in every line that is logged
 //! meanwhile, makes an answer of every error and adds the headers; then limits and refusals, from tower-http.
 //!
 //! A layer that is a function costs a boxed future and a clone of all layers below it for each request, so there is one.
@@ -60,15 +60,18 @@ const MIN_CLIENTS_TO_FILL: usize = 4;
 
 /// All routes with their middleware. Those for operators have no concurrency limit: an overloaded instance can still be
 /// examined.
-pub(super) fn surround(app: &AppState, routes: Router, operating: Router) -> Router {
+pub(super) fn with_middleware(app: &AppState, routes: Router, operating: Router) -> Router {
     let server = &app.ctx.config.server;
     let at_once = ServiceBuilder::new()
         .layer(HandleErrorLayer::new(async |_: BoxError| Error::Overloaded))
         .layer(LoadShedLayer::new())
         .layer(GlobalConcurrencyLimitLayer::new(server.concurrency));
-    let hosts = Hosts::of(&app.ctx.config);
+    let hosts = Hosts::from_config(&app.ctx.config);
     let every = ServiceBuilder::new()
-        .layer(from_fn_with_state((app.clone(), Arc::default()), answer))
+        .layer(from_fn_with_state(
+            (app.clone(), Arc::default()),
+            limit_and_log,
+        ))
         .layer(CatchPanicLayer::custom(panic_response))
         .layer(TimeoutLayer::with_status_code(
             TIMEOUT_STATUS,
@@ -106,13 +109,13 @@ fn path_after(prefix: &str, uri: &Uri) -> Option<PathAndQuery> {
 }
 
 /// The outermost layer: limits the requests of one address, gives each a request id, and logs and measures it.
-async fn answer(
+async fn limit_and_log(
     State((app, throttle)): State<(AppState, Arc<Throttle>)>,
     request: Request,
     next: Next,
 ) -> Response {
     let (begun, method) = (Instant::now(), request.method().clone());
-    let format = Format::of(request.headers());
+    let format = Format::from_headers(request.headers());
     let id = request_id(request.headers());
     let shown_id = id.to_str().unwrap_or_default();
     let span =
@@ -141,7 +144,7 @@ async fn answer(
             response = failure_response(&app, &throttle, &error, response, format, shown_id);
         }
         let (status, took) = (response.status(), begun.elapsed());
-        app.metrics.answered(&method, status, took);
+        app.metrics.record_answer(&method, status, took);
         tracing::debug!(status = status.as_u16(), ?took, "answered");
         response
     };
@@ -167,7 +170,7 @@ fn failure_response(
         app.ctx.forget_idle();
     }
     let problem = Problem::from(error);
-    log(throttle, error, &problem);
+    log_error(throttle, error, &problem);
     let allow = response.headers_mut().remove(header::ALLOW);
     let mut rendered = problem.render(format, id);
     if let Some(allow) = allow {
@@ -199,7 +202,7 @@ fn take_error(app: &AppState, response: &mut Response) -> Option<Arc<Error>> {
 
 /// Logs each internal error, and unavailable servers once a second per kind with a count of the others. Client errors go to
 /// debug.
-fn log(throttle: &Throttle, error: &Error, problem: &Problem) {
+fn log_error(throttle: &Throttle, error: &Error, problem: &Problem) {
     let status = problem.status.as_u16();
     match problem.status {
         StatusCode::INTERNAL_SERVER_ERROR => {

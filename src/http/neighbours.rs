@@ -3,7 +3,7 @@
 //!
 //! 1. Each instance of `cluster.instances` is asked whether it lives, and one that does, what it reaches.
 //! 2. A server that one of them reaches is up ([`together`]); that another one does not reach it is that one's trouble, and
-//!    so is a ZooKeeper session that it has lost ([`notes`]).
+//!    so is a ZooKeeper session that it has lost ([`troubles`]).
 //!
 //! **What it cannot tell**: from a server that is cut off from all instances, one that is down.
 
@@ -54,7 +54,8 @@ pub(super) struct Neighbour {
 
 /// A trouble, and the instance that has it.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub(super) struct Note {
+#[schema(as = Note)]
+pub(super) struct InstanceTrouble {
     /// The instance that has it; null if all have it.
     #[schema(example = "8100")]
     instance: Option<String>,
@@ -141,7 +142,7 @@ pub(super) struct LatestAnswer<T>(Mutex<Option<(Instant, T)>>);
 
 impl<T: Clone> LatestAnswer<T> {
     /// An answer that was asked for at `since` or later; `ask` gets a new one.
-    pub(super) async fn since(&self, since: Instant, ask: impl Future<Output = T>) -> T {
+    pub(super) async fn asked_since(&self, since: Instant, ask: impl Future<Output = T>) -> T {
         let mut latest = self.0.lock().await;
         if let Some((asked, answer)) = &*latest
             && *asked >= since
@@ -224,10 +225,10 @@ pub(super) fn merge_states(own: &States, all: &[Neighbour]) -> States {
     }
 }
 
-pub(super) fn notes(servers: &States, all: &[Neighbour]) -> Vec<Note> {
+pub(super) fn troubles(servers: &States, all: &[Neighbour]) -> Vec<InstanceTrouble> {
     let mut notes = Vec::new();
     let mut note = |instance: Option<&str>, server, zh, en| {
-        notes.push(Note {
+        notes.push(InstanceTrouble {
             instance: instance.map(str::to_owned),
             server,
             says: Words::new(zh, en),
@@ -308,9 +309,13 @@ mod tests {
             count.fetch_add(1, Ordering::Relaxed) + 1
         };
         let begun = Instant::now();
-        let shared = join_all((0..40).map(|_| latest.since(begun, ask()))).await;
+        let shared = join_all((0..40).map(|_| latest.asked_since(begun, ask()))).await;
         assert_eq!(shared, [1; 40]);
-        assert_eq!(latest.since(Instant::now(), ask()).await, 2, "a newer one");
+        assert_eq!(
+            latest.asked_since(Instant::now(), ask()).await,
+            2,
+            "a newer one"
+        );
     }
 
     fn state(up: bool) -> State {
@@ -345,7 +350,7 @@ mod tests {
         let servers = merge_states(own, all);
         (
             servers.zookeeper.up,
-            notes(&servers, all)
+            troubles(&servers, all)
                 .into_iter()
                 .map(|note| note.says.en)
                 .collect(),

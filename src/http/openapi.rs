@@ -127,14 +127,14 @@ pub(super) fn complete(api: &mut Document) {
             ));
             for (status, name, _, holds) in REFUSALS {
                 if holds(&method, operation) {
-                    refer(operation, status, name);
+                    add_shared_refusal(operation, status, name);
                 }
             }
             for parameter in operation.parameters.iter_mut().flatten() {
                 let RefOr::T(parameter) = parameter else {
                     continue;
                 };
-                if let Some(names) = parameter.description.as_deref().and_then(names) {
+                if let Some(names) = parameter.description.as_deref().and_then(registry_names) {
                     let one = ObjectBuilder::new()
                         .schema_type(Type::String)
                         .enum_values(Some(names));
@@ -146,13 +146,13 @@ pub(super) fn complete(api: &mut Document) {
                     && let Some(RefOr::T(events)) = response.content.get_mut("text/event-stream")
                     && let Some(data) = events.schema.take()
                 {
-                    events.schema = Some(event(data).into());
+                    events.schema = Some(event_schema(data).into());
                 }
                 if let RefOr::T(response) = response
                     && status.starts_with(['4', '5'])
                     && response.content.is_empty()
                 {
-                    describe(status, response);
+                    set_error_body(status, response);
                 }
             }
         }
@@ -160,7 +160,7 @@ pub(super) fn complete(api: &mut Document) {
     let components = api.components.get_or_insert_default();
     for (status, name, description, _) in REFUSALS {
         let mut response = ResponseBuilder::new().description(description).build();
-        describe(status, &mut response);
+        set_error_body(status, &mut response);
         components
             .responses
             .insert(name.to_owned(), response.into());
@@ -173,7 +173,7 @@ pub(super) fn complete(api: &mut Document) {
 }
 
 /// The values of a path parameter, if its description names a registry.
-fn names(description: &str) -> Option<Vec<&str>> {
+fn registry_names(description: &str) -> Option<Vec<&str>> {
     let of = description.strip_prefix("One of ")?;
     Some(match of {
         "`GET /strategies`" => stock::ALL.iter().map(|strategy| strategy.slug).collect(),
@@ -184,7 +184,7 @@ fn names(description: &str) -> Option<Vec<&str>> {
     })
 }
 
-fn example(status: &str) -> Option<Value> {
+fn example_problem(status: &str) -> Option<Value> {
     let error = match status {
         "400" => Error::BadInput {
             field: "hold_ms".into(),
@@ -204,11 +204,11 @@ fn example(status: &str) -> Option<Value> {
 
 /// Documents that an operation refuses what a page of another host embeds.
 pub(super) fn refuse_embedding(operation: &mut Operation) {
-    refer(operation, "403", FORBIDDEN);
+    add_shared_refusal(operation, "403", FORBIDDEN);
 }
 
 /// Refers an operation to a shared refusal, unless it describes its own of this status.
-fn refer(operation: &mut Operation, status: &str, name: &str) {
+fn add_shared_refusal(operation: &mut Operation, status: &str, name: &str) {
     let refusal = || RefOr::Ref(Ref::from_response_name(name));
     let responses = &mut operation.responses.responses;
     responses.entry(status.to_owned()).or_insert_with(refusal);
@@ -226,7 +226,7 @@ pub(super) fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &
 }
 
 /// A server-sent event, whose data are JSON of this schema.
-fn event(data: RefOr<Schema>) -> Schema {
+fn event_schema(data: RefOr<Schema>) -> Schema {
     let text = ObjectBuilder::new()
         .schema_type(Type::String)
         .content_media_type("application/json")
@@ -243,10 +243,10 @@ fn event(data: RefOr<Schema>) -> Schema {
 }
 
 /// Gives an error response the form that all errors have.
-fn describe(status: &str, response: &mut Response) {
+fn set_error_body(status: &str, response: &mut Response) {
     let problem = ContentBuilder::new()
         .schema(Some(Ref::from_schema_name("Problem")))
-        .example(example(status))
+        .example(example_problem(status))
         .build();
     let text = ContentBuilder::new()
         .schema(Some(ObjectBuilder::new().schema_type(Type::String)))

@@ -27,12 +27,18 @@ const DOCS_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
                            form-action 'none'; frame-ancestors 'none'";
 
 /// Serves `/`, every page and its bundles, and every file in `static/`.
-pub(super) async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Result<Response, Error> {
+pub(super) async fn serve_file(
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Error> {
     let path = match uri.path().trim_start_matches('/') {
         "" => "index.html",
         path => path,
     };
-    if let Some(readme) = readme(path).filter(|_| method == Method::GET || method == Method::HEAD) {
+    if let Some(readme) =
+        readme_at(path).filter(|_| method == Method::GET || method == Method::HEAD)
+    {
         return Ok((
             [
                 (header::CONTENT_TYPE, Format::TEXT),
@@ -57,7 +63,7 @@ pub(super) async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Result
         let allow = [(header::ALLOW, "GET, HEAD")];
         return Ok((StatusCode::METHOD_NOT_ALLOWED, allow).into_response());
     }
-    let mut answer = match cache::is_known(&headers, file.etag.as_ref(), file.modified) {
+    let mut answer = match cache::is_unchanged(&headers, file.etag.as_ref(), file.modified) {
         true => StatusCode::NOT_MODIFIED.into_response(),
         false => {
             let kind = [(header::CONTENT_TYPE, content_type(path))];
@@ -90,7 +96,7 @@ fn asks_for_modules(uri: &Uri) -> bool {
 }
 
 /// The readme at this path: the page links to them.
-fn readme(path: &str) -> Option<&'static str> {
+fn readme_at(path: &str) -> Option<&'static str> {
     match path {
         "README.md" => Some(include_str!("../../README.md")),
         "README.zh-CN.md" => Some(include_str!("../../README.zh-CN.md")),
@@ -99,7 +105,7 @@ fn readme(path: &str) -> Option<&'static str> {
 }
 
 /// Swagger UI's page with a policy of its own.
-pub(super) fn docs(ui: Router) -> Router {
+pub(super) fn with_docs_policy(ui: Router) -> Router {
     let policy = HeaderValue::from_static(DOCS_POLICY);
     ui.layer(SetResponseHeaderLayer::overriding(
         header::CONTENT_SECURITY_POLICY,

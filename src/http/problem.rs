@@ -36,7 +36,7 @@ pub(super) enum AnswerOutcome {
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(super) struct Problem {
     /// Its kind: `urn:oversell:` and a name that does not change.
-    #[serde(rename = "type", serialize_with = "urn")]
+    #[serde(rename = "type", serialize_with = "serialize_kind")]
     #[schema(value_type = String, example = "urn:oversell:sold-out")]
     pub(super) kind: &'static str,
     /// In Chinese, as the course words it.
@@ -46,7 +46,7 @@ pub(super) struct Problem {
     #[schema(example = "sold out")]
     pub(super) detail: String,
     /// The HTTP status.
-    #[serde(serialize_with = "number")]
+    #[serde(serialize_with = "serialize_status")]
     #[schema(value_type = u16, example = 409)]
     pub(super) status: StatusCode,
     pub(super) outcome: AnswerOutcome,
@@ -73,11 +73,11 @@ pub(super) struct Problem {
     pub(super) title_says_all: bool,
 }
 
-fn urn<S: Serializer>(kind: &&'static str, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_kind<S: Serializer>(kind: &&'static str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("urn:oversell:{kind}"))
 }
 
-fn number<S: Serializer>(status: &StatusCode, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_status<S: Serializer>(status: &StatusCode, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u16(status.as_u16())
 }
 
@@ -127,14 +127,14 @@ impl Problem {
         }
     }
 
-    pub(super) fn unknown(self) -> Self {
+    pub(super) fn with_unknown_outcome(self) -> Self {
         Self {
             outcome: AnswerOutcome::Unknown,
             ..self
         }
     }
 
-    pub(super) fn one_of(self, names: impl Iterator<Item = &'static str>) -> Self {
+    pub(super) fn with_valid_names(self, names: impl Iterator<Item = &'static str>) -> Self {
         Self {
             strategies: Some(names.collect()),
             ..self

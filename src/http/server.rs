@@ -60,7 +60,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Any setting of config/default.toml but a secret, as in lock.wait_ms=5000; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_setting)]
     set: Vec<(String, String)>,
     /// Form of the log on stderr; RUST_LOG filters it
     #[arg(long, value_enum, default_value_t = Form::Text)]
@@ -70,7 +70,7 @@ pub struct Args {
     json: Option<PathBuf>,
 }
 
-fn setting(text: &str) -> Result<(String, String), String> {
+fn parse_setting(text: &str) -> Result<(String, String), String> {
     let (key, value) = text
         .split_once('=')
         .ok_or_else(|| localized!("必须写成 KEY=VALUE", "must be KEY=VALUE"))?;
@@ -81,7 +81,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
 /// Errors: [`Failure::Unusable`] if the configuration does not hold or the port is in use.
 pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure> {
     telemetry::init(args.log);
-    let mut config = configuration(&args)?;
+    let mut config = load_config(&args)?;
     let listener = bind(&mut config).await?;
     close_to_others(&mut config)?;
     let limit = Duration::from_millis(config.server.shutdown_ms);
@@ -107,7 +107,7 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
             url: app.own_address(),
             pid: std::process::id(),
         };
-        write(file, &instance).map_err(|e| unusable!("{}: {e}", file.display()))?;
+        write_address(file, &instance).map_err(|e| unusable!("{}: {e}", file.display()))?;
     }
 
     // A fifth of the time is for releasing the locks of dropped handlers.
@@ -237,11 +237,11 @@ pub(super) fn close_to_others(config: &mut Config) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write(file: &Path, instance: &InstanceAddress) -> io::Result<()> {
+fn write_address(file: &Path, instance: &InstanceAddress) -> io::Result<()> {
     std::fs::write(file, serde_json::to_vec_pretty(instance)?)
 }
 
-fn configuration(args: &Args) -> Result<Config, Failure> {
+fn load_config(args: &Args) -> Result<Config, Failure> {
     if let Some((key, _)) = args.set.iter().find(|(key, value)| is_secret(key, value)) {
         let variable = key.to_uppercase().replace('.', "__");
         return Err(unusable_localized!(
@@ -269,11 +269,11 @@ fn is_secret(key: &str, value: &str) -> bool {
     let is_token = key.to_lowercase().ends_with("token") && !value.is_empty();
     // A list of addresses has commas, and so may a password.
     let mut urls = std::iter::once(value).chain(value.split(','));
-    is_token || urls.any(|url| password(url).is_some_and(|password| !password.is_empty()))
+    is_token || urls.any(|url| password_in(url).is_some_and(|password| !password.is_empty()))
 }
 
 /// The password in an address; the last @ ends it, because a password may contain one.
-fn password(url: &str) -> Option<&str> {
+fn password_in(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let host = rest[..end].rsplit_once('@');

@@ -21,18 +21,18 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const UNBUFFERED: (HeaderName, &str) = (HeaderName::from_static("x-accel-buffering"), "no");
 
 /// The last event of a stream that ended as it should.
-pub(super) fn done(with: impl Serialize) -> Result<Event, Error> {
+pub(super) fn done_event(with: impl Serialize) -> Result<Event, Error> {
     Event::default().event("done").json_data(with)
 }
 
 /// The last event of a stream that failed.
-pub(super) fn failed(detail: &str) -> Result<Event, Error> {
+pub(super) fn failed_event(detail: &str) -> Result<Event, Error> {
     let event = Event::default().event("failed");
     event.json_data(serde_json::json!({ "detail": detail }))
 }
 
 /// The response that streams these events until the instance stops.
-pub(super) fn response(
+pub(super) fn stream_response(
     app: &AppState,
     events: impl Stream<Item = Result<Event, Error>> + Send + 'static,
 ) -> Response {

@@ -1,7 +1,7 @@
 //! The parameters of every route of the course: which product, how long to stay, to wait and to keep the lock, and on
 //! whose behalf.
 
-use super::extract::Whole;
+use super::extract::BoundedInteger;
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use unicode_properties::{GeneralCategory as Category, UnicodeGeneralCategory};
@@ -11,13 +11,13 @@ use utoipa::{
 };
 
 /// The number of a product.
-pub(super) type StockId = Whole<1, { i64::MAX }>;
+pub(super) type StockId = BoundedInteger<1, { i64::MAX }>;
 /// A stay inside the critical section, in milliseconds.
-pub(super) type HoldMs = Whole<0, 60_000>;
+pub(super) type HoldMs = BoundedInteger<0, 60_000>;
 /// A wait, in milliseconds: long enough for people to walk through a lesson.
-pub(super) type WaitMs = Whole<0, 600_000>;
+pub(super) type WaitMs = BoundedInteger<0, 600_000>;
 /// A lease, in milliseconds.
-pub(super) type LeaseMs = Whole<100, 600_000>;
+pub(super) type LeaseMs = BoundedInteger<100, 600_000>;
 
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -31,7 +31,7 @@ pub(super) struct ProductQuery {
 
 impl ProductQuery {
     pub(super) fn id(&self) -> i64 {
-        self.stock_id.map_or(1, Whole::get)
+        self.stock_id.map_or(1, BoundedInteger::get)
     }
 }
 
@@ -124,7 +124,7 @@ macro_rules! terms {
 
             /// The number of the product.
             pub(in crate::http) fn stock_id(&self) -> i64 {
-                self.stock_id.map_or(1, $crate::http::extract::Whole::get)
+                self.stock_id.map_or(1, $crate::http::extract::BoundedInteger::get)
             }
 
             /// The requested job, with these defaults for wait and stay.
@@ -133,12 +133,12 @@ macro_rules! terms {
                 wait: std::time::Duration,
                 stay: std::time::Duration,
             ) -> $crate::section::Job {
-                use $crate::http::extract::Whole;
+                use $crate::http::extract::BoundedInteger;
                 let stock_id = self.stock_id();
-                let hold = self.hold_ms.map_or(stay, Whole::millis);
-                let wait = self.wait_ms.map_or(wait, Whole::millis);
+                let hold = self.hold_ms.map_or(stay, BoundedInteger::millis);
+                let wait = self.wait_ms.map_or(wait, BoundedInteger::millis);
                 let who = self.who.clone().map($crate::http::terms::Who::into_inner);
-                $crate::section::Job::new(stock_id, hold, wait).with_options(self.lease_ms.map(Whole::millis), who)
+                $crate::section::Job::new(stock_id, hold, wait).with_options(self.lease_ms.map(BoundedInteger::millis), who)
             }
         }
     };

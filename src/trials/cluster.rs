@@ -4,7 +4,7 @@
 use super::{MeasuredRate, NoVerdict, Ratio, java_libraries::JavaLibraries};
 use crate::{
     addresses::Addresses,
-    claims::{Says, Side, Target, placeholders::Placeholders},
+    claims::{RateSide, RatioClaim, Target, placeholders::Placeholders},
     clients::{
         http_client::{Answer, Ask, HttpError, client},
         redis_at::redis_at,
@@ -203,9 +203,9 @@ impl Cluster {
     /// rounds alternate which comes first, so that a slow machine slows both.
     pub(crate) async fn measure_ratio(
         &self,
-        first: Side,
-        second: Side,
-        says: Says,
+        first: RateSide,
+        second: RateSide,
+        says: RatioClaim,
     ) -> Result<Ratio, Failure> {
         let (rounds, measured) = if self.quick { (3, 700) } else { (5, 2000) };
         let sides = [first, second].map(|side| {

@@ -123,7 +123,7 @@ impl Course {
     /// Tries the chosen lessons that match `is_its`, against the lab at `at` or the cluster that the arguments name.
     ///
     /// It fails with [`Failure::Unusable`] where no cluster answers, or a signal stopped it.
-    pub(crate) async fn on(
+    pub(crate) async fn try_lessons(
         &mut self,
         at: Option<Addresses>,
         is_its: fn(&Lesson) -> bool,
@@ -168,9 +168,9 @@ impl Course {
             let (twin, seen) = match args.twins {
                 true => (
                     twin::describe_twin(lesson),
-                    to_its_end(&on, kinds::twin(&on, lesson)).await,
+                    to_its_end(&on, kinds::try_twin(&on, lesson)).await,
                 ),
-                false => (None, to_its_end(&on, kinds::claim(&on, lesson)).await),
+                false => (None, to_its_end(&on, kinds::try_claim(&on, lesson)).await),
             };
             on.mend_all().await;
             let mut tried = TrialResult::of(chapter.id, lesson, twin, seen, begun.elapsed());
@@ -201,7 +201,7 @@ impl Course {
             lessons: tried_now,
         };
         if !args.twins
-            && let Err(why) = keep(&on, &without_events(&found)?).await
+            && let Err(why) = send_to_instances(&on, &without_events(&found)?).await
         {
             print_to_stderr(format_args!(
                 "oversell: {}",
@@ -222,7 +222,7 @@ impl Course {
     }
 
     /// Whether a chosen lesson matches.
-    pub(crate) fn asks_for(&self, is_its: fn(&Lesson) -> bool) -> bool {
+    pub(crate) fn has_chosen(&self, is_its: fn(&Lesson) -> bool) -> bool {
         self.chosen().any(|(_, lesson)| is_its(lesson))
     }
 
@@ -231,10 +231,10 @@ impl Course {
         let all = ALL
             .iter()
             .flat_map(|chapter| chapter.lessons.iter().map(move |l| (chapter, l)));
-        all.filter(|(_, lesson)| self.takes(lesson))
+        all.filter(|(_, lesson)| self.is_chosen(lesson))
     }
 
-    fn takes(&self, lesson: &Lesson) -> bool {
+    fn is_chosen(&self, lesson: &Lesson) -> bool {
         let args = &self.args;
         match (&args.lessons[..], &self.stored) {
             // A lesson that is not tried has no twin.
@@ -249,7 +249,7 @@ impl Course {
     ///
     /// It fails with [`Failure::Promise`] where a claim came out otherwise than in the last full run or a twin was not refused,
     /// [`Failure::Unusable`] where an experiment failed or a file cannot be written.
-    pub(crate) fn end(self) -> Result<(), Failure> {
+    pub(crate) fn write_results(self) -> Result<(), Failure> {
         let Self {
             args,
             stored,
@@ -341,7 +341,7 @@ fn without_events(found: &CourseResults) -> Result<Value, Failure> {
 }
 
 /// Sends the verdicts to the instances, which keep them for their page.
-async fn keep(on: &Cluster, found: &Value) -> Result<(), Failure> {
+async fn send_to_instances(on: &Cluster, found: &Value) -> Result<(), Failure> {
     let kept = on
         .request(
             Method::PUT,

@@ -118,7 +118,7 @@ fn row_of(lesson: &Lesson, and: Option<&str>, lang: Lang) -> String {
 
 /// The cells for what the last full run has seen of a lesson, and for its verdict.
 fn seen_and_verdict(lesson: &Lesson, lang: Lang) -> (&'static str, String) {
-    let Some(found) = LAST_RUN.of(lesson.id) else {
+    let Some(found) = LAST_RUN.result_of(lesson.id) else {
         let none = Bilingual::of("还没有运行过", "not run yet");
         return ("", lang.of(none).to_owned());
     };

@@ -11,26 +11,32 @@ use super::{
     typed,
 };
 use crate::{
-    claims::{ClaimVerdict, Lesson, Run, Says, Side, Target, Twin, Words, words},
+    claims::{ClaimVerdict, Lesson, RateSide, RatioClaim, Run, Target, Twin, Words, words},
     load::{terminal::rate, verdict::Verdict},
     seckill::check::OrdersVerdict,
     terminal::bilingual::Bilingual,
 };
 
 /// Tries a lesson, on our service and on the library that the text names.
-pub(super) async fn claim(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
+pub(super) async fn try_claim(
+    on: &Cluster,
+    lesson: &'static Lesson,
+) -> Result<Observation, NoVerdict> {
     let ours = try_ours(on, lesson).await;
     match &lesson.theirs {
-        Some(script) => reference::claim(on, script, ours).await,
+        Some(script) => reference::try_claim(on, script, ours).await,
         None => ours,
     }
 }
 
 /// Tries the twin of a lesson, on our service and on the library that the text names.
-pub(super) async fn twin(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
+pub(super) async fn try_twin(
+    on: &Cluster,
+    lesson: &'static Lesson,
+) -> Result<Observation, NoVerdict> {
     let ours = try_our_twin(on, lesson).await;
     match &lesson.theirs {
-        Some(script) => reference::twin(on, script, ours).await,
+        Some(script) => reference::try_twin(on, script, ours).await,
         None => ours,
     }
 }
@@ -75,7 +81,7 @@ async fn run_kind(
             on: targets,
             threads,
             loops,
-        } => exact(on, strategy, targets, *threads, *loops).await,
+        } => sells_exactly(on, strategy, targets, *threads, *loops).await,
         Run::Oversells {
             strategy,
             on: target,
@@ -117,7 +123,7 @@ async fn run_kind_of_twin(
             threads,
             loops,
             ..
-        } => exact(on, OVERSELLS, targets, *threads, *loops).await,
+        } => sells_exactly(on, OVERSELLS, targets, *threads, *loops).await,
         Run::Oversells { on: target, .. } => oversells(on, EXACT, *target).await,
         Run::Compared {
             first,
@@ -196,7 +202,7 @@ const MAX_WAIT_MS: u64 = 300_000;
 const QUICK_LOOPS: usize = 10;
 
 /// Claim: a load sells no piece twice, on each of these targets.
-async fn exact(
+async fn sells_exactly(
     on: &Cluster,
     strategy: &str,
     targets: &[Target],
@@ -218,9 +224,9 @@ async fn exact(
 /// Claim: the ratio of two rates is within the bounds of `says`. If it is not, the words end with `otherwise`, the reason.
 async fn compare_rates(
     on: &Cluster,
-    first: Side,
-    second: Side,
-    says: Says,
+    first: RateSide,
+    second: RateSide,
+    says: RatioClaim,
     otherwise: Option<Bilingual>,
 ) -> Result<Observation, NoVerdict> {
     let ratio = on.measure_ratio(first, second, says).await?;

@@ -36,18 +36,18 @@ pub(super) static LAST_RUN: LazyLock<Verdicts> =
 /// The expected verdict of a lesson tried on these systems: that of the last full run, or `Reproduced` if it has none. Without
 /// the libraries of that run it is what our service came to there; `None` on other systems.
 pub(super) fn verdict(id: &str, on: &[String]) -> Option<ClaimVerdict> {
-    match LAST_RUN.of(id) {
+    match LAST_RUN.result_of(id) {
         None => Some(ClaimVerdict::Reproduced),
         Some(found) if found.verdict == ClaimVerdict::Unavailable => Some(ClaimVerdict::Reproduced),
         Some(found) if found.on == on => Some(found.verdict),
-        Some(found) if on.len() == 1 && found.on.starts_with(on) => found.of_ours(),
+        Some(found) if on.len() == 1 && found.on.starts_with(on) => found.own_verdict(),
         Some(_) => None,
     }
 }
 
 /// Whether the stored verdict of a lesson is missing, or of a program with other sources.
 pub(super) fn is_outdated(run: &Verdicts, lesson: &Lesson, sources: &Sources) -> bool {
-    let stored = run.of(lesson.id).and_then(LessonResult::sources);
+    let stored = run.result_of(lesson.id).and_then(LessonResult::sources);
     stored != Some(&sources.digest(lesson)[..])
 }
 
@@ -68,11 +68,11 @@ pub(super) fn outdated(run: &Verdicts, sources: &Sources) -> Option<String> {
 /// Takes the verdicts of this program over into a stored run, but for those that were tried on less than before. The conditions
 /// stay those of the last run of every lesson.
 pub(super) fn update(stored: &mut Verdicts, found: Verdicts) {
-    if lessons().all(|lesson| found.of(lesson.id).is_some()) {
+    if lessons().all(|lesson| found.result_of(lesson.id).is_some()) {
         stored.conditions = found.conditions;
     }
     for mut new in found.lessons {
-        let old = stored.of(&new.id);
+        let old = stored.result_of(&new.id);
         let is_less = old.is_some_and(|old| lacks_a_system(&new, old));
         if new.sources().is_some() && !is_less {
             judge_by_the_last_runs(&mut new, old);
@@ -212,7 +212,11 @@ mod tests {
         update(&mut stored, run("b", found));
         assert_eq!(stored.conditions["commit"], "a");
         assert_eq!(stored.lessons.len(), lessons().count());
-        let of = |id| stored.of(id).map(|found| (found.verdict, found.sources()));
+        let of = |id| {
+            stored
+                .result_of(id)
+                .map(|found| (found.verdict, found.sources()))
+        };
         assert_eq!(
             of("2.3"),
             Some((ClaimVerdict::NotReproduced, Some("of now")))
@@ -241,7 +245,7 @@ mod tests {
             run("b", [result(id, "reproduced", &all[..1], digest("now"))]),
         );
         assert_eq!(
-            stored.of(id).and_then(LessonResult::sources),
+            stored.result_of(id).and_then(LessonResult::sources),
             Some("before")
         );
         update(
@@ -249,14 +253,17 @@ mod tests {
             run("b", [result(id, "unavailable", &[], digest("now"))]),
         );
         assert_eq!(
-            stored.of(id).and_then(LessonResult::sources),
+            stored.result_of(id).and_then(LessonResult::sources),
             Some("before")
         );
         update(
             &mut stored,
             run("b", [result(id, "noise", &all, digest("now"))]),
         );
-        assert_eq!(stored.of(id).and_then(LessonResult::sources), Some("now"));
+        assert_eq!(
+            stored.result_of(id).and_then(LessonResult::sources),
+            Some("now")
+        );
     }
 
     /// A run that has measured one ratio, of which `least` or more is claimed.

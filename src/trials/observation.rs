@@ -1,7 +1,7 @@
 //! What an experiment observed: words for people, figures, and a verdict.
 
 use crate::{
-    claims::{ClaimVerdict, Says, Side, Words, words},
+    claims::{ClaimVerdict, RateSide, RatioClaim, Words, words},
     clients::http_client::HttpError,
     load::{Row, spread::Spread},
     replay::{ReplayEvent, ReplayResult},
@@ -67,7 +67,7 @@ impl MeasuredRatio {
 
     fn verdict(&self) -> ClaimVerdict {
         let most = self.most.unwrap_or(f64::INFINITY);
-        verdict_on_ratio(Says::Between(self.least, most), self.spread())
+        verdict_on_ratio(RatioClaim::Between(self.least, most), self.spread())
     }
 }
 
@@ -163,14 +163,14 @@ pub(crate) struct Ratio {
     pub failed: usize,
     /// The claim about the ratio.
     #[serde(skip)]
-    pub says: Says,
+    pub says: RatioClaim,
 }
 
 /// One side of a [`Ratio`], and the rates at which it sold.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct MeasuredRate {
     #[serde(flatten)]
-    pub side: Side,
+    pub side: RateSide,
     /// Pieces per second.
     pub per_sec: Spread,
 }
@@ -186,7 +186,7 @@ fn join_verdicts(first: ClaimVerdict, second: ClaimVerdict) -> ClaimVerdict {
 }
 
 /// The verdict of a claim about a ratio: noise if the rounds, or the runs, do not agree.
-fn verdict_on_ratio(says: Says, ratio: Spread) -> ClaimVerdict {
+fn verdict_on_ratio(says: RatioClaim, ratio: Spread) -> ClaimVerdict {
     let (least, most) = says.bounds();
     let Spread { min, max, .. } = ratio;
     if min >= least && max <= most {
@@ -199,7 +199,7 @@ fn verdict_on_ratio(says: Says, ratio: Spread) -> ClaimVerdict {
 }
 
 /// Describes a ratio: its spread, the rounds that do not count, and the bounds of the claim.
-pub(super) fn explain_ratio(says: Says, ratio: Spread, failed: usize) -> Words {
+pub(super) fn explain_ratio(says: RatioClaim, ratio: Spread, failed: usize) -> Words {
     let (mut failed_zh, mut failed_en) = (String::new(), String::new());
     if failed > 0 {
         failed_zh = format!("，另有 {failed} 轮出错，不算");
@@ -233,7 +233,7 @@ impl Ratio {
     pub(crate) fn names(&self) -> [Words; 2] {
         let [one, other] = [self.first.side, self.second.side];
         [one, other].map(|side| {
-            let Side {
+            let RateSide {
                 strategy,
                 target,
                 threads,
@@ -308,7 +308,7 @@ impl Observation {
     }
 
     /// Adds a ratio that must be within its bounds, too. `of` names the sides.
-    pub(super) fn require_ratio(self, of: &str, says: Says, ratio: Spread) -> Self {
+    pub(super) fn require_ratio(self, of: &str, says: RatioClaim, ratio: Spread) -> Self {
         let mut rates = self.rates_so_far();
         let (least, most) = says.bounds();
         rates.ratios.push(MeasuredRatio {
@@ -375,7 +375,7 @@ impl From<Failure> for NoVerdict {
 }
 
 /// Turns these errors into a failed experiment.
-macro_rules! fails_by {
+macro_rules! no_verdict_from {
     ($($error:ty),*) => {$(
         impl From<$error> for NoVerdict {
             fn from(error: $error) -> Self {
@@ -384,7 +384,7 @@ macro_rules! fails_by {
         }
     )*};
 }
-fails_by!(
+no_verdict_from!(
     HttpError,
     serde_json::Error,
     tokio::task::JoinError,
@@ -402,22 +402,22 @@ mod tests {
     fn rounds_that_disagree_about_two_rates_are_noise() {
         use ClaimVerdict::{Noise, NotReproduced, Reproduced};
         for (rounds, says, verdict) in [
-            ([2.0, 2.5, 3.9], Says::MuchFaster, Reproduced),
-            ([1.2, 1.5, 1.9], Says::MuchFaster, NotReproduced),
-            ([1.9, 2.5, 3.9], Says::MuchFaster, Noise),
-            ([1.15, 1.5, 9.0], Says::Faster, Reproduced),
-            ([1.0, 1.1, 1.14], Says::Faster, NotReproduced),
-            ([1.1, 1.2, 1.3], Says::Faster, Noise),
-            ([1.0, 1.4, 1.5], Says::ALittleFaster, Reproduced),
-            ([1.6, 3.0, 5.6], Says::ALittleFaster, NotReproduced),
-            ([0.9, 1.1, 1.2], Says::ALittleFaster, Noise),
-            ([0.8, 1.0, 1.25], Says::AboutAsFast, Reproduced),
-            ([1.3, 1.4, 1.5], Says::AboutAsFast, NotReproduced),
-            ([0.5, 1.0, 2.0], Says::Near, Reproduced),
-            ([0.31, 0.33, 0.34], Says::Near, NotReproduced),
-            ([0.4, 0.9, 1.0], Says::Near, Noise),
+            ([2.0, 2.5, 3.9], RatioClaim::MuchFaster, Reproduced),
+            ([1.2, 1.5, 1.9], RatioClaim::MuchFaster, NotReproduced),
+            ([1.9, 2.5, 3.9], RatioClaim::MuchFaster, Noise),
+            ([1.15, 1.5, 9.0], RatioClaim::Faster, Reproduced),
+            ([1.0, 1.1, 1.14], RatioClaim::Faster, NotReproduced),
+            ([1.1, 1.2, 1.3], RatioClaim::Faster, Noise),
+            ([1.0, 1.4, 1.5], RatioClaim::ALittleFaster, Reproduced),
+            ([1.6, 3.0, 5.6], RatioClaim::ALittleFaster, NotReproduced),
+            ([0.9, 1.1, 1.2], RatioClaim::ALittleFaster, Noise),
+            ([0.8, 1.0, 1.25], RatioClaim::AboutAsFast, Reproduced),
+            ([1.3, 1.4, 1.5], RatioClaim::AboutAsFast, NotReproduced),
+            ([0.5, 1.0, 2.0], RatioClaim::Near, Reproduced),
+            ([0.31, 0.33, 0.34], RatioClaim::Near, NotReproduced),
+            ([0.4, 0.9, 1.0], RatioClaim::Near, Noise),
             // Below and above the bounds: the rounds do not agree.
-            ([0.3, 0.4, 2.5], Says::Near, Noise),
+            ([0.3, 0.4, 2.5], RatioClaim::Near, Noise),
         ] {
             assert_eq!(
                 verdict_on_ratio(says, Spread::from_values(rounds)),
@@ -432,7 +432,7 @@ mod tests {
         use ClaimVerdict::{Noise, NotReproduced, Reproduced};
         let seen = |holds| Observation::holds(holds, Words::default());
         let with = |holds, rounds| {
-            seen(holds).require_ratio("", Says::Faster, Spread::from_values(rounds))
+            seen(holds).require_ratio("", RatioClaim::Faster, Spread::from_values(rounds))
         };
         for (seen, verdict, besides) in [
             (with(true, [1.2, 1.3]), Reproduced, Reproduced),
@@ -453,7 +453,7 @@ mod tests {
 
     #[test]
     fn the_bounds_stand_beside_the_figure() {
-        let said = explain_ratio(Says::Faster, Spread::from_values([0.9, 1.2, 1.3]), 0);
+        let said = explain_ratio(RatioClaim::Faster, Spread::from_values([0.9, 1.2, 1.3]), 0);
         assert!(
             said.en.contains("do not agree: 1.15 or more is claimed"),
             "{}",
@@ -464,7 +464,11 @@ mod tests {
             "{}",
             said.zh
         );
-        let said = explain_ratio(Says::AboutAsFast, Spread::from_values([0.9, 1.0, 1.2]), 0);
+        let said = explain_ratio(
+            RatioClaim::AboutAsFast,
+            Spread::from_values([0.9, 1.0, 1.2]),
+            0,
+        );
         assert!(
             said.en.ends_with("; 0.8 to 1.25 is claimed."),
             "{}",

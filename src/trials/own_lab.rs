@@ -127,7 +127,7 @@ impl OwnLab {
             let why = why.trim().trim_start_matches("oversell: ");
             // The lab's own message names the package that is missing.
             Err(match why.contains("Debian") {
-                true => NoVerdict::Unavailable(Words::same(why)),
+                true => NoVerdict::Unavailable(Words::untranslated(why)),
                 false => NoVerdict::failed(format!("a second lab does not start: {why}")),
             })
         };

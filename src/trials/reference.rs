@@ -53,7 +53,7 @@ struct LibraryRun {
 }
 
 /// Runs the script on each version, and adds the observation of our service. The verdict is that of the text's version.
-pub(super) async fn claim(
+pub(super) async fn try_claim(
     on: &Cluster,
     script: &Script,
     ours: Result<Observation, NoVerdict>,
@@ -65,7 +65,7 @@ pub(super) async fn claim(
 }
 
 /// Runs the twin's lines on each version. The twin is refused if neither a version nor our service reproduces it.
-pub(super) async fn twin(
+pub(super) async fn try_twin(
     on: &Cluster,
     script: &Script,
     ours: Result<Observation, NoVerdict>,
@@ -207,7 +207,7 @@ async fn try_version(
             remove_keys(servers.redis.iter().map(|node| &node.url[..]), key).await?;
             remove_nodes(&on.zookeeper().await?, "/", key).await?;
             let drop = format!("mysql {{mysql}} -e 'DROP DATABASE {key}'");
-            run_in_bash(on.placeholders().typed(&TypedLine::new(&drop, "")).run).await?;
+            run_in_bash(on.placeholders().fill_line(&TypedLine::new(&drop, "")).run).await?;
         }
     }
     Ok(LibraryRun {
@@ -237,7 +237,7 @@ async fn send_lines(
                 .replace("{port}", &ports[0])
                 .replace("{port-2}", &ports[1]);
             (printed.iter().enumerate()).fold(
-                placeholders.typed(&TypedLine::new(&text, "")).run,
+                placeholders.fill_line(&TypedLine::new(&text, "")).run,
                 |text, (n, printed)| text.replace(&format!("{{{}}}", n + 1), printed),
             )
         };

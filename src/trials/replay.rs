@@ -153,7 +153,7 @@ async fn read_to_end(
                 let said = if ends.as_meant {
                     meant.said
                 } else {
-                    Words::same(&ends.notes)
+                    Words::untranslated(&ends.notes)
                 };
                 return Ok(Play {
                     lesson: lesson.to_owned(),

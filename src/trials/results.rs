@@ -73,7 +73,7 @@ impl TrialResult {
         let seen = seen.unwrap_or_else(|why| {
             let words = match why {
                 NoVerdict::Unavailable(words) => words,
-                NoVerdict::Failed(why) => Words::same(why.to_string()),
+                NoVerdict::Failed(why) => Words::untranslated(why.to_string()),
             };
             let on = Vec::new();
             Observation {
@@ -159,7 +159,7 @@ mod tests {
 
     fn found(id: &str, seen: Result<ClaimVerdict, &str>) -> CourseResults {
         let seen = match seen {
-            Ok(verdict) => Ok(Observation::of(verdict, Words::same("x"))),
+            Ok(verdict) => Ok(Observation::of(verdict, Words::untranslated("x"))),
             Err(why) => Err(NoVerdict::failed(why)),
         };
         let lesson = find(id).expect("a lesson");
@@ -193,7 +193,7 @@ mod tests {
         use ClaimVerdict::{Noise, Reproduced, Unavailable};
         for (verdict, refused) in [(Reproduced, false), (Unavailable, false), (Noise, true)] {
             let mut found = found("1.6.2", Ok(verdict));
-            let what = Words::same("x");
+            let what = Words::untranslated("x");
             found.lessons[0].twin = Some(TwinResult { what, verdict });
             assert_eq!(found.verdict().is_ok(), refused, "{verdict:?}");
         }

@@ -48,13 +48,13 @@ impl Sources {
     fn new(files: &[(&'static str, &str)]) -> Self {
         let paths: Vec<_> = files.iter().map(|(path, _)| *path).collect();
         let source = |path: &'static str, text| {
-            let code = code(path, text);
+            let code = code_only(path, text);
             let names = match path.starts_with("src/") {
                 true => named_in(&code, path, &paths),
                 false => Vec::new(),
             };
             let source = Source {
-                digest: fnv(&code),
+                digest: fnv_hash(&code),
                 names,
                 code: code.to_lowercase(),
             };
@@ -71,15 +71,15 @@ impl Sources {
     /// The digest of what this lesson rests on.
     pub(super) fn digest(&self, lesson: &Lesson) -> String {
         let mut all = what_is_run(lesson);
-        for path in self.of(lesson) {
+        for path in self.files_of(lesson) {
             // Writing to a String cannot fail.
             write!(all, "\n{path} {}", self.0[path].digest).ok();
         }
-        format!("{:016x}", fnv(&all))
+        format!("{:016x}", fnv_hash(&all))
     }
 
     /// The files that this lesson rests on.
-    fn of(&self, lesson: &Lesson) -> BTreeSet<&'static str> {
+    fn files_of(&self, lesson: &Lesson) -> BTreeSet<&'static str> {
         let run = what_is_run(lesson).to_lowercase();
         let paths: Vec<_> = self.0.keys().copied().collect();
         let mut files = BTreeSet::new();
@@ -203,7 +203,7 @@ fn is_script_in(text: &str, path: &str) -> bool {
 }
 
 /// A file without comments, blank lines, margins and unit tests.
-fn code(path: &str, text: &str) -> String {
+fn code_only(path: &str, text: &str) -> String {
     let comments: &[_] = match path.rsplit('.').next() {
         Some("rs") => &["//"],
         Some("java") => &["//", "/*", "*"],
@@ -218,7 +218,7 @@ fn code(path: &str, text: &str) -> String {
 }
 
 /// FNV-1a: the hasher of std may be another one in the next Rust.
-fn fnv(text: &str) -> u64 {
+fn fnv_hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

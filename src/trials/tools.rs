@@ -21,7 +21,7 @@ pub(super) fn own_key(name: &str) -> String {
 }
 
 /// Sends one command, as `redis-cli` would.
-pub(super) async fn ask<T: FromRedisValue>(
+pub(super) async fn send_command<T: FromRedisValue>(
     redis: &mut MultiplexedConnection,
     line: &[&str],
 ) -> Result<T, NoVerdict> {
@@ -30,7 +30,7 @@ pub(super) async fn ask<T: FromRedisValue>(
 }
 
 /// Opens `n` connections to the main Redis, one for each client.
-pub(super) async fn clients(
+pub(super) async fn open_clients(
     on: &Cluster,
     n: usize,
 ) -> Result<Vec<MultiplexedConnection>, NoVerdict> {
@@ -44,7 +44,7 @@ pub(super) async fn wait_for_key(
     key: &str,
 ) -> Result<(), NoVerdict> {
     let there = async {
-        while !ask::<bool>(redis, &["EXISTS", key]).await? {
+        while !send_command::<bool>(redis, &["EXISTS", key]).await? {
             sleep(Duration::from_millis(5)).await;
         }
         Ok(())

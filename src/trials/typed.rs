@@ -34,7 +34,7 @@ pub(super) async fn try_lines(on: &Cluster, lines: &[TypedLine]) -> Result<Obser
     let (product, key) = (on.create_product(5000).await?, own_key(KEY_OF_STUDENT));
     let placeholders = on.placeholders().with_product(product.id);
     let typed = lines.iter().map(|line| {
-        let line = placeholders.typed(line);
+        let line = placeholders.fill_line(line);
         let run = line.run.replace(KEY_OF_STUDENT, &key);
         TypedLine { run, ..line }
     });
@@ -150,7 +150,7 @@ fn observe(lines: &[TypedLine], printed: &[String]) -> Observation {
         in_short(&format!("{run} → {}", printed.trim().replace('\n', " ")))
     });
     let words: Vec<_> = words.collect();
-    Observation::holds(as_said, Words::same(words.join("; ")))
+    Observation::holds(as_said, Words::untranslated(words.join("; ")))
 }
 
 /// Without the text of a script that is loaded, and with the beginning of its digest.

@@ -129,7 +129,7 @@ fn no_two_lessons_write_the_same_file() -> Result<()> {
 async fn follow(lines: &[TypedLine], placeholders: &Placeholders) -> Result<()> {
     let mut beside: Vec<(TypedLine, JoinHandle<Result<Output>>)> = Vec::new();
     let mut wrong = Vec::new();
-    for line in lines.iter().map(|line| placeholders.typed(line)) {
+    for line in lines.iter().map(|line| placeholders.fill_line(line)) {
         if line.run == "wait" {
             let waits = |(other, _): &mut (TypedLine, _)| other.terminal == line.terminal;
             for (line, output) in beside.extract_if(.., waits) {

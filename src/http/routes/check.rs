@@ -90,7 +90,7 @@ async fn take(
     terms: &Terms,
     format: Format,
 ) -> Result<Response, Error> {
-    let metrics = app.metrics.of(strategy);
+    let metrics = app.metrics.of_strategy(strategy);
     let mut job = terms
         .job(app.ctx.config.default_wait(), Duration::ZERO)
         .with_waiters(metrics.waiters.clone());
@@ -105,11 +105,11 @@ async fn take(
     }
     let _under_way = app.under_way.count(job.request.stock_id);
     let result = strategy.take(&app.ctx, &job).await;
-    metrics.count(&job, &result);
+    metrics.record_job(&job, &result);
     let deducted = result?;
     let (entered_us, went_out_us) = job.observation.inside_us().unzip();
     let sold = PurchaseBody {
-        took: JobSummary::of(app, AnswerOutcome::Sold, strategy.slug, &job),
+        took: JobSummary::new(app, AnswerOutcome::Sold, strategy.slug, &job),
         deducted,
         entered_us,
         went_out_us,

@@ -42,7 +42,7 @@ pub(in crate::http) async fn list(
     let placeholders = placeholders(&app.ctx);
     let mut chapters: Vec<_> = claims::ALL
         .iter()
-        .map(|chapter| placeholders.fill(chapter))
+        .map(|chapter| placeholders.fill_chapter(chapter))
         .collect();
     if brief {
         for lesson in chapters.iter_mut().flat_map(|chapter| &mut chapter.lessons) {
@@ -62,12 +62,12 @@ pub(in crate::http) async fn list(
         (status = 200, description = "The lesson", body = Lesson),
         (status = 404, description = "There is no such lesson"),
     ))]
-pub(in crate::http) async fn one(
+pub(in crate::http) async fn get_lesson(
     State(app): State<AppState>,
     Path(id): Path<String>,
 ) -> Result<axum::Json<Lesson>, Error> {
     let lesson = claims::find(&id).ok_or(Error::NoLesson(id))?;
-    Ok(axum::Json(placeholders(&app.ctx).lesson(lesson)))
+    Ok(axum::Json(placeholders(&app.ctx).fill_lesson(lesson)))
 }
 
 /// The rates that a lesson's claim compares: none if it compares none.
@@ -90,8 +90,8 @@ pub(in crate::http) async fn rates(
         (status = 200, description = "What the last run has found of each lesson", body = LastVerdicts),
         (status = 204, description = "There was no run yet"),
     ))]
-pub(in crate::http) async fn last(State(app): State<AppState>) -> Result<Response, Error> {
-    Ok(match kept_verdicts::last(&app.ctx).await? {
+pub(in crate::http) async fn get_last(State(app): State<AppState>) -> Result<Response, Error> {
+    Ok(match kept_verdicts::load_last(&app.ctx).await? {
         Some(kept) => axum::Json(kept).into_response(),
         None => StatusCode::NO_CONTENT.into_response(),
     })
@@ -104,7 +104,8 @@ const STORED_RUN: &str = include_str!("../../trials/last_run.json");
 #[utoipa::path(get, path = "/course/last-run", tag = "course", params(HowMuch),
     responses((status = 200, description = "The run that comes with the program", body = Verdicts)))]
 pub(in crate::http) async fn stored(Query(HowMuch { brief }): Query<HowMuch>) -> Response {
-    static BRIEF: LazyLock<Verdicts> = LazyLock::new(|| Verdicts::read(STORED_RUN).brief());
+    static BRIEF: LazyLock<Verdicts> =
+        LazyLock::new(|| Verdicts::read(STORED_RUN).without_details());
     match brief {
         true => axum::Json(&*BRIEF).into_response(),
         false => (
@@ -118,12 +119,12 @@ pub(in crate::http) async fn stored(Query(HowMuch { brief }): Query<HowMuch>) ->
 /// Keeps the verdicts of a run; those of other lessons stay.
 #[utoipa::path(put, path = "/course/verdicts", tag = "course", request_body = Verdicts, security((), ("admin" = [])),
     responses((status = 204, description = "They are kept")))]
-pub(in crate::http) async fn keep(
+pub(in crate::http) async fn store_verdicts(
     _: Admin,
     State(app): State<AppState>,
     Json(verdicts): Json<Verdicts>,
 ) -> Result<StatusCode, Error> {
-    kept_verdicts::keep(&app.ctx, &verdicts).await?;
+    kept_verdicts::store(&app.ctx, &verdicts).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -8,11 +8,11 @@ use crate::{
 use askama::Template;
 use axum::Json;
 
-/// How to play it.
+/// DeadlockQuery to play it.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(in crate::http) struct How {
+pub(in crate::http) struct DeadlockQuery {
     /// With the cure.
     #[serde(default)]
     #[garde(skip)]
@@ -45,7 +45,7 @@ pub(in crate::http) async fn list() -> Json<&'static [DeadlockLesson]> {
 
 /// Plays one: two transactions whose statements are sent in a forced order.
 #[utoipa::path(post, path = "/test/deadlock/{lesson}", tag = "course",
-    params(("lesson" = String, Path, description = "One of `GET /test/deadlock`", example = "opposite-order"), How),
+    params(("lesson" = String, Path, description = "One of `GET /test/deadlock`", example = "opposite-order"), DeadlockQuery),
     responses(
         (status = 200, description = "It was played; the error that it shows is part of the answer",
             content((String = "text/plain", example = "两个事务以相反的顺序锁两行\n 1 A START TRANSACTION\n…"), (DeadlockBody = "application/json"))),
@@ -54,7 +54,7 @@ pub(in crate::http) async fn list() -> Json<&'static [DeadlockLesson]> {
 pub(in crate::http) async fn play(
     State(app): State<AppState>,
     Path(lesson): Path<String>,
-    Query(how): Query<How>,
+    Query(how): Query<DeadlockQuery>,
     format: Format,
 ) -> Result<Response, Error> {
     let lesson = deadlocks::find(&lesson).ok_or(Error::NoLesson(lesson))?;

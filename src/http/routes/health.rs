@@ -3,7 +3,7 @@
 use crate::http::routes::prelude::*;
 use crate::{
     http::{
-        neighbours::{self, LatestAnswer, Neighbour, Note},
+        neighbours::{self, InstanceTrouble, LatestAnswer, Neighbour},
         terms::ProductQuery,
         under_way::Answer,
     },
@@ -51,7 +51,7 @@ pub(in crate::http) struct Ready {
     instances: Option<Arc<Vec<Neighbour>>>,
     /// Each trouble of the cluster in words, and whose it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    notes: Option<Vec<Note>>,
+    notes: Option<Vec<InstanceTrouble>>,
 }
 
 #[derive(Debug, Deserialize, Validate, IntoParams)]
@@ -97,7 +97,7 @@ pub(in crate::http) async fn ready(
     let asked = scope.instances.then(|| {
         let ask =
             async { Arc::new(neighbours::ask_instances(&app.ctx.config.cluster.instances).await) };
-        cluster.since(now.checked_sub(CLUSTER_AGE).unwrap_or(now), ask)
+        cluster.asked_since(now.checked_sub(CLUSTER_AGE).unwrap_or(now), ask)
     });
     let (own, instances) = tokio::join!(app.instance.states(), OptionFuture::from(asked));
     let servers = match &instances {
@@ -106,7 +106,7 @@ pub(in crate::http) async fn ready(
     };
     let notes = instances
         .as_ref()
-        .map(|all| neighbours::notes(&servers, all));
+        .map(|all| neighbours::troubles(&servers, all));
     let waiting = servers.blocked_strategies();
     let ready = waiting.is_empty();
     let status = match ready {
@@ -149,7 +149,7 @@ pub(in crate::http) async fn metrics(State(app): State<AppState>) -> impl IntoRe
     let backlog = tokio::time::timeout(METRICS_TIMEOUT, stream::backlog(&app.ctx));
     let levels = tokio::time::timeout(METRICS_TIMEOUT, stock_admin::read(&app.ctx, 1));
     let (backlog, levels) = tokio::join!(backlog, levels);
-    app.metrics.note(
+    app.metrics.set_gauges(
         backlog.ok().and_then(Result::ok),
         levels.ok().and_then(Result::ok),
     );

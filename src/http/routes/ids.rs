@@ -13,7 +13,7 @@ pub(in crate::http) struct Batch {
     /// How many, by one command; they follow each other. With it JSON is a list.
     #[garde(dive)]
     #[param(inline)]
-    count: Option<Whole<1, 1000>>,
+    count: Option<BoundedInteger<1, 1000>>,
 }
 
 /// One id, or a list where a count was asked for.

@@ -45,7 +45,7 @@ pub(in crate::http) struct Fault {
     /// For one that slows down (10000 at most): by how much; 200 without it. For a clock that jumps: 60000 without it.
     #[garde(dive)]
     #[schema(inline)]
-    by_ms: Option<Whole<1, 3_600_000>>,
+    by_ms: Option<BoundedInteger<1, 3_600_000>>,
 }
 
 /// An injected fault, and the state of the lab.
@@ -62,7 +62,7 @@ pub(in crate::http) struct FaultResult {
 /// The members and links of the lab, and their states.
 #[utoipa::path(get, path = "/lab", tag = "lab", responses(
     (status = 200, description = "The members and links of the lab; none where no lab has started this instance", body = LabView)))]
-pub(in crate::http) async fn look(
+pub(in crate::http) async fn get_lab(
     State(app): State<AppState>,
 ) -> Result<axum::Json<LabView>, Error> {
     view(&app).await.map(axum::Json)

@@ -12,7 +12,7 @@ const LET_THROUGH: &str = "拿到令牌，进入秒杀";
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(in crate::http) struct Stay {
+pub(in crate::http) struct StayQuery {
     /// How long to stay once let through, in milliseconds: for limits on requests at once.
     #[garde(dive)]
     #[param(inline, default = 0)]
@@ -43,7 +43,7 @@ pub(in crate::http) struct LetThrough {
 }
 
 /// Ten a second in each instance: a token bucket.
-#[utoipa::path(get, path = "/seckill/limited", tag = "course", params(Stay),
+#[utoipa::path(get, path = "/seckill/limited", tag = "course", params(StayQuery),
     responses(
         (status = 200, description = "It was let through",
             content((String = "text/plain", example = "拿到令牌，进入秒杀"), (LetThrough = "application/json"))),
@@ -51,7 +51,7 @@ pub(in crate::http) struct LetThrough {
     ))]
 pub(in crate::http) async fn limited(
     State(app): State<AppState>,
-    Query(stay): Query<Stay>,
+    Query(stay): Query<StayQuery>,
     format: Format,
 ) -> Result<Response, Error> {
     limits::pass(&app.ctx)?;
@@ -59,7 +59,7 @@ pub(in crate::http) async fn limited(
 }
 
 /// Ten a second in all instances together: a window that slides, in Redis.
-#[utoipa::path(get, path = "/seckill/limited/shared", tag = "course", params(Stay),
+#[utoipa::path(get, path = "/seckill/limited/shared", tag = "course", params(StayQuery),
     responses(
         (status = 200, description = "It was let through",
             content((String = "text/plain", example = "拿到令牌，进入秒杀"), (LetThrough = "application/json"))),
@@ -67,7 +67,7 @@ pub(in crate::http) async fn limited(
     ))]
 pub(in crate::http) async fn shared(
     State(app): State<AppState>,
-    Query(stay): Query<Stay>,
+    Query(stay): Query<StayQuery>,
     format: Format,
 ) -> Result<Response, Error> {
     limits::pass_shared(&app.ctx).await?;
@@ -75,20 +75,20 @@ pub(in crate::http) async fn shared(
 }
 
 /// No limit: what nginx's own limits lead to.
-#[utoipa::path(get, path = "/seckill/unlimited", tag = "course", params(Stay),
+#[utoipa::path(get, path = "/seckill/unlimited", tag = "course", params(StayQuery),
     responses((status = 200, description = "Everybody is let through",
         content((String = "text/plain", example = "拿到令牌，进入秒杀"), (LetThrough = "application/json")))))]
 pub(in crate::http) async fn unlimited(
     State(app): State<AppState>,
-    Query(stay): Query<Stay>,
+    Query(stay): Query<StayQuery>,
     format: Format,
 ) -> Response {
     let_through(&app, stay, format).await
 }
 
-async fn let_through(app: &AppState, stay: Stay, format: Format) -> Response {
+async fn let_through(app: &AppState, stay: StayQuery, format: Format) -> Response {
     let came_ms = Utc::now().timestamp_millis();
-    tokio::time::sleep(stay.hold_ms.map(Whole::millis).unwrap_or_default()).await;
+    tokio::time::sleep(stay.hold_ms.map(BoundedInteger::millis).unwrap_or_default()).await;
     let passed = LetThrough {
         outcome: AnswerOutcome::Done,
         instance: app.ctx.instance.clone(),

@@ -111,7 +111,7 @@ pub(in crate::http) async fn read(
         (status = 200, description = "They are kept", body = Scripts),
         (status = 403, description = "Replays are not enabled here"),
     ))]
-pub(in crate::http) async fn keep(
+pub(in crate::http) async fn store_scripts(
     visitor: Visitor,
     State(app): State<AppState>,
     Json(scripts): Json<Scripts>,

@@ -42,18 +42,18 @@ pub(super) fn router(app: &AppState) -> Router {
     let routes = routes
         .with_state(app.clone())
         // /openapi.json and /docs
-        .merge(page::docs(openapi::ui(api).into()))
+        .merge(page::with_docs_policy(openapi::ui(api).into()))
         // / and the files of the page
-        .fallback(page::file.layer(CompressionLayer::new()));
-    let service = middleware::surround(app, routes, operating.with_state(app.clone()));
+        .fallback(page::serve_file.layer(CompressionLayer::new()));
+    let service = middleware::with_middleware(app, routes, operating.with_state(app.clone()));
     middleware::called_by_name(app, service)
 }
 
 /// The routes, those for operators apart, and the document that describes both.
 pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>, Document) {
     // the lessons for several windows, each as it says of itself; a lock in the code, as an object, as a layer
-    let lessons = lessons::windows::all()
-        .chain(lessons::demos::all(app))
+    let lessons = lessons::windows::window_routes()
+        .chain(lessons::demos::demo_routes(app))
         .map(refusing_head_and_embedding)
         .fold(
             OpenApiRouter::with_openapi(Api::openapi()),
@@ -66,7 +66,7 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(strategies::list))
         .routes(routes!(strategies::text))
         .routes(routes!(strategies::source))
-        .routes(routes!(stock::read, stock::put, stock::remove))
+        .routes(routes!(stock::read, stock::reset, stock::remove))
         // the lessons that are asked for more than their like
         .routes(refusing_head_and_embedding(routes!(
             lessons::zk_atomic::atomic
@@ -104,7 +104,7 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(replays::routes::start_actor))
         .routes(routes!(replays::routes::direct_actor))
         // a lock of one's own
-        .routes(routes!(mine::read, mine::keep))
+        .routes(routes!(mine::read, mine::store_scripts))
         .routes(routes!(mine::grade))
         // a class that looks on
         .routes(routes!(classroom::events::events))
@@ -112,7 +112,7 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(classroom::visits::send_visits))
         .routes(routes!(classroom::lesson::show))
         .routes(routes!(classroom::lesson::guess))
-        .routes(routes!(classroom::desk::present))
+        .routes(routes!(classroom::desk::mark_present))
         .routes(routes!(classroom::desk::desk, classroom::desk::call))
         .routes(routes!(classroom::desk::clear_queue))
         .routes(routes!(classroom::burst::send_burst))
@@ -120,12 +120,12 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(classroom::qr::qr))
         // every claim, and its verdict
         .routes(routes!(course::list))
-        .routes(routes!(course::last, course::keep))
+        .routes(routes!(course::get_last, course::store_verdicts))
         .routes(routes!(course::stored))
-        .routes(routes!(course::one))
+        .routes(routes!(course::get_lesson))
         .routes(routes!(course::rates))
         // breaking servers and instances by hand
-        .routes(routes!(lab::look))
+        .routes(routes!(lab::get_lab))
         .routes(routes!(lab::inject))
         // load from the page
         .routes(routes!(runs::routes::start))

@@ -3,7 +3,7 @@
 pub(super) use crate::http::{
     app::AppState,
     error::Error,
-    extract::{InstanceState, Json, Path, Query, Whole},
+    extract::{BoundedInteger, InstanceState, Json, Path, Query},
     format::Format,
     problem::AnswerOutcome,
 };

@@ -29,11 +29,11 @@ pub(in crate::http) struct ResetQuery {
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(in crate::http) struct Removal {
+pub(in crate::http) struct RemovalQuery {
     /// Which product: product 1 is the course's, and stays.
     #[garde(dive)]
     #[param(inline)]
-    stock_id: Whole<2, { i64::MAX }>,
+    stock_id: BoundedInteger<2, { i64::MAX }>,
     /// Only what this strategy uses: its store, and its own locks in the servers that it needs.
     #[garde(skip)]
     #[param(example = "version-cas")]
@@ -47,7 +47,7 @@ pub(in crate::http) struct Removal {
 pub(in crate::http) struct NewCount {
     #[garde(dive)]
     #[schema(inline, example = 5000)]
-    count: Whole<0, 1_000_000_000>,
+    count: BoundedInteger<0, 1_000_000_000>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -92,13 +92,13 @@ pub(in crate::http) async fn read(
         (status = 404, description = "There is no such strategy"),
         (status = 503, description = "A server is down or refuses: nothing was changed. Or one fell silent, or refused half-way: `outcome` is then `unknown`"),
     ))]
-pub(in crate::http) async fn put(
+pub(in crate::http) async fn reset(
     _: Admin,
     State(app): State<AppState>,
     Query(ResetQuery { stock_id, strategy }): Query<ResetQuery>,
     Json(NewCount { count }): Json<NewCount>,
 ) -> Result<axum::Json<ResetResult>, Error> {
-    let stock_id = stock_id.map_or(1, Whole::get);
+    let stock_id = stock_id.map_or(1, BoundedInteger::get);
     let not_cleared =
         stock_admin::reset(&app.ctx, stock_id, count.get(), parse_scope(strategy)?).await?;
     if stock_id == 1 {
@@ -111,7 +111,7 @@ pub(in crate::http) async fn put(
 }
 
 /// Takes a product away, with its locks. Product 1 is the course's and stays.
-#[utoipa::path(delete, path = "/stock", tag = "course", params(Removal), security((), ("admin" = [])),
+#[utoipa::path(delete, path = "/stock", tag = "course", params(RemovalQuery), security((), ("admin" = [])),
     responses(
         (status = 200, description = "It is gone, but for what could not be cleared", body = RemovalResult),
         (status = 204, description = "It is gone"),
@@ -121,7 +121,7 @@ pub(in crate::http) async fn put(
 pub(in crate::http) async fn remove(
     _: Admin,
     State(app): State<AppState>,
-    Query(Removal { stock_id, strategy }): Query<Removal>,
+    Query(RemovalQuery { stock_id, strategy }): Query<RemovalQuery>,
 ) -> Result<Response, Error> {
     let not_cleared = stock_admin::remove(&app.ctx, stock_id.get(), parse_scope(strategy)?).await?;
     Ok(match not_cleared.is_empty() {

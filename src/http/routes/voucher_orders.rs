@@ -20,7 +20,7 @@ use axum::Json;
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(in crate::http) struct How {
+pub(in crate::http) struct OrderQuery {
     /// One of `GET /voucher-order/strategies`; `redis-rlock` without it.
     #[garde(skip)]
     #[param(example = "redis-rlock")]
@@ -63,7 +63,7 @@ pub(in crate::http) struct OrderBody {
     params(
         ("id" = i64, Path, description = "The voucher", example = 1),
         ("x-user-id" = i64, Header, description = "For whom", minimum = 1, example = 1010),
-        How,
+        OrderQuery,
     ),
     responses(
         (status = 200, description = "The order was placed", body = OrderBody),
@@ -74,17 +74,18 @@ pub(in crate::http) async fn place(
     State(app): State<AppState>,
     Path(id): Path<i64>,
     User(user_id): User,
-    Query(how): Query<How>,
+    Query(how): Query<OrderQuery>,
 ) -> Result<Json<OrderBody>, Error> {
     let step = find(how.strategy.as_deref().unwrap_or(seckill::DEFAULT))?;
     let wait = how
         .wait_ms
-        .map_or(app.ctx.config.default_wait(), Whole::millis);
-    let hold = how.hold_ms.map_or(Duration::ZERO, Whole::millis);
-    let order = Order::new(id, user_id, hold, wait).with_lease(how.lease_ms.map(Whole::millis));
+        .map_or(app.ctx.config.default_wait(), BoundedInteger::millis);
+    let hold = how.hold_ms.map_or(Duration::ZERO, BoundedInteger::millis);
+    let order =
+        Order::new(id, user_id, hold, wait).with_lease(how.lease_ms.map(BoundedInteger::millis));
     let ordered = (step.spec.place)(&app.ctx, &order).await?;
     Ok(Json(OrderBody {
-        took: JobSummary::of(&app, AnswerOutcome::Sold, step.slug, &order.job),
+        took: JobSummary::new(&app, AnswerOutcome::Sold, step.slug, &order.job),
         order_id: ordered.order_id.to_string(),
         lock: ordered.lock,
     }))

@@ -26,7 +26,7 @@ pub(in crate::http) struct NewVoucher {
     /// How many pieces there are.
     #[garde(dive)]
     #[schema(inline, example = 100)]
-    stock: Whole<0, 1_000_000_000>,
+    stock: BoundedInteger<0, 1_000_000_000>,
     /// From when on it is sold.
     #[garde(skip)]
     #[serde(deserialize_with = "time")]

@@ -1,7 +1,7 @@
 //! Bodies that are too large, requests that take too long, one too many, and panics.
 
 use super::{Answer, JSON, app, ask, lone, read, service};
-use crate::http::middleware::surround;
+use crate::http::middleware::with_middleware;
 use axum::{Router, body::Body, routing::get};
 use http::Request;
 use std::{future::pending, sync::Arc};
@@ -106,7 +106,7 @@ async fn one_client_leaves_room_for_the_others() {
         pending::<()>().await;
     });
     let routes = Router::new().route("/slow", slow).route("/fast", get(()));
-    let service = surround(&app, routes, Router::new());
+    let service = with_middleware(&app, routes, Router::new());
     // The last address is the proxy's; those before it are the client's own words.
     let of = |address: &str| [("x-forwarded-for", format!("9.9.9.9, {address}"))];
     let start = |path: &'static str, address: &str| {
@@ -159,7 +159,7 @@ async fn one_request_too_many_is_refused_and_operators_are_let_in() {
         pending::<()>().await;
     });
     let routes = Router::new().route("/slow", slow).route("/fast", get(()));
-    let service = surround(&app, routes, Router::new().route("/health/live", get(())));
+    let service = with_middleware(&app, routes, Router::new().route("/health/live", get(())));
     let busy = service.clone();
     let first = tokio::spawn(async move { read(&busy, "/slow", &[]).await });
     entered.notified().await;

@@ -10,7 +10,7 @@ mod openapi;
 mod replays;
 mod wire;
 
-use super::{app::AppState, middleware::surround, routes::router};
+use super::{app::AppState, middleware::with_middleware, routes::router};
 use crate::{config::Config, ctx::Ctx};
 use axum::{Router, body::Body, response::Response, routing::MethodRouter};
 use http::{HeaderMap, Request, header};
@@ -48,7 +48,7 @@ fn service(overrides: &[(&str, &str)]) -> Router {
 /// One route with what surrounds every request.
 fn lone(overrides: &[(&str, &str)], path: &str, handler: MethodRouter) -> Router {
     let route = Router::new().route(path, handler);
-    surround(&app(overrides), route, Router::new())
+    with_middleware(&app(overrides), route, Router::new())
 }
 
 async fn send(

@@ -4,7 +4,7 @@ use crate::{
     claims::words,
     trials::{
         Cluster, NoVerdict, Observation,
-        tools::{ask, own_key},
+        tools::{own_key, send_command},
     },
 };
 use futures::future::{join, join_all, try_join};
@@ -119,9 +119,9 @@ async fn uuid_is_not_reentrant(on: &Cluster, id: &str) -> Result<Observation, No
     let mut entered = Vec::new();
     for value in &values {
         let take = ["EVAL", REENTRANT_LOCK_LUA, "1", &lock, value];
-        entered.push(ask::<i64>(&mut redis, &take).await?);
+        entered.push(send_command::<i64>(&mut redis, &take).await?);
     }
-    ask::<()>(&mut redis, &["DEL", &lock]).await?;
+    send_command::<()>(&mut redis, &["DEL", &lock]).await?;
     let words = words!(
         "同一个客户端两次写进键里的：{}；用它们当持有者去拿可重入的锁，第一次 {}，再拿 {}。",
         "What one client wrote into the key, twice: {}; as owners of a re-entrant lock the first gets {}, and the second {}.",

@@ -9,7 +9,7 @@ use crate::{
     trials::{
         Cluster, NoVerdict, Observation,
         own_lab::{OwnLab, SENTINELS},
-        tools::{ask, own_key},
+        tools::{own_key, send_command},
     },
 };
 use futures::future::join_all;
@@ -379,7 +379,7 @@ async fn wait_for_new_leader(on: &Cluster, group: &str) -> Result<(), NoVerdict>
     let promoted = async {
         let asked = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", group];
         loop {
-            let (_, port): (String, String) = ask(&mut sentinel, &asked).await?;
+            let (_, port): (String, String) = send_command(&mut sentinel, &asked).await?;
             if !first.ends_with(&format!(":{port}")) {
                 return Ok::<_, NoVerdict>(());
             }
@@ -404,7 +404,7 @@ async fn set_min_replicas(on: &Cluster, count: u8) -> Result<(), NoVerdict> {
         let mut member = redis_at(url).await?;
         for (setting, value) in [("to-write", &*count.to_string()), ("max-lag", "2")] {
             let setting = format!("min-replicas-{setting}");
-            ask::<()>(&mut member, &["CONFIG", "SET", &setting, value]).await?;
+            send_command::<()>(&mut member, &["CONFIG", "SET", &setting, value]).await?;
         }
     }
     Ok(())
@@ -419,7 +419,8 @@ async fn connect_to_sentinel(on: &Cluster) -> Result<redis::aio::MultiplexedConn
 /// Asks a Sentinel for the name of the group of the primary and its replicas.
 async fn sentinel_group_name(on: &Cluster) -> Result<String, NoVerdict> {
     let mut sentinel = connect_to_sentinel(on).await?;
-    let known: Vec<HashMap<String, String>> = ask(&mut sentinel, &["SENTINEL", "MASTERS"]).await?;
+    let known: Vec<HashMap<String, String>> =
+        send_command(&mut sentinel, &["SENTINEL", "MASTERS"]).await?;
     let name = known.first().and_then(|known| known.get("name")).cloned();
     name.ok_or_else(|| NoVerdict::failed("the Sentinel watches nobody"))
 }

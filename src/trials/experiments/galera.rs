@@ -2,7 +2,7 @@
 //! at COMMIT a transaction is compared with those of the other nodes.
 
 use crate::{
-    claims::{Says, Words, words},
+    claims::{RatioClaim, Words, words},
     load::spread::Spread,
     trials::{
         Cluster, NoVerdict, Observation, Product,
@@ -336,7 +336,7 @@ async fn compare_one_and_three_writers(
     let [by_one, by_three, by_each] = [&one, &three, &apart].map(|of| refused(of));
     let [one, three] = [&one, &three].map(|of| Spread::from_values(rates(of)).median);
     let (told, sent) = (
-        explain_ratio(Says::Faster, ratio, 0),
+        explain_ratio(RatioClaim::Faster, ratio, 0),
         ROUNDS * buyers[0] * buyers[1],
     );
     let Words { zh, en } = told;
@@ -346,7 +346,7 @@ async fn compare_one_and_three_writers(
     );
     let holds = is_exact && by_three > 0 && [by_one, by_each] == [0, 0];
     Ok(Observation::holds(holds, words)
-        .require_ratio("", Says::Faster, ratio)
+        .require_ratio("", RatioClaim::Faster, ratio)
         .value("ratio", json!(ratio))
         .value("refused", json!([by_one, by_three, by_each])))
 }

@@ -145,7 +145,7 @@ fn is_thirty_and_ten(own: &BurstResult, shared: &BurstResult) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claims::{Again, Target};
+    use crate::claims::{SecondBurst, Target};
 
     fn came(through: usize, slowest_s: f64, slowest_refused_s: f64, took_s: f64) -> BurstResult {
         BurstResult {
@@ -167,7 +167,7 @@ mod tests {
             more_per_second: 10.0,
             slowest_s: Some([0.0, 1.0]),
             refused_s: Some(0.5),
-            again: Some(Again {
+            again: Some(SecondBurst {
                 after_s: 0.5,
                 through: [4, 7],
             }),

@@ -93,7 +93,8 @@ async fn lose_members_of_ensemble(
     let (without_follower, without_leader, [minority, mended], back) = lost;
     let in_minority = purchases.count_sales(minority, Some(mended));
     let all = purchases.counts(STOCK - product.remaining().await?.mysql);
-    let [follower_s, leader_s, back_s] = [without_follower, without_leader, back].map(seconds);
+    let [follower_s, leader_s, back_s] =
+        [without_follower, without_leader, back].map(format_seconds);
     let words = words!(
         "三台里的一个 Follower 被杀：最长 {follower_s} s 没有卖出；它回来以后 Leader 被杀：{leader_s} s；又死一台，{} s 里卖出 {in_minority} 件；它再启动，{back_s} s 后又卖。一共卖出 {} 件，库存减少 {} 件，{} 个没有回答。",
         "A follower of three is killed: at most {follower_s} s without a sale; it is back, and the leader is killed: {leader_s} s; with a second one dead {in_minority} are sold in {} s; it is started, and {back_s} s later there are sales. {} were sold, {} are gone, {} are unknown.",
@@ -149,7 +150,7 @@ async fn lose_writers(on: &Cluster, two_die: bool) -> Result<Observation, NoVerd
         Ok::<_, NoVerdict>([killed, ended])
     };
     let [killed, ended] = buy_during(&product, "single-update", &purchases, faults).await?;
-    let [killed_s, ended_s] = [killed, ended].map(seconds);
+    let [killed_s, ended_s] = [killed, ended].map(format_seconds);
     // Without a node that sells, the stock cannot be read.
     let gone = match ended {
         Some(_) => STOCK - product.remaining().await?.mysql,
@@ -226,6 +227,6 @@ fn as_secs(time: Duration) -> f64 {
     time.as_secs_f64()
 }
 
-fn seconds(time: Option<Duration>) -> String {
+fn format_seconds(time: Option<Duration>) -> String {
     time.map_or("-".to_owned(), |time| format!("{:.1}", as_secs(time)))
 }

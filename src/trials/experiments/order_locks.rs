@@ -5,7 +5,7 @@ use crate::{
     claims::{Target, words},
     trials::{
         Cluster, NoVerdict, Observation,
-        tools::{ask, wait_for_key},
+        tools::{send_command, wait_for_key},
     },
 };
 
@@ -38,13 +38,13 @@ async fn unlock_leaves_next_owner(on: &Cluster, step: &str) -> Result<Observatio
     let (mut redis, key) = (on.redis().await?, format!("lock:order:{}", voucher.user(1)));
     let replaced = async {
         wait_for_key(&mut redis, &key).await?;
-        ask::<()>(&mut redis, &["SET", &key, "another", "EX", "60"]).await
+        send_command::<()>(&mut redis, &["SET", &key, "another", "EX", "60"]).await
     };
     let ordered = voucher.order(on.one_instance(), step, 1, "&hold_ms=1500");
     let (ordered, replaced) = tokio::join!(ordered, replaced);
     let ((status, answer), ()) = (ordered?, replaced?);
-    let left: Option<String> = ask(&mut redis, &["GET", &key]).await?;
-    ask::<()>(&mut redis, &["DEL", &key]).await?;
+    let left: Option<String> = send_command(&mut redis, &["GET", &key]).await?;
+    send_command::<()>(&mut redis, &["DEL", &key]).await?;
     voucher.remove().await?;
     let lock = answer["lock"].as_str().unwrap_or("-").to_owned();
     let left = left.unwrap_or_else(|| "-".to_owned());

@@ -1,11 +1,11 @@
 //! A Redis that the experiment starts, because the lab's has other settings: a node of a Cluster, and two ways to flush files.
 
 use crate::{
-    claims::{Says, Words, words},
+    claims::{RatioClaim, Words, words},
     clients::redis_at::redis_at,
     load::spread::Spread,
     programs::path as program,
-    trials::{Cluster, NoVerdict, Observation, observation::explain_ratio, tools::ask},
+    trials::{Cluster, NoVerdict, Observation, observation::explain_ratio, tools::send_command},
 };
 use redis::{Value, aio::MultiplexedConnection};
 use std::{
@@ -89,7 +89,7 @@ async fn start_server(
     while child.try_wait().map_err(NoVerdict::failed)?.is_none() {
         if let Ok(mut redis) = redis_at(&format!("redis://127.0.0.1:{port}")).await
             // The server refuses commands while it loads its file.
-            && ask::<String>(&mut redis, &["PING"]).await.is_ok()
+            && send_command::<String>(&mut redis, &["PING"]).await.is_ok()
         {
             return Ok((child, redis));
         }
@@ -112,19 +112,19 @@ async fn cluster_refuses_undeclared_key(
     ];
     let redis = &mut node.redis;
     if one_has_all_slots {
-        ask::<()>(redis, &["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).await?;
+        send_command::<()>(redis, &["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).await?;
     } else {
         let port = other.port.to_string();
-        ask::<()>(redis, &["CLUSTER", "ADDSLOTSRANGE", "0", "8191"]).await?;
-        ask::<()>(
+        send_command::<()>(redis, &["CLUSTER", "ADDSLOTSRANGE", "0", "8191"]).await?;
+        send_command::<()>(
             &mut other.redis,
             &["CLUSTER", "ADDSLOTSRANGE", "8192", "16383"],
         )
         .await?;
-        ask::<()>(redis, &["CLUSTER", "MEET", "127.0.0.1", &port]).await?;
+        send_command::<()>(redis, &["CLUSTER", "MEET", "127.0.0.1", &port]).await?;
     }
     let ready = async {
-        while !ask::<String>(redis, &["CLUSTER", "INFO"])
+        while !send_command::<String>(redis, &["CLUSTER", "INFO"])
             .await?
             .contains("cluster_state:ok")
         {
@@ -143,7 +143,7 @@ async fn cluster_refuses_undeclared_key(
         ["EVAL", "return redis.call('set', KEYS[1], '1')", "1", "foo"],
         ["EVAL", "return redis.call('set', 'foo', '1')", "1", "bar"],
     ] {
-        said.push(match ask::<Value>(redis, &line).await {
+        said.push(match send_command::<Value>(redis, &line).await {
             Ok(_) => "OK".to_owned(),
             // The script's hash follows.
             Err(NoVerdict::Failed(error)) => error
@@ -174,7 +174,8 @@ async fn compare_flush_policies(
     when: &'static str,
 ) -> Result<Observation, NoVerdict> {
     let mut by_default = on.redis().await?;
-    let default: Vec<String> = ask(&mut by_default, &["CONFIG", "GET", "appendfsync"]).await?;
+    let default: Vec<String> =
+        send_command(&mut by_default, &["CONFIG", "GET", "appendfsync"]).await?;
     let mut second = OwnRedis::start(&["--appendonly", "yes"]).await?;
     let mut each = OwnRedis::start(&["--appendonly", "yes", "--appendfsync", when]).await?;
     let (mut fast, mut slow) = (Vec::new(), Vec::new());
@@ -182,15 +183,15 @@ async fn compare_flush_policies(
         fast.push(measure_writes_per_second(&mut second.redis).await?);
         slow.push(measure_writes_per_second(&mut each.redis).await?);
     }
-    ask::<()>(&mut second.redis, &["SET", "lock", "A"]).await?;
+    send_command::<()>(&mut second.redis, &["SET", "lock", "A"]).await?;
     second.restart().await?;
-    let left: Option<String> = ask(&mut second.redis, &["GET", "lock"]).await?;
+    let left: Option<String> = send_command(&mut second.redis, &["GET", "lock"]).await?;
     let ratio = Spread::from_ratios(&fast, &slow);
     let [per_second, each_time] = [fast, slow].map(|rates| Spread::from_values(rates).median);
     let default = default.last().map_or("", String::as_str);
     let (shown, told) = (
         left.as_deref().unwrap_or("nil"),
-        explain_ratio(Says::Faster, ratio, 0),
+        explain_ratio(RatioClaim::Faster, ratio, 0),
     );
     let words = Words::new(
         format!(
@@ -204,14 +205,14 @@ async fn compare_flush_policies(
     );
     let everysec = default == "everysec";
     let holds = everysec && left.is_some();
-    Ok(Observation::holds(holds, words).require_ratio("", Says::Faster, ratio))
+    Ok(Observation::holds(holds, words).require_ratio("", RatioClaim::Faster, ratio))
 }
 
 /// Writes for half a second, one command after the other.
 async fn measure_writes_per_second(redis: &mut MultiplexedConnection) -> Result<f64, NoVerdict> {
     let (begun, mut written) = (Instant::now(), 0);
     while begun.elapsed() < Duration::from_millis(500) {
-        ask::<()>(redis, &["SET", "key", "value"]).await?;
+        send_command::<()>(redis, &["SET", "key", "value"]).await?;
         written += 1;
     }
     Ok(f64::from(written) / begun.elapsed().as_secs_f64())

@@ -4,7 +4,7 @@ use crate::{
     claims::words,
     trials::{
         Cluster, NoVerdict, Observation,
-        tools::{ask, clients, own_key, wait_for_key},
+        tools::{open_clients, own_key, send_command, wait_for_key},
     },
 };
 use futures::future::try_join_all;
@@ -39,7 +39,7 @@ async fn paused_writer_overwrites(on: &Cluster, program: &str) -> Result<Observa
     let mut overwritten = 0;
     for _ in 0..PAUSES {
         let [lock, data] = ["lock", "data"].map(own_key);
-        ask::<()>(&mut redis, &["SET", &lock, "A", "PX", "60000"]).await?;
+        send_command::<()>(&mut redis, &["SET", &lock, "A", "PX", "60000"]).await?;
         let mut process = Command::new("sh");
         process.args(["-c", program]).stdout(Stdio::null());
         process
@@ -61,13 +61,13 @@ async fn paused_writer_overwrites(on: &Cluster, program: &str) -> Result<Observa
         sleep(Duration::from_millis(fastrand::u64(0..40))).await;
         signal(Signal::SIGSTOP)?;
         for key in [&lock, &data] {
-            ask::<()>(&mut redis, &["SET", key, "B"]).await?;
+            send_command::<()>(&mut redis, &["SET", key, "B"]).await?;
         }
         signal(Signal::SIGCONT)?;
         process.wait().await.map_err(NoVerdict::failed)?;
-        let written: String = ask(&mut redis, &["GET", &data]).await?;
+        let written: String = send_command(&mut redis, &["GET", &data]).await?;
         overwritten += usize::from(written != "B");
-        ask::<()>(&mut redis, &["DEL", &lock, &data]).await?;
+        send_command::<()>(&mut redis, &["DEL", &lock, &data]).await?;
     }
     let words = words!(
         "一个进程每次写之前都先判断锁；随机的时刻让它停顿，锁换了人、新的持有者写完，它再继续：{PAUSES} 次里 {overwritten} 次又写了一次，覆盖了新的数据。",
@@ -81,13 +81,13 @@ async fn one_of_many_clients_locks(on: &Cluster, command: &str) -> Result<Observ
     const CLIENTS: usize = 50;
     /// A command that lets two succeed shows it in the first round; more rounds make a chance unlikely.
     const ROUNDS: usize = 20;
-    let (mut clients, mut ones) = (clients(on, CLIENTS).await?, Vec::new());
+    let (mut clients, mut ones) = (open_clients(on, CLIENTS).await?, Vec::new());
     for _ in 0..ROUNDS {
         let key = own_key("lock");
         let line = [command, &key, "111"];
-        let sent = clients.iter_mut().map(|client| ask(client, &line));
+        let sent = clients.iter_mut().map(|client| send_command(client, &line));
         let answers: Vec<Value> = try_join_all(sent).await?;
-        ask::<()>(&mut clients[0], &["DEL", &key]).await?;
+        send_command::<()>(&mut clients[0], &["DEL", &key]).await?;
         ones.push(answers.iter().filter(|a| **a != Value::Int(0)).count());
     }
     let words = words!(
@@ -107,17 +107,17 @@ async fn lock_without_expiry_stays(
     let two = ["SETNX", &keys[0], "111"];
     let one = [&[second, &keys[1], "111"], with_expiry].concat();
     for line in [&two[..], &one] {
-        let mut client = clients(on, 1).await?;
-        ask::<Value>(&mut client[0], line).await?;
+        let mut client = open_clients(on, 1).await?;
+        send_command::<Value>(&mut client[0], line).await?;
         // The connection ends here, as if its process had died.
     }
     let mut redis = on.redis().await?;
     sleep(Duration::from_millis(1500)).await;
     let mut left = Vec::new();
     for key in &keys {
-        left.push(ask::<i64>(&mut redis, &["TTL", key]).await?);
+        left.push(send_command::<i64>(&mut redis, &["TTL", key]).await?);
     }
-    ask::<()>(&mut redis, &["DEL", &keys[0], &keys[1]]).await?;
+    send_command::<()>(&mut redis, &["DEL", &keys[0], &keys[1]]).await?;
     let words = words!(
         "1.5 s 以后的 TTL：SETNX 之后、EXPIRE 之前就断开的 {}（-1 是永不过期），SET … EX 1 NX 之后断开的 {}（-2 是键已经没有了）。",
         "TTL 1.5 s later: {} where the client was gone between SETNX and EXPIRE (-1: it never ends), {} where it was gone after SET … EX 1 NX (-2: there is no key).",
@@ -133,12 +133,12 @@ async fn set_nx_answers_like_setnx(
     is_deleted: bool,
 ) -> Result<Observation, NoVerdict> {
     let (mut redis, key) = (on.redis().await?, own_key("lock"));
-    let first: Value = ask(&mut redis, &["SET", &key, "any", "NX"]).await?;
+    let first: Value = send_command(&mut redis, &["SET", &key, "any", "NX"]).await?;
     if is_deleted {
-        ask::<()>(&mut redis, &["DEL", &key]).await?;
+        send_command::<()>(&mut redis, &["DEL", &key]).await?;
     }
-    let second: Value = ask(&mut redis, &["SET", &key, "any", "NX"]).await?;
-    ask::<()>(&mut redis, &["DEL", &key]).await?;
+    let second: Value = send_command(&mut redis, &["SET", &key, "any", "NX"]).await?;
+    send_command::<()>(&mut redis, &["DEL", &key]).await?;
     let words = words!(
         "第一次 {first:?}，第二次 {second:?}：SET … NX 返回 OK 或空，返回 1 和 0 的是 SETNX。",
         "First {first:?}, then {second:?}: SET … NX answers OK or nil; it is SETNX that answers 1 and 0."
@@ -162,8 +162,8 @@ async fn read_lock_is_a_hash(on: &Cluster, leases: &[u64]) -> Result<Observation
         .await?
         .success()?;
     }
-    let fields: Vec<(String, String)> = ask(&mut redis, &["HGETALL", &key]).await?;
-    let left: i64 = ask(&mut redis, &["PTTL", &key]).await?;
+    let fields: Vec<(String, String)> = send_command(&mut redis, &["HGETALL", &key]).await?;
+    let left: i64 = send_command(&mut redis, &["PTTL", &key]).await?;
     product.remove().await?;
     let mode = fields
         .iter()

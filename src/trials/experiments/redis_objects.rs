@@ -5,7 +5,7 @@ use crate::{
     fault::Action,
     trials::{
         Cluster, NoVerdict, Observation,
-        tools::{ask, wait_for_key},
+        tools::{send_command, wait_for_key},
     },
 };
 use futures::future::{join_all, try_join_all};
@@ -36,7 +36,7 @@ async fn dead_waiters_delay_the_next(
     let queue = format!("redisson_lock_queue:{{{lock}}}");
     let queued = async |waiters: i64| {
         let mut redis = redis.clone();
-        while ask::<i64>(&mut redis, &["LLEN", &queue]).await? < waiters {
+        while send_command::<i64>(&mut redis, &["LLEN", &queue]).await? < waiters {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         Ok::<_, NoVerdict>(())

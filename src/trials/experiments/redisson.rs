@@ -5,7 +5,7 @@ use crate::{
     claims::words,
     trials::{
         Cluster, NoVerdict, Observation,
-        tools::{ask, wait_for_key},
+        tools::{send_command, wait_for_key},
     },
 };
 use futures::StreamExt;
@@ -62,9 +62,9 @@ async fn lock_ends_with_its_lease(on: &Cluster, lease_ms: u64) -> Result<Observa
     .await?
     .success()?;
     let answered = begun.elapsed().as_millis();
-    let left: i64 = ask(&mut redis, &["PTTL", &key]).await?;
+    let left: i64 = send_command(&mut redis, &["PTTL", &key]).await?;
     let gone = tokio::time::timeout(Duration::from_secs(10), async {
-        while ask::<bool>(&mut redis, &["EXISTS", &key]).await? {
+        while send_command::<bool>(&mut redis, &["EXISTS", &key]).await? {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         Ok::<_, NoVerdict>(begun.elapsed().as_millis())
@@ -160,8 +160,8 @@ async fn waiter_sleeps_until_lease_ends(
     const MAX_TRIES: usize = 10;
     let product = on.create_product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("{lock}:{}", product.id));
-    ask::<()>(&mut redis, &["HSET", &key, "somebody", "1"]).await?;
-    ask::<()>(&mut redis, &["PEXPIRE", &key, &LEFT_MS.to_string()]).await?;
+    send_command::<()>(&mut redis, &["HSET", &key, "somebody", "1"]).await?;
+    send_command::<()>(&mut redis, &["PEXPIRE", &key, &LEFT_MS.to_string()]).await?;
     let monitor = Client::open(on.servers()?.main_redis())?;
     let mut told = monitor
         .get_async_monitor()
@@ -217,7 +217,7 @@ async fn watch_lease<T>(
         tokio::select! {
             _ = &mut purchase => return Ok(left),
             () = tokio::time::sleep(Duration::from_millis(20)) => {
-                left.extend(Some(ask::<i64>(redis, &["PTTL", key]).await?).filter(|left| *left >= 0));
+                left.extend(Some(send_command::<i64>(redis, &["PTTL", key]).await?).filter(|left| *left >= 0));
             }
         }
     }

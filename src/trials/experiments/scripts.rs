@@ -4,7 +4,7 @@ use crate::{
     claims::words,
     trials::{
         Cluster, NoVerdict, Observation,
-        tools::{ask, clients, own_key},
+        tools::{open_clients, own_key, send_command},
     },
 };
 use futures::future::try_join_all;
@@ -23,7 +23,7 @@ const COUNT_TO_THREE_LUA: &str = include_str!("../../replay/lua/count_to_three.l
 async fn count_to_three(on: &Cluster, as_script: bool) -> Result<Observation, NoVerdict> {
     /// How often both clients send at once, so that chance shows an interleaving.
     const ROUNDS: usize = 500;
-    let (mut clients, counter) = (clients(on, 20).await?, own_key("counter"));
+    let (mut clients, counter) = (open_clients(on, 20).await?, own_key("counter"));
     // Bit n of a schedule is the client that sends the n-th of the ten commands; each client sends five.
     let schedules: Vec<u32> = (0..1_u32 << 10)
         .filter(|schedule| schedule.count_ones() == 5)
@@ -50,10 +50,10 @@ async fn count_to_three(on: &Cluster, as_script: bool) -> Result<Observation, No
     }
     let scripts = clients.iter_mut().map(async |client| match as_script {
         false => run_five_commands(client, &counter).await,
-        true => ask(client, &["EVAL", COUNT_TO_THREE_LUA, "1", &counter]).await,
+        true => send_command(client, &["EVAL", COUNT_TO_THREE_LUA, "1", &counter]).await,
     });
     let as_a_script: BTreeSet<i64> = try_join_all(scripts).await?.into_iter().collect();
-    ask::<()>(&mut clients[0], &["DEL", &counter]).await?;
+    send_command::<()>(&mut clients[0], &["DEL", &counter]).await?;
     let three = BTreeSet::from([3]);
     let holds = seen.iter().copied().eq(0..=6)
         && one_after_the_other == three
@@ -78,11 +78,11 @@ async fn run_command(
 ) -> Result<i64, NoVerdict> {
     match n {
         0 => {
-            ask::<()>(client, &["SET", counter, "0"]).await?;
+            send_command::<()>(client, &["SET", counter, "0"]).await?;
             Ok(0)
         }
-        4 => ask(client, &["GET", counter]).await,
-        _ => ask(client, &["INCR", counter]).await,
+        4 => send_command(client, &["GET", counter]).await,
+        _ => send_command(client, &["INCR", counter]).await,
     }
 }
 
@@ -119,10 +119,10 @@ async fn failed_transaction_is_not_rolled_back(
         .query_async::<Value>(&mut redis)
         .await
         .map_or_else(|error| error.to_string(), |_| String::new());
-    let left = ask::<Option<String>>(&mut redis, &["GET", &other])
+    let left = send_command::<Option<String>>(&mut redis, &["GET", &other])
         .await?
         .unwrap_or_default();
-    ask::<()>(&mut redis, &["DEL", &word, &other]).await?;
+    send_command::<()>(&mut redis, &["DEL", &word, &other]).await?;
     let words = words!(
         "INCR 报错：{said}；它后面的 SET 照样做了，值是 {left}。",
         "INCR failed: {said}; the SET after it was done and wrote {left}."

@@ -1,14 +1,14 @@
 //! §2.9 and [001]: one lock on several independent nodes of Redis.
 
 use crate::{
-    claims::{Says, Words, words},
+    claims::{RatioClaim, Words, words},
     clients::redis_at::redis_at,
     fault::Action,
     load::spread::Spread,
     trials::{
         Cluster, NoVerdict, Observation,
         observation::explain_ratio,
-        tools::{ask, own_key},
+        tools::{own_key, send_command},
     },
 };
 use futures::future::try_join_all;
@@ -48,11 +48,11 @@ async fn compare_one_and_two_masters(
         one_rate.push(measure_locks_per_second(&mut nodes[..1], &key).await?);
         two_rate.push(measure_locks_per_second(&mut nodes[1..=masters], &key).await?);
     }
-    ask::<()>(&mut nodes[1], &["SET", &key, "A", "NX", "PX", LEASE_MS]).await?;
+    send_command::<()>(&mut nodes[1], &["SET", &key, "A", "NX", "PX", LEASE_MS]).await?;
     if masters == 2 {
         on.inject_fault(Action::Kill, "redis-3").await?;
     }
-    let refused = ask::<Value>(&mut nodes[2], &["SET", &key, "A", "NX", "PX", LEASE_MS])
+    let refused = send_command::<Value>(&mut nodes[2], &["SET", &key, "A", "NX", "PX", LEASE_MS])
         .await
         .is_err();
     if masters == 2 {
@@ -61,13 +61,17 @@ async fn compare_one_and_two_masters(
     let mut left = Vec::new();
     for node in &on.servers()?.redis[1..3] {
         let mut node = redis_at(&node.url).await?;
-        left.push(ask::<Option<String>>(&mut node, &["GET", &key]).await?);
-        ask::<()>(&mut node, &["DEL", &key]).await?;
+        left.push(send_command::<Option<String>>(&mut node, &["GET", &key]).await?);
+        send_command::<()>(&mut node, &["DEL", &key]).await?;
     }
     let ratio = Spread::from_ratios(&one_rate, &two_rate);
     let [one, two] = [one_rate, two_rate].map(|rates| Spread::from_values(rates).median);
     let shown = |n: usize| left[n].as_deref().unwrap_or("nil");
-    let (in_one, in_other, told) = (shown(0), shown(1), explain_ratio(Says::Faster, ratio, 0));
+    let (in_one, in_other, told) = (
+        shown(0),
+        shown(1),
+        explain_ratio(RatioClaim::Faster, ratio, 0),
+    );
     let words = Words::new(
         format!(
             "一个主节点（有从节点）每秒加解锁 {one:.0} 次，两个 master 都写 {two:.0} 次：{}第二次写失败：{refused}；留下的：一个是 {in_one}，另一个是 {in_other}。",
@@ -79,7 +83,7 @@ async fn compare_one_and_two_masters(
         ),
     );
     let apart = refused && left[0].is_some() && left[1].is_none();
-    Ok(Observation::holds(apart, words).require_ratio("", Says::Faster, ratio))
+    Ok(Observation::holds(apart, words).require_ratio("", RatioClaim::Faster, ratio))
 }
 
 /// For half a second: locks on one node after the other, then unlocks on each. Returns rounds per second.
@@ -90,10 +94,10 @@ async fn measure_locks_per_second(
     let (begun, mut locked) = (Instant::now(), 0);
     while begun.elapsed() < Duration::from_millis(500) {
         for node in nodes.iter_mut() {
-            ask::<()>(node, &["SET", key, "A", "NX", "PX", LEASE_MS]).await?;
+            send_command::<()>(node, &["SET", key, "A", "NX", "PX", LEASE_MS]).await?;
         }
         for node in nodes.iter_mut() {
-            ask::<()>(node, &["DEL", key]).await?;
+            send_command::<()>(node, &["DEL", key]).await?;
         }
         locked += 1;
     }
@@ -121,8 +125,8 @@ async fn release_reaches_paused_node(
     let mut hung = redis_at(&on.servers()?.redis[4].url).await?;
     // The node now executes what has arrived meanwhile.
     sleep(Duration::from_millis(500)).await;
-    let left: i64 = ask(&mut hung, &["EXISTS", &key]).await?;
-    ask::<()>(&mut hung, &["DEL", &key]).await?;
+    let left: i64 = send_command(&mut hung, &["EXISTS", &key]).await?;
+    send_command::<()>(&mut hung, &["DEL", &key]).await?;
     product.remove().await?;
     let words = words!(
         "五个节点里一个没有响应：加锁、买、释放共 {took} ms，得到 {status}；它恢复以后，上面留下的锁：{left} 个。",
@@ -140,13 +144,13 @@ async fn lock_and_release_granted_nodes(
     let mut granted = Vec::new();
     for node in &mut nodes {
         let line = ["SET", key, "A", "NX", "PX", LEASE_MS];
-        let answer = timeout(NODE_TIMEOUT, ask::<Value>(node, &line)).await;
+        let answer = timeout(NODE_TIMEOUT, send_command::<Value>(node, &line)).await;
         granted.push(matches!(answer, Ok(Ok(Value::Okay))));
     }
     let most = granted.iter().filter(|granted| **granted).count() > nodes.len() / 2;
     for (node, granted) in nodes.iter_mut().zip(granted) {
         if granted {
-            ask::<()>(node, &["DEL", key]).await?;
+            send_command::<()>(node, &["DEL", key]).await?;
         }
     }
     Ok(if most { 200 } else { 503 })
@@ -171,7 +175,7 @@ async fn compare_equal_and_random_delays(
     }
     let ratio = Spread::from_ratios(&equal, &random);
     let [equal, random] = [equal, random].map(|attempts| Spread::from_values(attempts).median);
-    let told = explain_ratio(Says::Faster, ratio, 0);
+    let told = explain_ratio(RatioClaim::Faster, ratio, 0);
     let words = Words::new(
         format!(
             "三个客户端同时抢五个节点：延迟相同再试，{equal:.1} 轮才有一个拿到多数；随机延迟，{random:.1} 轮：{}",
@@ -182,7 +186,7 @@ async fn compare_equal_and_random_delays(
             told.en
         ),
     );
-    Ok(Observation::holds(true, words).require_ratio("", Says::Faster, ratio))
+    Ok(Observation::holds(true, words).require_ratio("", RatioClaim::Faster, ratio))
 }
 
 /// Counts the rounds until a client has a majority of the nodes; at most 20.
@@ -201,7 +205,8 @@ async fn count_rounds_until_majority(on: &Cluster, random: bool) -> Result<usize
             sleep(Duration::from_millis(delay)).await;
             let mut granted = 0;
             for node in nodes.iter_mut() {
-                let answer: Value = ask(node, &["SET", &key, name, "NX", "PX", LEASE_MS]).await?;
+                let answer: Value =
+                    send_command(node, &["SET", &key, name, "NX", "PX", LEASE_MS]).await?;
                 granted += usize::from(answer == Value::Okay);
             }
             let wins = granted > nodes.len() / 2;
@@ -229,7 +234,7 @@ async fn release(
 ) -> Result<(), NoVerdict> {
     const SCRIPT: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
     for node in nodes {
-        ask::<()>(node, &["EVAL", SCRIPT, "1", key, name]).await?;
+        send_command::<()>(node, &["EVAL", SCRIPT, "1", key, name]).await?;
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ async fn count_woken_waiters(on: &Cluster, ways: [&str; 2]) -> Result<Observatio
     let words = if holds {
         words
     } else {
-        Words::same(herd.to_string())
+        Words::untranslated(herd.to_string())
     };
     Ok(Observation::holds(holds, words)
         .value("watch_parent", parent.clone())

@@ -135,17 +135,17 @@ fn broken_promises(found: &Matrix) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trials::fault_matrix::{Cell, Fault};
+    use crate::trials::fault_matrix::{Fault, FaultResult};
 
     #[test]
     fn a_broken_promise_names_engine_fault_and_strategy() {
-        let cell = |promises| Cell {
+        let cell = |promises| FaultResult {
             strategy: "redis-fenced".into(),
             promises,
             sold: 9,
             doubled: 1,
             without_service_ms: Some(80),
-            ..Cell::default()
+            ..FaultResult::default()
         };
         let found = |promises| Matrix {
             runs: vec![FaultRun {

@@ -3,8 +3,8 @@
 //! 1. An `Engine` is a lab, and the server that is broken: the only one, the one that is written, or the leader. All strategies
 //!    that need it sell at the same time, each its own product.
 //! 2. A `Fault` is injected, stays for some seconds, and is mended. Then each strategy must sell again.
-//! 3. A `Cell` has the answers to a strategy's buyers, the pieces that left the stock, and the longest time without a sale.
-//!    `Cell::broken_promise` compares it with the strategy's promise.
+//! 3. A `FaultResult` has the answers to a strategy's buyers, the pieces that left the stock, and the longest time without a sale.
+//!    `FaultResult::broken_promise` compares it with the strategy's promise.
 //!
 //! The matrix does not show which of two buyers owns a piece that was sold to both. It kills processes, not machines, so it does
 //! not show what is lost with the cache of a disk.
@@ -232,12 +232,12 @@ pub(super) struct Matrix {
 struct FaultRun {
     engine: String,
     fault: Fault,
-    cells: Vec<Cell>,
+    cells: Vec<FaultResult>,
 }
 
 /// The result of one strategy under one fault: the answers to its buyers, compared with the pieces that left the stock.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Cell {
+struct FaultResult {
     strategy: String,
     promises: bool,
     sold: i64,
@@ -257,7 +257,7 @@ struct Cell {
     without_service_ms: Option<u64>,
 }
 
-impl Cell {
+impl FaultResult {
     /// Compares the buyers' answers with the pieces that left the stock.
     fn of(told: &BuyerAnswers, gone: i64) -> Self {
         let mut distinct = told.remaining.clone();
@@ -366,16 +366,16 @@ mod tests {
         }
     }
 
-    fn cell(sold: i64, left: &[i64], unknown: i64, gone: i64) -> Cell {
+    fn cell(sold: i64, left: &[i64], unknown: i64, gone: i64) -> FaultResult {
         let told = BuyerAnswers {
             counts: counts(sold, unknown),
             remaining: left.to_vec(),
             ..BuyerAnswers::default()
         };
-        Cell {
+        FaultResult {
             promises: true,
             without_service_ms: Some(7),
-            ..Cell::of(&told, gone)
+            ..FaultResult::of(&told, gone)
         }
     }
 
@@ -423,7 +423,7 @@ mod tests {
             let seen = [told.lost, told.doubled, told.vanished, told.done];
             assert_eq!(seen, [lost, doubled, vanished, done], "{what}");
             assert_eq!(told.broken_promise().is_none(), sound, "{what}: {told:?}");
-            let promised_nothing = Cell {
+            let promised_nothing = FaultResult {
                 promises: false,
                 ..told.clone()
             };
@@ -433,7 +433,7 @@ mod tests {
                 "{what}"
             );
         }
-        let never_again = Cell {
+        let never_again = FaultResult {
             without_service_ms: None,
             ..cell(3, &[], 0, 3)
         };
@@ -456,10 +456,10 @@ mod tests {
                 redis_stock: None,
                 orders: books.to_vec(),
             };
-            Cell {
+            FaultResult {
                 promises: true,
                 without_service_ms: Some(7),
-                ..Cell::of_orders(&told, &books)
+                ..FaultResult::of_orders(&told, &books)
             }
         };
         let [first, second, third] = [order(1, 10), order(2, 20), order(3, 30)];
@@ -499,7 +499,7 @@ mod tests {
     /// The twin: a run without a fault.
     #[test]
     fn a_fault_that_no_buyer_noticed_does_not_count() {
-        let seen = |refused, gap| Cell {
+        let seen = |refused, gap| FaultResult {
             refused,
             without_service_ms: gap,
             ..cell(3, &[], 0, 3)

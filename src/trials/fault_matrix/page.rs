@@ -1,6 +1,6 @@
 //! The matrix in words: a table for each engine, in Chinese or in English.
 
-use super::{Cell, ENGINES, Engine, Fault, Matrix};
+use super::{ENGINES, Engine, Fault, FaultResult, Matrix};
 use crate::{
     load::terminal::{self, Column},
     terminal::bilingual::Bilingual,
@@ -147,8 +147,8 @@ fn rows(engine: &Engine, found: &Matrix, lang: Lang, markdown: bool) -> Vec<[Str
     rows.collect()
 }
 
-fn row(fault: Fault, cell: &Cell, lang: Lang, markdown: bool) -> [String; 9] {
-    let Cell {
+fn row(fault: Fault, cell: &FaultResult, lang: Lang, markdown: bool) -> [String; 9] {
+    let FaultResult {
         strategy,
         sold,
         lost,

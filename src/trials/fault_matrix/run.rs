@@ -1,6 +1,6 @@
 //! Runs one fault of an engine: buyers of all strategies buy while a server is broken and mended; then the stock is counted.
 
-use super::{BrokenServer, BuyerAnswers, Cell, Engine, Fault, FaultRun};
+use super::{BrokenServer, BuyerAnswers, Engine, Fault, FaultResult, FaultRun};
 use crate::{
     clients::{http_client::HttpError, redis_at::redis_at},
     fault::Action,
@@ -9,7 +9,7 @@ use crate::{
         Cluster, NoVerdict, Product,
         own_lab::OwnLab,
         purchases::{Purchases, STOCK, outcome, run_buyers_during},
-        tools::{ask, get_json},
+        tools::{get_json, send_command},
         voucher::TrialVoucher,
     },
 };
@@ -78,7 +78,7 @@ impl<'a> Goods<'a> {
     }
 
     /// Waits until the stock or the orders can be read, and compares them with the answers.
-    async fn compare_with(&self, on: &Cluster, told: &BuyerAnswers) -> Cell {
+    async fn compare_with(&self, on: &Cluster, told: &BuyerAnswers) -> FaultResult {
         let begun = Instant::now();
         loop {
             let cell = match self {
@@ -90,13 +90,13 @@ impl<'a> Goods<'a> {
                     let stock = format!("{}/stock?stock_id={}", on.nginx(), product.id);
                     let stock = get_json(on, &stock).await.ok();
                     let left = stock.and_then(|stock| stock[store]["count"].as_i64());
-                    left.map(|left| Cell::of(told, STOCK - left))
+                    left.map(|left| FaultResult::of(told, STOCK - left))
                 }
                 Self::Voucher(voucher, _) => {
                     let books = format!("{}/voucher/{}/orders", on.nginx(), voucher.id);
                     let books = get_json(on, &books).await.ok();
                     let books = books.and_then(|books| serde_json::from_value(books).ok());
-                    let cell = books.map(|books| Cell::of_orders(told, &books));
+                    let cell = books.map(|books| FaultResult::of_orders(told, &books));
                     // Orders that are written behind may still be missing.
                     cell.filter(|cell| cell.lost == 0 || begun.elapsed() > WRITE_BEHIND_LIMIT)
                 }
@@ -131,12 +131,17 @@ impl StrategyUnderTest<'_> {
     }
 
     /// The result since the fault; `back`: the strategy has sold again.
-    async fn cell(&self, on: &Cluster, since: Instant, back: bool) -> Result<Cell, NoVerdict> {
+    async fn cell(
+        &self,
+        on: &Cluster,
+        since: Instant,
+        back: bool,
+    ) -> Result<FaultResult, NoVerdict> {
         let told = mem::take(&mut *self.answers.lock());
         let late = |_| NoVerdict::failed("the stock cannot be read");
         let counted = timeout(RECOVERY_TIMEOUT, self.goods.compare_with(on, &told)).await;
         let gap = self.purchases.longest_gap(since, Instant::now());
-        Ok(Cell {
+        Ok(FaultResult {
             strategy: self.slug.to_owned(),
             without_service_ms: back.then(|| u64::try_from(gap.as_millis()).unwrap_or(u64::MAX)),
             ..counted.map_err(late)?
@@ -193,7 +198,7 @@ pub(super) async fn run(
     for (one, back) in tried.iter().zip(back) {
         let cell = one.cell(on, since, back.is_some()).await?;
         let promises = engine.promises(one.slug, fault);
-        cells.push(Cell { promises, ..cell });
+        cells.push(FaultResult { promises, ..cell });
     }
     // A paused node of a cluster may not be part of it yet, and then refuses what removes the goods.
     wait_until_all_ready(on).await?;
@@ -269,7 +274,8 @@ async fn leading_redis(on: &Cluster) -> Result<(&'static str, String), NoVerdict
     let none = || NoVerdict::failed("the Sentinels know nobody who leads");
     let sentinel = at.sentinels.first().ok_or_else(none)?;
     let mut sentinel = redis_at(&sentinel.url).await?;
-    let known: Vec<HashMap<String, String>> = ask(&mut sentinel, &["SENTINEL", "MASTERS"]).await?;
+    let known: Vec<HashMap<String, String>> =
+        send_command(&mut sentinel, &["SENTINEL", "MASTERS"]).await?;
     let port = known.first().and_then(|known| known.get("port"));
     let port = port.ok_or_else(none)?;
     let members = at.redis.iter().chain(&at.replicas);

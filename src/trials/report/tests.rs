@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    claims::{Says, Side, Target, Words},
+    claims::{RateSide, RatioClaim, Target, Words},
     load::{conditions::Conditions, spread::Spread},
     replay::{ReplayEvent, ReplayResult},
     trials::{MeasuredRate, Observation},
@@ -80,9 +80,9 @@ fn page() -> String {
         p99_ms: 98.0,
     };
     let rated = |target| MeasuredRate {
-        side: Side {
+        side: RateSide {
             target,
-            ..Side::of("mutex")
+            ..RateSide::on_one_instance("mutex")
         },
         per_sec: Spread::from_values([900.0, 1100.0]),
     };
@@ -92,7 +92,7 @@ fn page() -> String {
         second,
         ratio: Spread::from_values([0.9, 1.2, 1.5]),
         failed: 0,
-        says: Says::Faster,
+        says: RatioClaim::Faster,
     };
     let cure = Play {
         cured: true,

@@ -147,7 +147,7 @@ pub(in crate::http) struct QueueCleared {
 }
 
 impl Class {
-    fn note(
+    fn note_presence(
         &self,
         visitor: Visitor,
         who: Option<String>,
@@ -200,13 +200,13 @@ impl Class {
         (status = 404, description = "There is no such lesson"),
         (status = 429, description = "As many visitors as may be are there"),
     ))]
-pub(in crate::http) async fn present(
+pub(in crate::http) async fn mark_present(
     visitor: Visitor,
     InstanceState(class): InstanceState<Class>,
     Json(Presence { lesson, who }): Json<Presence>,
 ) -> Result<axum::Json<PresenceAnswer>, Error> {
     let lesson = claims::find(&lesson).ok_or(Error::NoLesson(lesson))?;
-    class.note(visitor, who.map(Who::into_inner), lesson.id)?;
+    class.note_presence(visitor, who.map(Who::into_inner), lesson.id)?;
     let call = class.call.lock().clone();
     Ok(axum::Json(PresenceAnswer { call }))
 }
@@ -292,7 +292,8 @@ mod tests {
     #[test]
     fn a_full_class_takes_no_new_visitor_until_one_leaves() {
         let class = Class::default();
-        let note = |n: usize| class.note(Visitor::named(&format!("visitor {n}")), None, "1.3");
+        let note =
+            |n: usize| class.note_presence(Visitor::named(&format!("visitor {n}")), None, "1.3");
         for n in 0..MAX_PRESENT {
             assert!(note(n).is_ok(), "{n}");
         }

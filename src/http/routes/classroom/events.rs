@@ -76,7 +76,7 @@ pub(in crate::http) async fn events(
         let _until_it_ends = &permit;
         Event::default().json_data(event)
     });
-    Ok(sse::response(&app, seen))
+    Ok(sse::stream_response(&app, seen))
 }
 
 fn own(app: &AppState) -> impl Stream<Item = VisitEvent> + Send + use<> {

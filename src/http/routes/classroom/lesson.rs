@@ -37,7 +37,7 @@ pub(in crate::http) struct Guess {
     /// The answer that was chosen: its place from 0 in a question of the lesson's own; else how many are left, inside, or ordered.
     #[garde(dive)]
     #[schema(inline)]
-    guess: Whole<0, 1_000_000>,
+    guess: BoundedInteger<0, 1_000_000>,
 }
 
 fn is_a_lesson(lesson: &str, (): &()) -> garde::Result {

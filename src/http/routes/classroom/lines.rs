@@ -79,7 +79,7 @@ pub(in crate::http) async fn type_line(
     }
     let place = Arc::clone(&slots.0).try_acquire_owned();
     let place = place.map_err(|_| Error::Overloaded)?;
-    let line = placeholders(&app.ctx).typed(line);
+    let line = placeholders(&app.ctx).fill_line(line);
     // The request waits for this line alone.
     let run = line.run.strip_suffix(" &").unwrap_or(&line.run).to_owned();
     let hung_up = CancellationToken::new();

@@ -73,7 +73,7 @@ pub(in crate::http) struct VisitRequest {
     /// How many meet, at the double barrier.
     #[garde(dive)]
     #[schema(inline)]
-    members: Option<Whole<1, 1000>>,
+    members: Option<BoundedInteger<1, 1000>>,
     /// The member that leaves the double barrier.
     #[garde(skip)]
     member: Option<Uuid>,
@@ -110,10 +110,10 @@ impl VisitRequest {
     /// The query of each visit.
     fn terms(&self) -> Vec<(&'static str, String)> {
         let terms = [
-            ("hold_ms", self.hold_ms.map(Whole::get)),
-            ("wait_ms", self.wait_ms.map(Whole::get)),
-            ("lease_ms", self.lease_ms.map(Whole::get)),
-            ("members", self.members.map(Whole::get)),
+            ("hold_ms", self.hold_ms.map(BoundedInteger::get)),
+            ("wait_ms", self.wait_ms.map(BoundedInteger::get)),
+            ("lease_ms", self.lease_ms.map(BoundedInteger::get)),
+            ("members", self.members.map(BoundedInteger::get)),
         ];
         let terms = terms
             .into_iter()

@@ -58,15 +58,15 @@ terms!(
         now: Option<bool>,
         #[garde(dive)]
         #[param(inline)]
-        whId: Whole<0, { i32::MAX as i64 }>,
+        whId: BoundedInteger<0, { i32::MAX as i64 }>,
         /// The goods: 1 to 32 characters, which the key of a lock has room for.
-        #[garde(custom(goods))]
+        #[garde(custom(check_sku))]
         #[param(min_length = 1, max_length = 32, example = "a")]
         sku: String,
     }
 );
 
-fn goods(sku: &str, (): &()) -> garde::Result {
+fn check_sku(sku: &str, (): &()) -> garde::Result {
     let good = (1..=32).contains(&sku.chars().count());
     if good {
         Ok(())
@@ -158,7 +158,7 @@ async fn demo4(
 }
 
 /// The routes of the four demos, the last two with their locks around them.
-pub(in crate::http) fn all(app: &AppState) -> [UtoipaMethodRouter<AppState>; 4] {
+pub(in crate::http) fn demo_routes(app: &AppState) -> [UtoipaMethodRouter<AppState>; 4] {
     let (by_route, by_key) = (
         LockLayer::by_route("/demo3"),
         LockLayer::by_key(demo_layer::BY_PARAMETERS),
@@ -166,14 +166,14 @@ pub(in crate::http) fn all(app: &AppState) -> [UtoipaMethodRouter<AppState>; 4] 
     [
         routes!(demo1),
         routes!(demo2),
-        locked::<DemoTerms>(app, by_route, routes!(demo3)),
-        locked::<Demo4Terms>(app, by_key, routes!(demo4)),
+        with_lock::<DemoTerms>(app, by_route, routes!(demo3)),
+        with_lock::<Demo4Terms>(app, by_key, routes!(demo4)),
     ]
 }
 
 /// The query is read first, so that no lock is acquired for an invalid query; then the lock is acquired. A key that names a
 /// field that the query does not have stops the start.
-fn locked<T>(
+fn with_lock<T>(
     app: &AppState,
     key: LockKey,
     (schemas, paths, methods): UtoipaMethodRouter<AppState>,
@@ -197,12 +197,12 @@ where
         paths,
         methods
             .layer(layer)
-            .layer(from_fn_with_state(app.clone(), ask::<T>)),
+            .layer(from_fn_with_state(app.clone(), read_job::<T>)),
     )
 }
 
 /// Reads the query into a job, for the layer and the handler behind it.
-async fn ask<T: IntoJob>(
+async fn read_job<T: IntoJob>(
     State(app): State<AppState>,
     Query(terms): Query<T>,
     mut request: Request,
@@ -214,7 +214,7 @@ async fn ask<T: IntoJob>(
     next.run(request).await
 }
 
-/// The job that [`ask`] has read.
+/// The job that [`read_job`] has read.
 fn job(head: &Parts) -> &Job {
     head.extensions
         .get::<Arc<Job>>()

@@ -31,6 +31,6 @@ fn respond(
     object: &'static str,
     Answer { text, facts }: Answer,
 ) -> Response {
-    let took = JobSummary::of(app, AnswerOutcome::Done, object, job);
+    let took = JobSummary::new(app, AnswerOutcome::Done, object, job);
     format.answer(text, LessonBody { took, facts })
 }

@@ -12,7 +12,7 @@ use utoipa::openapi::{RefOr, path::Operation};
 use utoipa_axum::{router::UtoipaMethodRouter, routes};
 
 /// A route for each address, with its documentation.
-pub(in crate::http) fn all() -> impl Iterator<Item = UtoipaMethodRouter<AppState>> {
+pub(in crate::http) fn window_routes() -> impl Iterator<Item = UtoipaMethodRouter<AppState>> {
     classroom::windows().map(|window| {
         let (schemas, mut paths, methods) = routes!(visit);
         let mut items = std::mem::take(&mut paths.paths).into_values();

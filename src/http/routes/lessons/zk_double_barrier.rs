@@ -16,7 +16,7 @@ terms!(
         /// The number of members; all must give the same.
         #[garde(dive)]
         #[param(inline, example = 3)]
-        members: Whole<1, 1000>,
+        members: BoundedInteger<1, 1000>,
         /// The member that leaves, from the answer of `enter`; without it the last one that this instance let in.
         // A name is a node's; nothing else may be reached by it.
         #[garde(skip)]

@@ -6,13 +6,13 @@ use crate::http::routes::prelude::*;
 /// The waiters of a request that names no number.
 const DEFAULT_WAITERS: u16 = 50;
 
-type Waiters = Whole<{ *WAITERS.start() as i64 }, { *WAITERS.end() as i64 }>;
+type Waiters = BoundedInteger<{ *WAITERS.start() as i64 }, { *WAITERS.end() as i64 }>;
 
 /// How large the herd is.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(in crate::http) struct Size {
+pub(in crate::http) struct HerdQuery {
     /// How many wait behind the holder, each with a session of its own.
     #[garde(dive)]
     #[param(inline, default = 50)]
@@ -44,13 +44,13 @@ pub(in crate::http) struct HerdBody {
 }
 
 /// Drains one queue where all watch the directory and one where each watches its predecessor, and counts who is woken.
-#[utoipa::path(get, path = "/test/zk/herd", tag = "course", params(Size),
+#[utoipa::path(get, path = "/test/zk/herd", tag = "course", params(HerdQuery),
     responses((status = 200, description = "Both queues have been drained",
         content((String = "text/plain", example = "50 个人排队，锁释放 51 次\n都监听父节点：共通知 1275 次，平均每次释放锁 25.00 次\n只监听前一个：共通知 50 次，平均每次释放锁 0.98 次\n"),
             (HerdBody = "application/json")))))]
 pub(in crate::http) async fn herd(
     State(app): State<AppState>,
-    Query(size): Query<Size>,
+    Query(size): Query<HerdQuery>,
     format: Format,
 ) -> Result<Response, Error> {
     let waiters = size.waiters.map_or(DEFAULT_WAITERS, |waiters| {

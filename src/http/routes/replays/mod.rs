@@ -117,7 +117,7 @@ impl WatchedReplay {
 
 /// The place of a waiting replay in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct QueuePlace {
     /// How many end before it begins.
     position: usize,
     starts_in: Duration,
@@ -182,7 +182,7 @@ impl Replays {
                 }
                 place
             };
-            let Some(Place { position, .. }) = place else {
+            let Some(QueuePlace { position, .. }) = place else {
                 return Ok(());
             };
             if announced != Some(position) {
@@ -234,7 +234,7 @@ impl Replays {
         config: &Config,
     ) -> Option<&'static str> {
         let ask = fetch_replays_of_others(config);
-        let playing = self.others.since(Instant::now(), ask).await;
+        let playing = self.others.asked_since(Instant::now(), ask).await;
         playing
             .iter()
             .find_map(|played| played.blocking_lesson(replay.is_exclusive, config))
@@ -321,7 +321,7 @@ impl Replays {
     }
 
     /// The place of a replay in the queue; `None` once it has begun.
-    fn place_of(&self, replay: &ActiveReplay) -> Option<Place> {
+    fn place_of(&self, replay: &ActiveReplay) -> Option<QueuePlace> {
         let has_begun = replay.has_begun.load(Ordering::Relaxed);
         let waits = replay.is_running() && !has_begun;
         waits.then(|| place_in(&self.in_order_asked.lock(), replay))?
@@ -345,7 +345,7 @@ impl Replays {
 }
 
 /// The place of a replay behind those before it that exclude it; `None` if it may begin.
-fn place_in(in_order_asked: &[Arc<ActiveReplay>], replay: &ActiveReplay) -> Option<Place> {
+fn place_in(in_order_asked: &[Arc<ActiveReplay>], replay: &ActiveReplay) -> Option<QueuePlace> {
     let before = in_order_asked
         .iter()
         .take_while(|other| other.id != replay.id)
@@ -356,7 +356,7 @@ fn place_in(in_order_asked: &[Arc<ActiveReplay>], replay: &ActiveReplay) -> Opti
     let side_by_side = blocking.iter().filter(|other| !other.is_exclusive);
     let starts_in =
         alone.map(left).sum::<Duration>() + side_by_side.map(left).max().unwrap_or_default();
-    (!blocking.is_empty()).then_some(Place {
+    (!blocking.is_empty()).then_some(QueuePlace {
         position: blocking.len(),
         starts_in,
     })

@@ -137,25 +137,25 @@ pub(in crate::http) struct StartOptions {
     #[param(inline, default = "slow")]
     pace: Pace,
     /// Where A stops, at the pace `timed`.
-    #[garde(custom(timed(self.pace)))]
+    #[garde(custom(only_at_timed_pace(self.pace)))]
     #[param(inline, default = "read")]
     at: Option<StallPoint>,
     /// How long A stops, in milliseconds, at the pace `timed`.
-    #[garde(custom(timed(self.pace)), inner(range(max = 10_000)))]
+    #[garde(custom(only_at_timed_pace(self.pace)), inner(range(max = 10_000)))]
     #[param(maximum = 10_000, default = 1_500)]
     pause_ms: Option<u64>,
     /// The lease of both actors, in milliseconds, at the pace `timed`.
-    #[garde(custom(timed(self.pace)), inner(range(min = 100, max = 10_000)))]
+    #[garde(custom(only_at_timed_pace(self.pace)), inner(range(min = 100, max = 10_000)))]
     #[param(minimum = 100, maximum = 10_000, default = 1_000)]
     lease_ms: Option<u64>,
     /// How long after A B starts, in milliseconds, at the pace `timed`.
-    #[garde(custom(timed(self.pace)), inner(range(max = 10_000)))]
+    #[garde(custom(only_at_timed_pace(self.pace)), inner(range(max = 10_000)))]
     #[param(maximum = 10_000, default = 500)]
     after_ms: Option<u64>,
 }
 
 /// Refuses a time at any other pace than `timed`.
-fn timed<T>(pace: Pace) -> impl FnOnce(&Option<T>, &()) -> garde::Result {
+fn only_at_timed_pace<T>(pace: Pace) -> impl FnOnce(&Option<T>, &()) -> garde::Result {
     move |time, ()| match time.is_some() && pace != Pace::Timed {
         true => Err(garde::Error::new("only at the pace timed")),
         false => Ok(()),
@@ -509,7 +509,7 @@ pub(in crate::http) async fn events(
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
     let log = Arc::clone(&replays.find(&id)?.log);
-    Ok(sse::response(&app, from_the_beginning(log)))
+    Ok(sse::stream_response(&app, from_the_beginning(log)))
 }
 
 /// All events of a replay, from the first one to its end.
@@ -524,8 +524,8 @@ fn from_the_beginning(log: Arc<Log>) -> impl Stream<Item = Result<Event, axum::E
                 yield Event::default().json_data(event);
             }
             let last = match end {
-                Some(ReplayEnd::Done(ending)) => sse::done(ending),
-                Some(ReplayEnd::Failed(detail)) => sse::failed(&detail),
+                Some(ReplayEnd::Done(ending)) => sse::done_event(ending),
+                Some(ReplayEnd::Failed(detail)) => sse::failed_event(&detail),
                 None => match changes.changed().await {
                     Ok(()) => continue,
                     Err(_) => break,
@@ -563,7 +563,7 @@ pub(in crate::http) async fn start_actor(
             yield Event::default().json_data(event);
         }
     };
-    Ok(sse::response(&app, events))
+    Ok(sse::stream_response(&app, events))
 }
 
 /// Sets the points at which an actor stops.

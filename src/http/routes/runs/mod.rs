@@ -98,7 +98,7 @@ impl Runs {
         let mut first_try = Some(first_try);
         loop {
             let changed = self.changed.notified();
-            if self.before(run).is_empty() {
+            if self.runs_before(run).is_empty() {
                 match run.acquire_run_lock(ctx).await {
                     Ok(run_lock) => {
                         run.begin();
@@ -126,7 +126,7 @@ impl Runs {
     }
 
     /// The unfinished runs before this one.
-    fn before(&self, run: &Run) -> Vec<Arc<Run>> {
+    fn runs_before(&self, run: &Run) -> Vec<Arc<Run>> {
         let all = self.all.lock();
         let before = all
             .iter()
@@ -135,15 +135,19 @@ impl Runs {
     }
 
     fn view(&self, run: &Run, visitor: &Visitor) -> RunView {
-        let before = self.before(run);
-        run.view(before.len(), time_of(&before), *visitor == run.visitor)
+        let before = self.runs_before(run);
+        run.view(before.len(), total_time(&before), *visitor == run.visitor)
     }
 
     /// The runs that wait for their turn: visitor, strategy, and about how long.
     pub(in crate::http) fn waiting(&self) -> Vec<(Visitor, String, Duration)> {
         let waiting = self.all_waiting().into_iter().map(|run| {
             let strategy = run.about.plan.strategy.clone();
-            (run.visitor.clone(), strategy, time_of(&self.before(&run)))
+            (
+                run.visitor.clone(),
+                strategy,
+                total_time(&self.runs_before(&run)),
+            )
         });
         waiting.collect()
     }
@@ -184,8 +188,8 @@ impl Runs {
     }
 }
 
-/// About how long these runs take, one after the other.
-fn time_of(runs: &[Arc<Run>]) -> Duration {
+/// RunProperties how long these runs take, one after the other.
+fn total_time(runs: &[Arc<Run>]) -> Duration {
     let left = runs
         .iter()
         .map(|run| run.time_left().unwrap_or(DEFAULT_DURATION));

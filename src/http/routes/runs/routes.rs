@@ -37,11 +37,11 @@ pub(in crate::http) struct RunRequest {
     /// Connections; threads × loops is at most 100000.
     #[garde(dive)]
     #[schema(inline, default = 100)]
-    threads: Option<Whole<1, 1_000>>,
+    threads: Option<BoundedInteger<1, 1_000>>,
     /// Requests of each.
     #[garde(dive)]
     #[schema(inline, default = 50)]
-    loops: Option<Whole<1, 10_000>>,
+    loops: Option<BoundedInteger<1, 10_000>>,
     /// How long each stays inside the critical section, in milliseconds.
     #[garde(dive)]
     #[schema(inline, default = 0)]
@@ -49,7 +49,7 @@ pub(in crate::http) struct RunRequest {
     /// The stock at the start.
     #[garde(dive)]
     #[schema(inline, default = 5000)]
-    count: Option<Whole<0, 1_000_000>>,
+    count: Option<BoundedInteger<0, 1_000_000>>,
 }
 
 /// Where to send the load.
@@ -82,7 +82,7 @@ pub(in crate::http) async fn start(
     Json(wanted): Json<RunRequest>,
 ) -> Result<Response, Error> {
     let peer = peer.map(|Extension(ConnectInfo(peer))| peer);
-    let mut plan = plan(&app, &wanted)?;
+    let mut plan = plan_of(&app, &wanted)?;
     plan.visitor = visitor.has_id().then(|| visitor.id().to_owned());
     let by = origin(&headers, peer);
     let run = runs.start(&app, plan, by, visitor.clone()).await?;
@@ -145,7 +145,7 @@ pub(in crate::http) async fn events(
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
     let states = runs.find(&id)?.watch();
-    Ok(sse::response(&app, until_the_end(states)))
+    Ok(sse::stream_response(&app, until_the_end(states)))
 }
 
 /// Each state as events, up to and with the one that ends the run.
@@ -159,8 +159,8 @@ fn until_the_end(
             yield Event::default().event("progress").json_data(progress);
             let last = match end {
                 End::Waiting | End::Running => continue,
-                End::Done { row } | End::Cancelled { row } => sse::done(row),
-                End::Failed { detail } => sse::failed(&detail),
+                End::Done { row } | End::Cancelled { row } => sse::done_event(row),
+                End::Failed { detail } => sse::failed_event(&detail),
             };
             yield last;
             break;
@@ -168,7 +168,7 @@ fn until_the_end(
     }
 }
 
-fn plan(app: &AppState, wanted: &RunRequest) -> Result<Plan, Error> {
+fn plan_of(app: &AppState, wanted: &RunRequest) -> Result<Plan, Error> {
     let strategy =
         stock::find(&wanted.strategy).ok_or_else(|| Error::no_strategy(wanted.strategy.clone()))?;
     let (target, base) = match wanted.target {
@@ -181,8 +181,8 @@ fn plan(app: &AppState, wanted: &RunRequest) -> Result<Plan, Error> {
         Target::ThreeBehindNginx => (THREE_BEHIND_NGINX, app.ctx.config.cluster.http.clone()),
     };
     let (threads, loops) = (
-        wanted.threads.map_or(100, Whole::get),
-        wanted.loops.map_or(50, Whole::get),
+        wanted.threads.map_or(100, BoundedInteger::get),
+        wanted.loops.map_or(50, BoundedInteger::get),
     );
     if threads * loops > MAX_REQUESTS {
         return Err(Error::bad_input(
@@ -195,8 +195,8 @@ fn plan(app: &AppState, wanted: &RunRequest) -> Result<Plan, Error> {
         threads.unsigned_abs() as usize,
         loops.unsigned_abs() as usize,
     );
-    plan.hold_ms = wanted.hold_ms.map_or(0, Whole::get).unsigned_abs();
-    plan.count = wanted.count.map_or(5000, Whole::get);
+    plan.hold_ms = wanted.hold_ms.map_or(0, BoundedInteger::get).unsigned_abs();
+    plan.count = wanted.count.map_or(5000, BoundedInteger::get);
     plan.draws = true;
     plan.token = app.ctx.config.admin_token();
     plan.check()

@@ -25,7 +25,7 @@ const INSTANCE_POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// A run of load that waits, goes on, or has ended.
 #[derive(Debug)]
 pub(super) struct Run {
-    pub(super) about: About,
+    pub(super) about: RunProperties,
     pub(super) visitor: Visitor,
     /// When it was asked for, then when it began.
     started: Mutex<Instant>,
@@ -40,7 +40,7 @@ pub(super) struct Run {
 /// The fixed properties of a run.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = RunBegun)]
-pub(super) struct About {
+pub(super) struct RunProperties {
     #[schema(example = "0b0f1b1e-…")]
     pub(super) id: String,
     /// The address of the client that started it.
@@ -69,13 +69,13 @@ pub(in crate::http) struct Progress {
     #[serde(flatten)]
     snapshot: Snapshot,
     #[serde(flatten)]
-    outside: Outside,
+    outside: OutsideState,
 }
 
 /// The state of a run outside of the load generator.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
 #[schema(as = RunOutside)]
-struct Outside {
+struct OutsideState {
     /// The pieces left in the store; null if unknown.
     #[schema(example = 4211)]
     #[serde(rename = "shelf")]
@@ -112,12 +112,12 @@ pub(super) enum End {
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct RunView {
     #[serde(flatten)]
-    pub(super) about: About,
+    pub(super) about: RunProperties,
     #[serde(flatten)]
     end: End,
     snapshot: Snapshot,
     #[serde(flatten)]
-    outside: Outside,
+    outside: OutsideState,
     /// The remaining time, if known.
     left_ms: Option<u64>,
     /// Whether it is the visitor's own: only they cancel it.
@@ -125,7 +125,7 @@ pub(in crate::http) struct RunView {
     /// How many runs end before it begins; 0 once it has begun.
     #[schema(example = 0)]
     position: usize,
-    /// About how long it waits, in milliseconds.
+    /// RunProperties how long it waits, in milliseconds.
     #[schema(example = 0)]
     starts_in_ms: u64,
     /// The run of another instance for which it waits.
@@ -144,7 +144,7 @@ impl Run {
     pub(super) fn new(app: &AppState, plan: Plan, by: String, visitor: Visitor) -> Self {
         let id = Uuid::new_v4();
         Self {
-            about: About {
+            about: RunProperties {
                 id: id.to_string(),
                 by,
                 instance: app.ctx.instance.clone(),
@@ -337,7 +337,7 @@ impl Run {
         };
         Progress {
             snapshot: snapshots.borrow_and_update().clone(),
-            outside: Outside {
+            outside: OutsideState {
                 remaining,
                 under_way,
             },
