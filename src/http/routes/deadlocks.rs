@@ -8,7 +8,7 @@ use crate::{
 use askama::Template;
 use axum::Json;
 
-/// DeadlockQuery to play it.
+/// How to play it.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -188,7 +188,7 @@ impl Runs {
     }
 }
 
-/// RunProperties how long these runs take, one after the other.
+/// About how long these runs take, one after the other.
 fn total_time(runs: &[Arc<Run>]) -> Duration {
     let left = runs
         .iter()

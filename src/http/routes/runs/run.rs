@@ -125,7 +125,7 @@ pub(in crate::http) struct RunView {
     /// How many runs end before it begins; 0 once it has begun.
     #[schema(example = 0)]
     position: usize,
-    /// RunProperties how long it waits, in milliseconds.
+    /// About how long it waits, in milliseconds.
     #[schema(example = 0)]
     starts_in_ms: u64,
     /// The run of another instance for which it waits.
