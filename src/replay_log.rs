@@ -67,7 +67,7 @@ impl ReplayEvent {
         Self { value, ..self }
     }
 
-    /// A caption for those who watch.
+    /// A caption for those who watch: actor and event are both `step`.
     pub(crate) fn caption(zh: impl Display, en: impl Display) -> Self {
         let words = serde_json::json!({ "zh": zh.to_string(), "en": en.to_string() });
         Self::of("step", "step").with_value(words)

@@ -147,6 +147,7 @@ impl Clock {
             .map_err(|error| unusable!("{}: {error}", self.file.display()))
     }
 
+    /// Waits until the server's own time is this much ahead of ours.
     pub(super) async fn wait_until_shown(&self, ahead: Duration) -> Result<(), Failure> {
         let shown = async {
             while self

@@ -13,6 +13,7 @@ use crate::{error::Error, fault::Action, replay_log::ReplayEvent};
 use std::time::Duration;
 use tokio::time::sleep;
 
+/// The lab's name for its first Sentinel.
 pub(super) const SENTINEL: &str = "sentinel";
 /// A Sentinel takes 4 s to notice that the main Redis is gone, and then promotes; if it was paused itself, it
 /// waits 3 s more, and after a failed attempt 20 s.

@@ -198,7 +198,7 @@ impl Play {
     }
 
     /// Starts the actor of a role. A role without an act has the race's. `A.lease(3000)` is `RoleLease::EndedByStep`: 3 s by the
-    /// clock, and without end where the pace forces timeouts.
+    /// clock, and without end where the pace forces timeouts. A role without a lease has 30 s by the clock, not its strategy's.
     async fn start_actor(&self, role: &Role, stops: &[Point]) -> Result<RunningActor, Error> {
         let pace = self.options.pace;
         let act = role.act.unwrap_or(self.act);

@@ -156,7 +156,8 @@ impl RaceScript {
         }
     }
 
-    /// What the replay came to, and whether this is what the race declares.
+    /// What the replay came to, and whether this is what the race declares. Sold: by actors that ended well; inside: the most
+    /// actors between their lock and the point at which they leave.
     async fn judge(&self, play: &Play) -> Result<ReplayResult, Error> {
         play.observer.refresh(&play.reader).await?;
         let (sold, inside) = play.observer.totals();

@@ -241,7 +241,7 @@ async fn read_nodes(ctx: Ctx, keys: Vec<NodeKey>) -> HashMap<NodeKey, Result<Red
     join_all(nodes).await.into_iter().flatten().collect()
 }
 
-/// Of a key that is no hash HGETALL fails, of one that is no string GET: those errors are no errors here.
+/// Of a key that is no hash HGETALL fails, of one that is no string GET: a command that is refused is no error here.
 async fn read_keys(
     mut node: Connection,
     keys: Vec<NodeKey>,

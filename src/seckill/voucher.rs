@@ -143,7 +143,8 @@ pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
     }
 }
 
-/// The stock and orders of a voucher in one snapshot, for [`check`](super::check).
+/// The stock and orders of a voucher in one snapshot of MySQL, for [`check`](super::check). With the stock in Redis, unless that cannot
+/// be read, orders are queued, or the stock in MySQL has changed meanwhile.
 pub async fn books(ctx: &Ctx, id: i64) -> Result<Books, Error> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let books = Session::of(&conn)

@@ -125,7 +125,7 @@ impl Display for Point {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Points(Option<Follower>);
 
-/// Follows a job. A follower that no longer listens stops nothing.
+/// Follows a job, stops it, and slows it down. A follower that no longer listens stops nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct Follower {
     pub(crate) events: mpsc::UnboundedSender<FollowerEvent>,

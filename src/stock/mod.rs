@@ -130,7 +130,7 @@ pub fn find(slug: &str) -> Option<&'static Strategy> {
 }
 
 impl Strategy {
-    /// Whether it is the lock of a student (`/mine`), with an unknown promise.
+    /// Whether it is the lock that a student wrote (`/mine`).
     pub fn is_own_lock(&self) -> bool {
         self.slug == "mine"
     }

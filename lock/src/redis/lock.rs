@@ -33,7 +33,7 @@ use std::{
 };
 use tokio::time::{Instant, timeout};
 
-/// The most hand-offs within one process before another gets its turn.
+/// The most hand-offs within one process before another gets its turn: each spares a release and an acquire.
 pub const MAX_BATCH: u32 = 128;
 /// The longest time of hand-offs within one process before another gets its turn.
 pub const MAX_BATCH_TIME: Duration = Duration::from_millis(20);
@@ -340,6 +340,7 @@ impl Handle {
     /// Runs `acquire.lua`.
     async fn attempt(self, head: LockHead) -> Result<TryResult<Hold<LockClaim>>, LockError> {
         let (yields, subscription) = (&self.lock.yields, &self.lock.object.subscription);
+        // After its batch a process waits until the others have had their turns; without others there is nothing to wait for.
         while yields.fetch_sub(1, Ordering::Relaxed) > 0
             && timeout(YIELD_TIME, subscription.wait_for_message())
                 .await

@@ -275,7 +275,7 @@ impl RedisSemaphore {
         }
     }
 
-    /// Runs `permits_take.lua`.
+    /// For permits with a lease: runs `permits_take.lua`.
     async fn attempt_leased(
         self,
         lease: Lease,
@@ -311,7 +311,7 @@ impl RedisSemaphore {
         }
     }
 
-    /// Runs `semaphore_acquire.lua`.
+    /// For permits without a lease: runs `semaphore_acquire.lua`, which takes them and writes who has them.
     async fn attempt_claimed(
         self,
         permits: u32,

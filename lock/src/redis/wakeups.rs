@@ -374,6 +374,7 @@ impl Subscription {
         Self::with_delivery(client, name, channel, Delivery::Pattern)
     }
 
+    /// Subscribes at the first wait. `delivery` is for a single server; a cluster has its own.
     fn with_delivery(
         client: &RedisClient,
         name: &Arc<str>,

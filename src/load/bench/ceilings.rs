@@ -216,7 +216,7 @@ impl Ceilings {
         Ok(1)
     }
 
-    /// The section that the lock strategies guard: read, then write one less.
+    /// The section that the lock strategies guard, on one connection: read, then write one less.
     async fn run_section(&self, conn: &mut MySqlConnection) -> CeilingResult<()> {
         let (count, _version, _fence): (i64, i64, u64) = sqlx::query_as(READ)
             .bind(self.product)

@@ -29,7 +29,8 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     take_from(ctx, job, fastrand::u32(..BUCKETS)).await
 }
 
-/// Takes a piece out of this bucket first.
+/// Takes a piece out of this bucket; if it is empty, refills it from the product's row; if that is empty too, takes one out of
+/// any bucket.
 pub(super) async fn take_from(ctx: &Ctx, job: &Job, bucket: u32) -> Result<Deduction, Error> {
     let since = job.enter_and_stay().await;
     job.record_attempt(since, take_or_refill(ctx, job, bucket).await)

@@ -69,7 +69,8 @@ async fn buy_at_all(
     Ok(all)
 }
 
-/// Claim: a lock that is never lost does not help against a stale read; a fence does, and so do reads that wait for all commits.
+/// Claim: a lock that is never lost does not help against a stale read; a fence does, and so do reads that wait for all commits. With
+/// `causal_reads` it is the twin, whose claim must fail.
 async fn stale_read_oversells(on: &Cluster, causal_reads: bool) -> Result<Observation, NoVerdict> {
     /// More than one, because a stale read does not happen in every round.
     const ROUNDS: usize = 5;

@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Limit of the watchers here: each has a stream of every instance.
 const MAX_WATCHERS: usize = 300;
-/// Limit of the streams of this instance's own events, which the watchers of all instances have.
+/// Limit of the streams of this instance's own events, which the watchers of all instances have: a cluster has three.
 const MAX_OWN_STREAMS: usize = 3 * MAX_WATCHERS;
 /// How often a lost instance is tried again: a restarted one is seen within a second.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);

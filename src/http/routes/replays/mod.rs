@@ -124,7 +124,7 @@ struct QueuePlace {
 }
 
 impl Replays {
-    /// Takes the last place in the queue, if the visitor may have one more.
+    /// Takes the last place in the queue, if the visitor may have one more and no other of the same half.
     fn enqueue(&self, replay: &Arc<ActiveReplay>) -> Result<(), Error> {
         let mut in_order_asked = self.in_order_asked.lock();
         let running = || in_order_asked.iter().filter(|other| other.is_running());
