@@ -169,7 +169,7 @@ mod tests {
             }
         }
         // What the first view leads to, and what is opened in it, are scripts of their own.
-        for later in ["page", "scheduler"] {
+        for later in ["page", "scheduler", "html-report"] {
             let found = |path: &&String| path.starts_with(&format!("{FOLDER}{later}-"));
             assert_eq!(bundles.0.keys().filter(found).count(), 1, "{later}");
         }

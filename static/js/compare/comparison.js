@@ -9,7 +9,6 @@ import { currentLanguage, formatNumber, t } from '../shared/language.js';
 import { nameInTitle } from '../lesson/course.js';
 import { resultBars, resultText } from '../run/result-bars.js';
 import { pollInterval } from '../lesson/implementation.js';
-import { reportOf } from './html-report.js';
 import * as series from './series.js';
 
 /** @typedef {import('../lesson/course.js').Strategy} Strategy */
@@ -157,7 +156,11 @@ export function listen(changed) {
   $('series').onchange = () => { shownSeries = series.all().find((s) => s.id === $('series').value) ?? null; changed(); };
   $('series-name').onchange = () => { if (shownSeries) series.rename(shownSeries, $('series-name').value.trim() || shownSeries.name); changed(); };
   $('series-json').onclick = () => shownSeries && download('oversell.json', 'application/json', JSON.stringify(shownSeries, null, 2));
-  $('series-html').onclick = () => shownSeries && download('oversell.html', 'text/html', reportOf(shownSeries));
+  $('series-html').onclick = async () => {
+    if (!shownSeries) return;
+    const { reportOf } = await import('./html-report.js');
+    download('oversell.html', 'text/html', reportOf(shownSeries));
+  };
   $('series-remove').onclick = () => {
     if (shownSeries && !progress) series.remove(shownSeries);
     if (!progress) shownSeries = series.all()[0] ?? null;
