@@ -94,6 +94,11 @@ describe('a run on the page', () => {
       file.rows.map(({ strategy, target }) => [strategy, target]),
       [['none', 'one'], ['none', 'three'], ['select-for-update', 'one'], ['select-for-update', 'three']],
     );
+    // The report is written by a script that comes at the press.
+    await tab.click('#series-html');
+    await tab.waitFor('window.saved.length === 2');
+    const report = await tab.evaluate('window.saved[1]');
+    assert.ok(report.startsWith('<!doctype html>') && report.includes('select-for-update'), report.slice(0, 200));
     await tab.screenshot('compare-1280');
     tab.assertNoErrors();
   });
