@@ -96,12 +96,12 @@ export const heightOf = (...race) => sum(usualHeights(...race)) + ARC + LINE;
 
 /**
  * How the parts of a picture fill its height: room above each, or all of them closer to each other. What comes does not move the parts while
- * there is room above its own.
+ * there is room above its own. The first row of labels keeps its room: above it is nothing into which it could reach.
  * @param {number[]} needs @param {number[]} usual @param {number | undefined} height
  */
 function fillHeight(needs, usual, height) {
   const need = sum(needs);
-  if (height == null || need >= height) return { closer: height == null ? 1 : Math.max(0, height / need), above: needs.map(() => 0) };
+  if (height == null || need >= height) return { closer: height == null ? 1 : Math.max(0, (height - LINE) / (need - LINE)), above: needs.map(() => 0) };
   let [wider, level] = [needs.map(() => true), 0];
   for (let before = -1; before !== wider.filter(Boolean).length;) {
     before = wider.filter(Boolean).length;
@@ -162,7 +162,7 @@ export function sceneOf({ width, shown, unit, begin, span, dense, measure, model
   const axisHeight = u(LINE);
   const { closer, above: empty } = fillHeight(needs, usual, height == null ? undefined : (height - axisHeight) / unit);
   const down = (/** @type {number} */ n) => n * unit * closer;
-  let y = 0;
+  let y = u(LINE) - down(LINE);
   const tops = needs.map((need, i) => {
     const top = y + u(empty[i]);
     y = top + down(need);
