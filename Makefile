@@ -84,6 +84,7 @@ package: install ## the lock library as others get it: each feature alone, its .
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
 	scripts/packaged
 
+# CI names another, which builds what the tests run.
 LINT = cargo clippy --workspace --all-targets --locked -- -D warnings
 
 check: rust linters $(NODE_MODULES) ## formatting, clippy, scripts, JavaScript, what the project stands on (cargo-deny), and whether the stored run is of this program

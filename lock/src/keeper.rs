@@ -2,8 +2,8 @@
 //!
 //! 1. It waits for the holder's release, for the end until which the hold is sure ([`SureUntil`]), or for the news that
 //!    the hold is gone.
-//! 2. [`Guard::release`](crate::Guard::release) sends a reply channel to `release_request` and returns what [`Release::done`] puts
-//!    into it; nothing else happens in `guard.rs`.
+//! 2. [`Guard::release`](crate::Guard::release) sends a reply channel to `release_request` and returns what
+//!    [`Release::done`] puts into it; nothing else happens in `guard.rs`.
 //! 3. The holder learns of a loss at once. A lost hold stays until its holder releases it: the holder may still be at
 //!    work.
 //! 4. Because one task renews, watches and releases, no renewal outlives its lock, and a guard that is dropped at any

@@ -209,9 +209,7 @@ async fn set(
     }
     let mut nodes = Vec::new();
     if !node_keys.is_empty() {
-        let unwritable;
-        (nodes, unwritable) = probe_nodes(ctx, &node_keys).await;
-        missing.extend(unwritable);
+        nodes = writable_nodes(ctx, &node_keys, &mut missing).await;
     }
     let mut zk = None;
     if !paths.is_empty() {
@@ -277,18 +275,21 @@ async fn set(
     Ok(missing)
 }
 
-/// The nodes of Redlock that take writes, and the names of the others.
-async fn probe_nodes<'a>(
+/// The nodes of Redlock that take writes; adds the names of the others to `missing`.
+async fn writable_nodes<'a>(
     ctx: &'a Ctx,
     keys: &[String],
-) -> (Vec<&'a RedisClient>, Vec<&'static str>) {
+    missing: &mut Vec<&'static str>,
+) -> Vec<&'a RedisClient> {
+    let mut writable = Vec::new();
     let probed = join_all(ctx.nodes.iter().map(|node| probe_writes(node, keys))).await;
-    let probed = ctx.nodes.iter().zip(NODES).zip(probed);
-    let (writable, missing): (Vec<_>, Vec<_>) = probed.partition(|(_, probed)| probed.is_ok());
-    (
-        writable.into_iter().map(|((node, _), _)| node).collect(),
-        missing.into_iter().map(|((_, name), _)| name).collect(),
-    )
+    for ((node, probed), name) in ctx.nodes.iter().zip(probed).zip(NODES) {
+        match probed {
+            Ok(()) => writable.push(node),
+            Err(_) => missing.push(name),
+        }
+    }
+    writable
 }
 
 /// The part in MySQL, as one transaction. `count`: the new number of pieces, or none to delete the row.

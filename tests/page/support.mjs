@@ -33,7 +33,7 @@ const POLL_MS = 50;
 /** Runs what takes too long for every change, and lets pictures move. */
 export const SOAK = process.env.OVERSELL_SOAK === '1';
 
-/** What takes over ten seconds and shows nothing that a shorter one does not: without `OVERSELL_SOAK=1` it is listed as skipped. */
+/** What takes over ten seconds: without `OVERSELL_SOAK=1` it is listed as skipped. */
 export const itInSoak = SOAK ? it : it.skip;
 export const describeInSoak = SOAK ? describe : describe.skip;
 

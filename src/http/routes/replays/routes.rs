@@ -246,26 +246,29 @@ pub(in crate::http) async fn list(
         .filter(|(shown, _)| lesson.as_deref().is_none_or(|wanted| wanted == *shown))
         .collect();
     races.sort_by_key(|(shown, _)| claims::lessons().position(|lesson| lesson.id == *shown));
-    let listed = races.into_iter().map(|(lesson, race)| ReplayListing {
-        lesson,
-        title: race.title,
-        breaks: race.breaks,
-        cure: race.cure,
-        runs: race.flaw.act.name(),
-        cured_runs: race.cured.act.name(),
-        ends: race.flaw.expected,
-        cured_ends: race.cured.expected,
-        alone: race.is_exclusive(Pace::Slow, &app.ctx.config),
-        actors: race.script(false).actors(),
-        cured_actors: race.script(true).actors(),
-        lasts_ms: race.script(false).lasts_ms(),
-        cured_lasts_ms: race.script(true).lasts_ms(),
-        shows: race.script(false).server_lanes(&app.ctx.config),
-        cured_shows: race.script(true).server_lanes(&app.ctx.config),
-        scheduled: race.schedule(false),
-        cured_scheduled: race.schedule(true),
-        timed: race.is_timed(),
-        cannot: race.why_not_playable(&app.ctx.config),
+    let listed = races.into_iter().map(|(lesson, race)| {
+        let [flaw, cure] = [false, true].map(|cured| race.script(cured));
+        ReplayListing {
+            lesson,
+            title: race.title,
+            breaks: race.breaks,
+            cure: race.cure,
+            runs: race.flaw.act.name(),
+            cured_runs: race.cured.act.name(),
+            ends: race.flaw.expected,
+            cured_ends: race.cured.expected,
+            alone: race.is_exclusive(Pace::Slow, &app.ctx.config),
+            actors: flaw.actors(),
+            cured_actors: cure.actors(),
+            lasts_ms: flaw.lasts_ms(),
+            cured_lasts_ms: cure.lasts_ms(),
+            shows: flaw.server_lanes(&app.ctx.config),
+            cured_shows: cure.server_lanes(&app.ctx.config),
+            scheduled: race.schedule(false),
+            cured_scheduled: race.schedule(true),
+            timed: race.is_timed(),
+            cannot: race.why_not_playable(&app.ctx.config),
+        }
     });
     let running = replays.running();
     let breaking = running
