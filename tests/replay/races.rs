@@ -89,6 +89,39 @@ fn race_of(flaw: &str, cured: &str) -> Result<&'static Race> {
     replay::races().find(does).context("there is no such race")
 }
 
+/// A watchdog that renews in the same millisecond does not save a lease that a race has ended.
+#[apply(test!)]
+async fn an_ended_lease_cannot_be_renewed(servers: &Servers) -> Result<()> {
+    let end_lease = include_str!("../../src/replay/lua/end_lease.lua");
+    let site = servers.site().await;
+    let key = site.ctxs[0].redis_key(&format!("ended-lease-{}", site.id));
+    let mut redis = site.ctxs[0].redis.connection();
+    let (ended, renewed): (i64, i64) = redis::pipe()
+        .cmd("SET")
+        .arg(&key)
+        .arg("A")
+        .arg("PX")
+        .arg(30_000)
+        .ignore()
+        .cmd("EVAL")
+        .arg(end_lease)
+        .arg(1)
+        .arg(&key)
+        .cmd("PEXPIRE")
+        .arg(&key)
+        .arg(30_000)
+        .cmd("DEL")
+        .arg(&key)
+        .ignore()
+        .query_async(&mut redis)
+        .await?;
+    ensure!(
+        (ended, renewed) == (1, 0),
+        "{ended} ended, {renewed} renewed"
+    );
+    Ok(())
+}
+
 /// Leases end by the server's clock, and the ending says so: some races here, all with `make soak`.
 #[apply(test!)]
 async fn a_race_ends_as_expected_by_the_clock(servers: &Servers) -> Result<()> {
