@@ -55,22 +55,22 @@ impl Lab {
             && self
                 .links
                 .iter()
-                .any(|link| link.is_of(name) && zookeeper::is_member_name(&link.server));
+                .any(|link| link.belongs_to(name) && zookeeper::is_member_name(&link.server));
         let first = redis::name(0);
-        let follower = if self.replica_leads() {
+        let follower = if self.is_replica_main() {
             &first
         } else {
             redis::REPLICA
         };
-        let (grouped, isolated) = (self.is_grouped(name), self.isolated.contains(name));
-        let follows = (self.replica_pair.is_some() && name == follower) || grouped;
+        let (in_sentinel_group, isolated) = (self.is_grouped(name), self.isolated.contains(name));
+        let follows = (self.replica_pair.is_some() && name == follower) || in_sentinel_group;
         let clock = self.clock(name);
         let ahead = clock.is_some_and(Clock::has_jumped);
         let besides = [
             (Action::Expire, has_session),
             (Action::Promote, follows),
             (Action::Jump, clock.is_some() && !ahead),
-            (Action::Cut, grouped && !isolated),
+            (Action::Cut, in_sentinel_group && !isolated),
             (Action::Mend, ahead || isolated),
         ];
         [Action::Pause, Action::Kill]
@@ -80,7 +80,7 @@ impl Lab {
     }
 
     /// Whether the replica is the main Redis now.
-    fn replica_leads(&self) -> bool {
+    fn is_replica_main(&self) -> bool {
         self.replica_pair.as_ref().is_some_and(|of| {
             let replica = format!("127.0.0.1:{}", of.replica);
             let mut links = self.links_to_main().into_iter();

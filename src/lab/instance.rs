@@ -4,7 +4,7 @@ use super::{
     link::authority,
     mysql, redis,
     sentinel::GROUP_NAME,
-    server::{Check, CheckContext, Server, check_instance},
+    server::{CheckContext, HealthCheck, Server, check_instance},
     user::User,
     zookeeper,
 };
@@ -20,7 +20,7 @@ use std::{
 };
 
 /// The variable from which tokio reads the number of worker threads.
-const TOKIO_THREADS: &str = "TOKIO_WORKER_THREADS";
+const TOKIO_THREADS_VARIABLE: &str = "TOKIO_WORKER_THREADS";
 
 /// All instances together get as many threads as this machine has cores, and each at least one. More threads would only
 /// wake each other.
@@ -89,7 +89,7 @@ pub(super) fn environment(
         ),
         ("OVERSELL__REPLAYS__ENABLED", "true".to_owned()),
         (
-            TOKIO_THREADS,
+            TOKIO_THREADS_VARIABLE,
             threads_per_instance(at.instances.len()).to_string(),
         ),
     ];
@@ -113,7 +113,7 @@ pub(super) fn cluster_members(at: &Addresses) -> impl Iterator<Item = String> {
     let main = Some(at.main_redis()).filter(|_| !replicas.is_empty());
     let main = main.map(|url| (redis::name(0), authority(url)));
     let replicas = replicas.into_iter().enumerate();
-    let replicas = replicas.map(|(n, url)| (redis::replica(n), authority(url)));
+    let replicas = replicas.map(|(n, url)| (redis::replica_name(n), authority(url)));
     let ensemble = at.zookeeper.connect.split(',').enumerate();
     let ensemble = ensemble.filter(|_| at.zookeeper.connect.contains(','));
     let ensemble = ensemble.map(|(n, at)| (zookeeper::name(n), at));
@@ -174,7 +174,7 @@ impl Server for LabInstance {
         command
     }
 
-    fn check<'a>(&'a self, context: CheckContext<'a>) -> Check<'a> {
+    fn check_health<'a>(&'a self, context: CheckContext<'a>) -> HealthCheck<'a> {
         async move {
             let path = if context.dependencies_up {
                 "/health/ready"

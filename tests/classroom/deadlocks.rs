@@ -206,7 +206,7 @@ async fn a_play_drops_no_table_of_others(servers: &Servers) -> Result<()> {
     let ours = "CREATE TABLE deadlock_0badcafe (id INT) \
                 COMMENT = 'oversell: the table of one play of a deadlock, dropped at its end'";
     root.execute(ours).await?;
-    deadlocks::sweep(&mut root, Duration::ZERO).await?;
+    deadlocks::drop_abandoned_tables(&mut root, Duration::ZERO).await?;
     let left: Vec<String> = sqlx::query_scalar("SHOW TABLES LIKE 'deadlock%'")
         .fetch_all(&mut root)
         .await?;

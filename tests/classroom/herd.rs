@@ -4,7 +4,7 @@ use crate::support::{
     http::{ask, ask_json, body_with_status, elements},
     *,
 };
-use oversell::{clients::four_letters::four_letters, lab::Lab};
+use oversell::{clients::four_letters::four_letter_command, lab::Lab};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -110,7 +110,7 @@ async fn herds(lab: &Lab) -> Result<usize> {
 
 /// Notifications of changed children and of deletions that the server has sent since its start.
 async fn server_counts(lab: &Lab) -> Result<(u64, u64)> {
-    let answer = four_letters(&lab.addresses().zookeeper.connect, "mntr").await?;
+    let answer = four_letter_command(&lab.addresses().zookeeper.connect, "mntr").await?;
     let value = |name: &str| {
         let line = answer
             .lines()

@@ -3,16 +3,16 @@
 use crate::support::{http::ask, *};
 use futures::future::join_all;
 use oversell::{
-    classroom::limits::{self, AT_NGINX, PER_SECOND},
+    classroom::limits::{self, NGINX_ONLY_ROUTES, REQUESTS_PER_SECOND},
     error::Error,
 };
 use reqwest::{Client, StatusCode};
 use std::time::Instant;
 
-/// Checks that one limit of `PER_SECOND` could have admitted this burst. The longer the burst took, the more it may
+/// Checks that one limit of `REQUESTS_PER_SECOND` could have admitted this burst. The longer the burst took, the more it may
 /// admit.
 fn as_one_limit(let_through: usize, took: Duration) -> Result<()> {
-    let rate = PER_SECOND.get() as usize;
+    let rate = REQUESTS_PER_SECOND.get() as usize;
     let most = rate + (took.as_secs_f64() * rate as f64).ceil() as usize;
     ensure!(
         (rate..=most).contains(&let_through),
@@ -105,13 +105,13 @@ async fn nginx_keeps_its_limits_and_a_lone_instance_names_them() -> Result<()> {
     // Admitted requests stay until all have arrived.
     let stay = |path: &str| format!("{path}?hold_ms=10000");
     let (queued, nodelay, address, server, limited) = tokio::try_join!(
-        burst(base, AT_NGINX[0], 30),
-        burst(base, AT_NGINX[1], 30),
-        async { burst(base, &stay(AT_NGINX[2]), 40).await },
-        async { burst(base, &stay(AT_NGINX[3]), 130).await },
+        burst(base, NGINX_ONLY_ROUTES[0], 30),
+        burst(base, NGINX_ONLY_ROUTES[1], 30),
+        async { burst(base, &stay(NGINX_ONLY_ROUTES[2]), 40).await },
+        async { burst(base, &stay(NGINX_ONLY_ROUTES[3]), 130).await },
         burst(instance, "/seckill/limited", 30),
     )?;
-    let alone = ask(format!("{instance}{}", AT_NGINX[0])).await?;
+    let alone = ask(format!("{instance}{}", NGINX_ONLY_ROUTES[0])).await?;
     labs::keep_for_next_test(lab);
 
     // One, five in the bucket, and one more for each second until the last refusal.
@@ -141,7 +141,8 @@ async fn nginx_keeps_its_limits_and_a_lone_instance_names_them() -> Result<()> {
     )?;
     let (status, words) = alone;
     ensure!(
-        status == StatusCode::NOT_FOUND && AT_NGINX.iter().all(|path| words.contains(path)),
+        status == StatusCode::NOT_FOUND
+            && NGINX_ONLY_ROUTES.iter().all(|path| words.contains(path)),
         "a lone instance says {status} {words}"
     );
     Ok(())
