@@ -52,16 +52,16 @@ pub struct Addresses {
     /// Name and version of each server.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub versions: BTreeMap<String, String>,
-    /// Where the lab accepts orders, if it does.
+    /// Where the lab accepts faults, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Control>,
 }
 
-/// Where a lab takes the orders of `oversell lab fault`.
+/// Where a lab accepts the faults of `oversell lab fault`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Control {
     pub url: String,
-    /// The token that an order must carry.
+    /// The token that a request for a fault must carry.
     pub token: Token,
 }
 

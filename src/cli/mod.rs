@@ -241,7 +241,7 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
     }
 }
 
-/// Tries the course on a lab that takes orders; then what compares rates on one in which nothing stands between instances and
+/// Tries the course on a lab that accepts faults; then what compares rates on one in which nothing stands between instances and
 /// servers.
 async fn try_course_on_labs(run: &mut Course, stop: CancellationToken) -> Result<(), Failure> {
     let others = |lesson: &Lesson| !lesson.compares_rates();

@@ -19,12 +19,12 @@ impl Lab {
         let members = self.members.iter().filter(|m| m.name != nginx::NAME);
         let members = members.map(|member| {
             let (name, state) = (member.name.as_str(), member.state());
-            let instance = member.tier == Tier::Instance;
+            let is_instance = member.tier == Tier::Instance;
             Member {
                 name: name.to_owned(),
-                instance,
+                instance: is_instance,
                 state,
-                can: self.possible_actions(name, instance, state),
+                can: self.possible_actions(name, is_instance, state),
             }
         });
         let links = self.links.iter().map(|link| Link {
@@ -45,13 +45,13 @@ impl Lab {
     }
 
     /// The actions that are possible in this state.
-    fn possible_actions(&self, name: &str, instance: bool, state: MemberState) -> Vec<Action> {
+    fn possible_actions(&self, name: &str, is_instance: bool, state: MemberState) -> Vec<Action> {
         match state {
             MemberState::Paused => return vec![Action::Resume, Action::Kill],
             MemberState::Killed => return vec![Action::Start],
             MemberState::Running => {}
         }
-        let has_session = instance
+        let has_session = is_instance
             && self
                 .links
                 .iter()

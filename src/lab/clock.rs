@@ -113,6 +113,7 @@ fn server_time_s(port: u16) -> Option<u64> {
     third.ok()?.parse().ok()
 }
 
+/// The command of a Redis node in `folder` whose clock can be moved.
 pub(super) fn command_with_movable_clock(folder: &Path, program: &Path) -> Command {
     // A relative path: LD_PRELOAD splits at spaces, which a full path may have.
     let mut command = command_with_library(

@@ -37,7 +37,7 @@ pub(super) fn name(port: u16) -> String {
 /// The environment of every instance; `more` comes last and wins.
 pub(super) fn environment(
     at: &Addresses,
-    nginx: bool,
+    is_behind_nginx: bool,
     more: &[(String, String)],
 ) -> Vec<(String, String)> {
     let all = |urls: Vec<&str>| urls.join(",");
@@ -77,7 +77,7 @@ pub(super) fn environment(
         ("OVERSELL__ZOOKEEPER__CONNECT", at.zookeeper.connect.clone()),
         (
             "OVERSELL__CLUSTER__HTTP",
-            if nginx {
+            if is_behind_nginx {
                 at.nginx.url.clone()
             } else {
                 String::new()
@@ -121,6 +121,7 @@ pub(super) fn cluster_members(at: &Addresses) -> impl Iterator<Item = String> {
     all.map(|(name, at)| cluster_member(&name, at))
 }
 
+/// A server's name and address as the setting `cluster.members` has them: `redis-2=127.0.0.1:6380`.
 pub(super) fn cluster_member(name: &str, at: &str) -> String {
     format!("{name}={at}")
 }

@@ -193,6 +193,7 @@ impl Lab {
         self.clocks.iter().find(|clock| clock.node == node)
     }
 
+    /// Undoes [`cut`](Self::cut) and [`slow`](Self::slow): these links forward again, without a delay.
     pub fn mend(&self, link: &str) -> Result<(), Failure> {
         self.set_condition(link, Condition::Open)
     }

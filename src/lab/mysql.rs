@@ -93,6 +93,7 @@ impl MySqlProgram {
         ))
     }
 
+    /// `MariaDB` or `MySQL`.
     pub(super) fn title(&self) -> &'static str {
         match self.kind {
             Vendor::MariaDb => "MariaDB",
@@ -287,6 +288,7 @@ fn install_log(folder: &Path) -> PathBuf {
     folder.with_file_name("mysql-install.log")
 }
 
+/// Runs a program to its end. The error has the end of its log.
 async fn run_to_success(
     name: &str,
     command: &Command,

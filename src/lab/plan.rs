@@ -391,8 +391,8 @@ impl Options {
     }
 
     /// The addresses as this instance sees them: with one writer each it knows only its own database node.
-    fn addresses_for_instance(&self, place: usize, at: &Addresses) -> Addresses {
-        let own = at.mysql_nodes().nth(place % usize::from(self.galera));
+    fn addresses_for_instance(&self, index: usize, at: &Addresses) -> Addresses {
+        let own = at.mysql_nodes().nth(index % usize::from(self.galera));
         match (self.writers, own) {
             (Writers::Each, Some(own)) => Addresses {
                 mysql: own.clone(),
@@ -404,11 +404,11 @@ impl Options {
     }
 
     /// Kinds of faults that only some labs can inject.
-    fn fault_kinds(&self, clocks: bool) -> Vec<&'static str> {
+    fn fault_kinds(&self, has_clocks: bool) -> Vec<&'static str> {
         let has = [
             ("ways", self.has_links()),
             ("replica", self.replica),
-            ("clocks", clocks),
+            ("clocks", has_clocks),
         ];
         has.into_iter()
             .filter_map(|(kind, has)| has.then_some(kind))

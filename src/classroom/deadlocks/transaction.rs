@@ -66,6 +66,7 @@ impl Transaction {
         })
     }
 
+    /// Takes the connection for the next statement. Fails if the last statement has no answer yet.
     fn take_idle_conn(&mut self) -> Result<Conn, Error> {
         match std::mem::replace(&mut self.state, TransactionState::Sent) {
             TransactionState::Idle(conn) => Ok(conn),
