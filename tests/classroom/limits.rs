@@ -16,7 +16,7 @@ fn ensure_one_limit_admits(admitted: usize, took: Duration) -> Result<()> {
     let most = rate + (took.as_secs_f64() * rate as f64).ceil() as usize;
     ensure!(
         (rate..=most).contains(&admitted),
-        "{let_through} in {took:?}"
+        "{admitted} in {took:?}"
     );
     Ok(())
 }
@@ -123,7 +123,7 @@ async fn nginx_keeps_its_limits_and_a_lone_instance_names_them() -> Result<()> {
         let took = took.with_context(|| format!("{name}: nobody was refused"))?;
         ensure!(
             (6..=6 + took.as_secs_f64().ceil() as usize).contains(&admitted.len()),
-            "{name}: {let_through:?} were let through, in {took:?}"
+            "{name}: {admitted:?} were let through, in {took:?}"
         );
     }
     ensure!(
