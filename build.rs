@@ -116,7 +116,7 @@ fn refuse_windows_texts() {
     for text in texts.iter().filter(|text| text.exists()) {
         println!("cargo:rerun-if-changed={}", text.display());
     }
-    let found = line_ends::windows_texts(&texts).expect("the texts can be read");
+    let found = line_ends::texts_with_windows_line_ends(&texts).expect("the texts can be read");
     let Some(first) = found.first() else { return };
     let others = match found.len() - 1 {
         0 => String::new(),

@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, fmt, fs::File, io::ErrorKind, path::Path};
 pub const LAB_JSON: &str = "target/lab/lab.json";
 
 /// Where a service and the commands that load it find the admin token: never on a command line, which others can see.
-pub const TOKEN: &str = "OVERSELL__ADMIN__TOKEN";
+pub const ADMIN_TOKEN_VARIABLE: &str = "OVERSELL__ADMIN__TOKEN";
 
 /// Every address of a lab. Others read it: its fields stay as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,16 +52,16 @@ pub struct Addresses {
     /// Name and version of each server.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub versions: BTreeMap<String, String>,
-    /// Where the lab accepts orders, if it does.
+    /// Where the lab accepts faults, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Control>,
 }
 
-/// Where a lab takes the orders of `oversell lab fault`.
+/// Where a lab accepts the faults of `oversell lab fault`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Control {
     pub url: String,
-    /// The token that an order must carry.
+    /// The token that a request for a fault must carry.
     pub token: Token,
 }
 
@@ -83,7 +83,7 @@ impl fmt::Debug for Token {
 }
 
 /// In every folder that a lab made, and locked while it runs.
-pub const MARK: &str = ".oversell-lab";
+pub const LAB_FOLDER_MARKER: &str = ".oversell-lab";
 
 impl Addresses {
     /// The nodes of the database, the first one first.
@@ -99,7 +99,7 @@ impl Addresses {
     /// The addresses of the lab that wrote `file`, which must still run.
     /// Errors: [`Failure::Unusable`] if there is no such file, it is something else or another user's, or its lab was
     /// killed and left it behind.
-    pub fn of_running_lab(file: &Path) -> Result<Self, Failure> {
+    pub fn read_running_lab(file: &Path) -> Result<Self, Failure> {
         let path = file.display();
         let start = localized!(
             "用 `oversell lab` 启动一个，或用 --lab-json 指定别的文件",
@@ -113,7 +113,7 @@ impl Addresses {
             ));
         }
         // A shared lock, so that two readers do not take each other for the lab.
-        let mark = file.with_file_name(MARK);
+        let mark = file.with_file_name(LAB_FOLDER_MARKER);
         if File::open(mark).is_ok_and(|mark| mark.try_lock_shared().is_ok()) {
             return Err(unusable_localized!(
                 "没有实验环境在运行（{path} 是一个被杀死的留下的）：{start}",
@@ -167,7 +167,8 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_there_is_no_lab() {
-        let error = Addresses::of_running_lab(Path::new("/nowhere/lab.json")).expect_err("no lab");
+        let error =
+            Addresses::read_running_lab(Path::new("/nowhere/lab.json")).expect_err("no lab");
         assert!(error.to_string().contains("no lab is running"), "{error}");
     }
 
@@ -179,7 +180,7 @@ mod tests {
         fs::set_permissions(&file, Permissions::from_mode(0o000)).expect("its owner is this user");
         // Where root runs the test, this thread alone reads as another user.
         let user = setfsuid(Uid::from_raw(65534));
-        let error = Addresses::of_running_lab(&file);
+        let error = Addresses::read_running_lab(&file);
         setfsuid(user);
         let error = error.expect_err("it cannot be read").to_string();
         assert!(

@@ -45,10 +45,10 @@ pub struct Config {
 pub struct Server {
     pub host: String,
     pub port: u16,
-    #[garde(custom(empty_or_a_label))]
+    #[garde(custom(check_empty_or_label))]
     pub name: String,
     pub published: String,
-    #[serde(deserialize_with = "list_or_commas")]
+    #[serde(deserialize_with = "read_list_or_commas")]
     pub hosts: Vec<String>,
     #[garde(range(min = 1))]
     pub header_timeout_ms: u64,
@@ -91,7 +91,7 @@ pub struct Lock {
 pub struct MySql {
     #[garde(custom(require_scheme("mysql://")))]
     pub url: SecretString,
-    #[serde(deserialize_with = "list_or_commas")]
+    #[serde(deserialize_with = "read_list_or_commas")]
     #[garde(length(max = 9), inner(custom(require_scheme("mysql://"))))]
     pub urls: Vec<SecretString>,
     #[garde(range(min = 1))]
@@ -105,17 +105,17 @@ pub struct MySql {
 pub struct Redis {
     #[garde(custom(require_scheme("redis")))]
     pub url: SecretString,
-    #[garde(custom(empty_or_redis))]
+    #[garde(custom(check_empty_or_redis))]
     pub mine_url: SecretString,
-    #[serde(deserialize_with = "list_or_commas")]
+    #[serde(deserialize_with = "read_list_or_commas")]
     #[garde(length(max = 9), inner(custom(require_scheme("redis"))))]
     pub nodes: Vec<SecretString>,
-    #[serde(deserialize_with = "list_or_commas")]
+    #[serde(deserialize_with = "read_list_or_commas")]
     #[garde(length(max = 9), inner(custom(require_scheme("redis"))))]
     pub sentinels: Vec<SecretString>,
     #[garde(custom(require_master_name(&self.sentinels)))]
     pub master: String,
-    #[serde(deserialize_with = "number_or_all")]
+    #[serde(deserialize_with = "read_number_or_all")]
     pub wait_replicas: Replicas,
     pub prefix: String,
     #[garde(range(min = 1))]
@@ -129,7 +129,7 @@ pub struct Redis {
 #[garde(allow_unvalidated)]
 pub struct ZooKeeper {
     pub connect: String,
-    #[garde(custom(no_path_or_absolute))]
+    #[garde(custom(check_empty_or_absolute_path))]
     pub chroot: String,
     #[garde(range(min = 1_000, max = 60_000))]
     pub session_ms: u64,
@@ -150,7 +150,7 @@ pub struct Replays {
     pub lab: String,
     pub lab_token: SecretString,
     pub lab_json: String,
-    #[serde(deserialize_with = "list_or_commas")]
+    #[serde(deserialize_with = "read_list_or_commas")]
     pub lab_kinds: Vec<String>,
 }
 
@@ -158,18 +158,18 @@ pub struct Replays {
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct Cluster {
-    #[garde(custom(empty_or_http))]
+    #[garde(custom(check_empty_or_http))]
     pub http: String,
-    #[serde(deserialize_with = "list_or_commas")]
-    #[garde(inner(custom(empty_or_http)))]
+    #[serde(deserialize_with = "read_list_or_commas")]
+    #[garde(inner(custom(check_empty_or_http)))]
     pub instances: Vec<String>,
-    #[serde(deserialize_with = "list_or_commas")]
-    #[garde(inner(custom(name_and_address)))]
+    #[serde(deserialize_with = "read_list_or_commas")]
+    #[garde(inner(custom(check_name_and_address)))]
     pub members: Vec<String>,
 }
 
 /// A member must be given as `redis-2=10.0.0.2:6379`.
-fn name_and_address(member: &str, (): &()) -> garde::Result {
+fn check_name_and_address(member: &str, (): &()) -> garde::Result {
     let parts = member.split_once('=');
     let parts = parts.and_then(|(name, at)| Some((name, at.rsplit_once(':')?)));
     if parts.is_some_and(|(name, (host, port))| {
@@ -183,7 +183,7 @@ fn name_and_address(member: &str, (): &()) -> garde::Result {
 }
 
 /// The address must be one without TLS, or empty.
-fn empty_or_http(url: &str, (): &()) -> garde::Result {
+fn check_empty_or_http(url: &str, (): &()) -> garde::Result {
     let is_one = |url: Uri| url.scheme_str() == Some("http") && url.host().is_some();
     if url.is_empty() || url.parse().is_ok_and(is_one) {
         return Ok(());
@@ -201,7 +201,7 @@ fn require_scheme(scheme: &'static str) -> impl Fn(&SecretString, &()) -> garde:
     }
 }
 
-fn empty_or_redis(url: &SecretString, (): &()) -> garde::Result {
+fn check_empty_or_redis(url: &SecretString, (): &()) -> garde::Result {
     match url.expose_secret().is_empty() {
         true => Ok(()),
         false => require_scheme("redis")(url, &()),
@@ -223,7 +223,7 @@ fn require_master_name(sentinels: &[SecretString]) -> impl Fn(&String, &()) -> g
 }
 
 /// The name must be a label: it stands at the beginning of the owners of locks, which servers show.
-fn empty_or_a_label(name: &str, (): &()) -> garde::Result {
+fn check_empty_or_label(name: &str, (): &()) -> garde::Result {
     if name.is_empty() || Process::labelled(name).is_ok() {
         return Ok(());
     }
@@ -232,7 +232,7 @@ fn empty_or_a_label(name: &str, (): &()) -> garde::Result {
     ))
 }
 
-fn no_path_or_absolute(path: &str, (): &()) -> garde::Result {
+fn check_empty_or_absolute_path(path: &str, (): &()) -> garde::Result {
     if path.is_empty() || (path.starts_with('/') && !path.ends_with('/')) {
         return Ok(());
     }
@@ -327,7 +327,7 @@ impl Config {
 }
 
 /// Reads a list, which outside of files is a text with commas.
-fn list_or_commas<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<String>>(
+fn read_list_or_commas<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<String>>(
     value: D,
 ) -> Result<Vec<T>, D::Error> {
     #[derive(Deserialize)]
@@ -347,7 +347,7 @@ fn list_or_commas<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<String>>
 }
 
 /// Reads a number, or `all`.
-fn number_or_all<'de, D: Deserializer<'de>>(value: D) -> Result<Replicas, D::Error> {
+fn read_number_or_all<'de, D: Deserializer<'de>>(value: D) -> Result<Replicas, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum ReplicaSetting {

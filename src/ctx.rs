@@ -129,7 +129,7 @@ fn redis_pool(config: &Config, redis: &RedisClient, size: usize) -> Result<Redis
     .map_err(|e| no_redis(e.to_string()))?;
     let manager = Manager {
         one,
-        following: (!config.redis.sentinels.is_empty()).then(|| redis.clone()),
+        followed_client: (!config.redis.sentinels.is_empty()).then(|| redis.clone()),
     };
     RedisPool::builder(manager)
         .max_size(size)

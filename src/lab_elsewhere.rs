@@ -21,7 +21,7 @@ pub mod command {
         Err(refusal())
     }
 
-    pub async fn during<R>(
+    pub async fn run_on_lab<R>(
         _stop: CancellationToken,
         _starts: usize,
         _run: impl FnOnce(Addresses, Vec<Duration>) -> R,
@@ -32,7 +32,7 @@ pub mod command {
         Err(refusal())
     }
 
-    pub async fn during_with_faults<R>(
+    pub async fn run_on_breakable_lab<R>(
         _stop: CancellationToken,
         _run: impl FnOnce(Addresses, CancellationToken) -> R,
     ) -> Result<(), Failure>

@@ -8,7 +8,7 @@ use sqlx::{
     migrate::{Migration, MigrationType, Migrator},
 };
 
-const TABLES: &str = "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()";
+const LIST_TABLES: &str = "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()";
 /// The versions of all migrations, also of one that has only started: its tables are ours.
 const APPLIED_VERSIONS: &str = "SELECT version FROM _sqlx_migrations";
 
@@ -30,7 +30,9 @@ pub fn migrator() -> Migrator {
 /// Tables of another program that have the names of our next tables. The first migration renames those of the program of the
 /// course.
 pub async fn tables_in_the_way(conn: &mut MySqlConnection) -> Result<Vec<String>, sqlx::Error> {
-    let there: Vec<String> = sqlx::query_scalar(TABLES).fetch_all(&mut *conn).await?;
+    let there: Vec<String> = sqlx::query_scalar(LIST_TABLES)
+        .fetch_all(&mut *conn)
+        .await?;
     let mut done: Vec<i64> = Vec::new();
     if there.iter().any(|table| table == "_sqlx_migrations") {
         done = sqlx::query_scalar(APPLIED_VERSIONS)

@@ -22,7 +22,7 @@ pub(crate) const SETPRIV: Requirement = ("setpriv", "util-linux");
 const SBIN_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// Environment variables that replace a program of the system.
-const VARIABLES: [(&str, &str); 3] = [
+const PROGRAM_VARIABLES: [(&str, &str); 3] = [
     ("redis-server", "OVERSELL_REDIS_SERVER"),
     ("mariadbd", "OVERSELL_MYSQL_SERVER"),
     ("nginx", "OVERSELL_NGINX"),
@@ -60,7 +60,9 @@ pub(crate) fn server_program(
 
 /// The variable that replaces this program, and its value.
 fn from_environment(program: &str) -> Option<(&'static str, String)> {
-    let (_, variable) = VARIABLES.iter().find(|(name, _)| *name == program)?;
+    let (_, variable) = PROGRAM_VARIABLES
+        .iter()
+        .find(|(name, _)| *name == program)?;
     let value = std::env::var(variable).ok()?;
     (!value.is_empty()).then_some((variable, value))
 }
@@ -141,7 +143,7 @@ pub fn shell_path() -> OsString {
 }
 
 /// A shell that kills its process group once its standard input is closed, because whoever started it may be killed as well.
-const SHELL: &str = r#"exec 3<&0 </dev/null
+const SELF_KILLING_SHELL: &str = r#"exec 3<&0 </dev/null
 { read -r <&3; kill -KILL 0; } >/dev/null 2>&1 &
 exec bash -c "$0" 3<&-"#;
 
@@ -153,16 +155,16 @@ pub struct ShellOutput {
 }
 
 /// Runs a line in a shell with this PATH, in a process group of its own, which is killed when the line ends, when it has
-/// printed more than `most` bytes, when `until` ends, when this future is dropped, and when this process dies. Returns once
+/// printed more than `max_bytes`, when `until` ends, when this future is dropped, and when this process dies. Returns once
 /// the shell is gone, with what it has printed.
 pub async fn run_in_shell(
     line: &str,
     path: &OsStr,
-    most: usize,
+    max_bytes: usize,
     until: impl Future<Output = ()>,
 ) -> io::Result<ShellOutput> {
     let mut shell = tokio::process::Command::new("bash")
-        .args(["-c", SHELL, line])
+        .args(["-c", SELF_KILLING_SHELL, line])
         .env("PATH", path)
         .process_group(0)
         .stdin(Stdio::piped())
@@ -172,8 +174,8 @@ pub async fn run_in_shell(
     let lives = shell.stdin.take();
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let reading = async {
-        let out = read_up_to(most, shell.stdout.take(), &mut stdout);
-        let err = read_up_to(most, shell.stderr.take(), &mut stderr);
+        let out = read_up_to(max_bytes, shell.stdout.take(), &mut stdout);
+        let err = read_up_to(max_bytes, shell.stderr.take(), &mut stderr);
         tokio::try_join!(out, err)
     };
     let read = tokio::select! {
@@ -188,12 +190,12 @@ pub async fn run_in_shell(
 }
 
 async fn read_up_to(
-    most: usize,
+    max_bytes: usize,
     from: Option<impl AsyncRead + Unpin>,
     to: &mut Vec<u8>,
 ) -> io::Result<()> {
     if let Some(from) = from {
-        from.take(most as u64).read_to_end(to).await?;
+        from.take(max_bytes as u64).read_to_end(to).await?;
     }
     Ok(())
 }
@@ -249,14 +251,14 @@ mod tests {
     }
 
     /// Whether a process of this number is there.
-    fn lives(pid: &str) -> bool {
+    fn is_process_there(pid: &str) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
         stat.is_ok_and(|stat| !stat.contains(") Z "))
     }
 
     async fn wait_until_gone(pid: &str) {
         let gone = async {
-            while lives(pid) {
+            while is_process_there(pid) {
                 tokio::task::yield_now().await;
             }
         };

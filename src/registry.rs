@@ -147,7 +147,7 @@ mod tests {
         File {
             slug,
             spec: TestSpec(chapter, rank),
-            text: text::WHOLE,
+            text: text::COMPLETE_TEXT,
             source: "",
         }
     }

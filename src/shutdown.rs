@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug)]
 pub struct Shutdown {
     /// Cancelled by the first signal.
-    pub asked: CancellationToken,
+    pub graceful: CancellationToken,
     /// Cancelled by the second one.
-    pub at_once: CancellationToken,
+    pub immediate: CancellationToken,
 }
 
 impl Shutdown {
@@ -30,24 +30,27 @@ impl Shutdown {
             on(SignalKind::terminate())?,
             on(SignalKind::hangup())?,
         ];
-        let (asked, at_once) = (CancellationToken::new(), CancellationToken::new());
-        let stages = [asked.clone(), at_once.clone()];
+        let (graceful, immediate) = (CancellationToken::new(), CancellationToken::new());
+        let stages = [graceful.clone(), immediate.clone()];
         tokio::spawn(async move {
             for stage in stages {
-                next(&mut signals).await;
+                wait_for_signal(&mut signals).await;
                 stage.cancel();
             }
         });
-        let (gone, asked_too) = (stdout::gone(), asked.clone());
+        let (gone, graceful_too) = (stdout::gone(), graceful.clone());
         tokio::spawn(async move {
             gone.cancelled().await;
-            asked_too.cancel();
+            graceful_too.cancel();
         });
-        Ok(Self { asked, at_once })
+        Ok(Self {
+            graceful,
+            immediate,
+        })
     }
 }
 
-async fn next([interrupt, terminate, hang_up]: &mut [Signal; 3]) {
+async fn wait_for_signal([interrupt, terminate, hang_up]: &mut [Signal; 3]) {
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}

@@ -12,33 +12,33 @@ use tracing_subscriber::{
 };
 
 /// The filter without `RUST_LOG`. Clients log each failed attempt to connect; this service logs it once.
-const DEFAULT: &str = "info,zookeeper_client=error,sqlx=error";
+const DEFAULT_FILTER: &str = "info,zookeeper_client=error,sqlx=error";
 
 /// The form of a line in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Form {
+pub enum LogFormat {
     Text,
     /// For machines: one JSON object for each line.
     Json,
 }
 
-/// The levels of `RUST_LOG`; [`DEFAULT`] if it is unset or invalid.
+/// The levels of `RUST_LOG`; [`DEFAULT_FILTER`] if it is unset or invalid.
 fn filter() -> Targets {
-    let levels = std::env::var("RUST_LOG").unwrap_or_else(|_| DEFAULT.to_owned());
+    let levels = std::env::var("RUST_LOG").unwrap_or_else(|_| DEFAULT_FILTER.to_owned());
     levels.parse().unwrap_or_else(|error| {
-        eprintln!("RUST_LOG={levels}: {error}; `{DEFAULT}` is taken");
-        DEFAULT.parse().unwrap_or_default()
+        eprintln!("RUST_LOG={levels}: {error}; `{DEFAULT_FILTER}` is taken");
+        DEFAULT_FILTER.parse().unwrap_or_default()
     })
 }
 
 /// Starts the log and the console. A second call changes nothing.
-pub fn init(form: Form) {
+pub fn init(form: LogFormat) {
     let log = fmt::layer()
         .with_writer(stderr)
         .with_ansi(stderr().is_terminal());
     let log = match form {
-        Form::Text => log.boxed(),
-        Form::Json => log.json().flatten_event(true).boxed(),
+        LogFormat::Text => log.boxed(),
+        LogFormat::Json => log.json().flatten_event(true).boxed(),
     };
     let console = fmt::layer()
         .with_writer(stdout)

@@ -96,17 +96,17 @@ pub struct Visits(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     instance: String,
-    kept: Mutex<VecDeque<VisitEvent>>,
-    told: broadcast::Sender<VisitEvent>,
+    recent_events: Mutex<VecDeque<VisitEvent>>,
+    sender: broadcast::Sender<VisitEvent>,
 }
 
 impl Visits {
     pub fn new(instance: &str) -> Self {
-        let (instance, told) = (instance.to_owned(), broadcast::Sender::new(WATCHER_BUFFER));
+        let (instance, sender) = (instance.to_owned(), broadcast::Sender::new(WATCHER_BUFFER));
         Self(Arc::new(Inner {
             instance,
-            kept: Mutex::default(),
-            told,
+            recent_events: Mutex::default(),
+            sender,
         }))
     }
 
@@ -117,8 +117,8 @@ impl Visits {
             id: Uuid::new_v4(),
             actor,
             key,
-            inside: AtomicBool::new(false),
-            over: AtomicBool::new(false),
+            is_inside: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
         };
         visit.add_event(VisitEventKind::Start, Some(route.to_owned()), None);
         visit
@@ -154,25 +154,28 @@ impl Visits {
 
     /// The kept events, after one that says that the instance is up, and a receiver of all later ones.
     pub fn watch(&self) -> (Vec<VisitEvent>, broadcast::Receiver<VisitEvent>) {
-        let kept = self.0.kept.lock();
+        let recent_events = self.0.recent_events.lock();
         let up = VisitEvent::of_instance(&self.0.instance, VisitEventKind::Up);
         let oldest = up.t_us.saturating_sub(micros(MAX_EVENT_AGE));
-        let young = kept.iter().filter(|event| event.t_us >= oldest).cloned();
+        let young = recent_events
+            .iter()
+            .filter(|event| event.t_us >= oldest)
+            .cloned();
         // The lock is held, so no event is sent twice or missed in between.
-        (once(up).chain(young).collect(), self.0.told.subscribe())
+        (once(up).chain(young).collect(), self.0.sender.subscribe())
     }
 
     fn add(&self, event: VisitEvent, end: Option<SystemTime>) {
-        let mut kept = self.0.kept.lock();
+        let mut recent_events = self.0.recent_events.lock();
         // The time is taken under the lock, so that events are in order; only a known end may be earlier.
         let t_us = end.map_or(u64::MAX, unix_us).min(now_us());
         let event = VisitEvent { t_us, ..event };
-        if kept.len() == MAX_KEPT_EVENTS {
-            kept.pop_front();
+        if recent_events.len() == MAX_KEPT_EVENTS {
+            recent_events.pop_front();
         }
-        kept.push_back(event.clone());
+        recent_events.push_back(event.clone());
         // Fails without a watcher.
-        drop(self.0.told.send(event));
+        drop(self.0.sender.send(event));
     }
 }
 
@@ -199,13 +202,13 @@ pub struct VisitGuard {
     id: Uuid,
     actor: Option<String>,
     key: String,
-    inside: AtomicBool,
-    over: AtomicBool,
+    is_inside: AtomicBool,
+    is_over: AtomicBool,
 }
 
 impl VisitGuard {
     pub fn enter(&self) {
-        if !self.inside.swap(true, Ordering::Relaxed) {
+        if !self.is_inside.swap(true, Ordering::Relaxed) {
             self.add_event(VisitEventKind::Locked, None, None);
         }
     }
@@ -217,8 +220,8 @@ impl VisitGuard {
 
     /// Leaves. With an `end` of its lease, the visit counts as left at that time at the latest, however late this call is.
     pub fn leave_by(&self, end: Option<SystemTime>) {
-        if !self.over.swap(true, Ordering::Relaxed) {
-            let inside = self.inside.load(Ordering::Relaxed);
+        if !self.is_over.swap(true, Ordering::Relaxed) {
+            let inside = self.is_inside.load(Ordering::Relaxed);
             self.add_event(
                 if inside {
                     VisitEventKind::Released
@@ -274,7 +277,7 @@ fn micros(time: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    fn seen(events: &[VisitEvent]) -> Vec<VisitEventKind> {
+    fn event_kinds(events: &[VisitEvent]) -> Vec<VisitEventKind> {
         events.iter().map(|event| event.event).collect()
     }
 
@@ -285,7 +288,7 @@ mod tests {
         first.enter();
         let (before, mut after) = visits.watch();
         assert_eq!(
-            seen(&before),
+            event_kinds(&before),
             [
                 VisitEventKind::Up,
                 VisitEventKind::Start,
@@ -297,7 +300,7 @@ mod tests {
         drop(visits.open(None, "semaphore".into(), "/test/semaphore"));
         let next: Vec<_> = std::iter::from_fn(|| after.try_recv().ok()).collect();
         assert_eq!(
-            seen(&next),
+            event_kinds(&next),
             [
                 VisitEventKind::Released,
                 VisitEventKind::Start,

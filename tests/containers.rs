@@ -11,7 +11,7 @@ const GALERA: &str = include_str!("../config/galera");
 const REPLICATED: &str = include_str!("../config/replicated");
 
 /// The values in lines that begin with this word.
-fn behind<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
+fn values_after<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
     let lines = text.lines().map(str::trim);
     lines
         .filter_map(|line| line.strip_prefix(word))
@@ -21,10 +21,10 @@ fn behind<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
 
 /// Images are built once and pinned to a version; nginx resolves a server's name again and again.
 fn keeps_the_rules(compose: &str, dockerfile: &str) -> Result<()> {
-    let builds = behind(compose, "build:").len();
+    let builds = values_after(compose, "build:").len();
     ensure!(builds == 1, "{builds} services build the image");
-    let images = behind(compose, "image:").into_iter();
-    let images = images.chain(behind(dockerfile, "FROM"));
+    let images = values_after(compose, "image:").into_iter();
+    let images = images.chain(values_after(dockerfile, "FROM"));
     let mut pinned = 0;
     for image in images.filter(|image| !image.starts_with("${OVERSELL_IMAGE:-")) {
         let tag = image.rsplit(':').next().unwrap_or_default();
@@ -38,7 +38,7 @@ fn keeps_the_rules(compose: &str, dockerfile: &str) -> Result<()> {
     // `pull` and the first `up` look in no registry for the image that is built here.
     let app = block(compose, "x-app:")?;
     ensure!(
-        behind(app, "pull_policy:")
+        values_after(app, "pull_policy:")
             .iter()
             .any(|policy| policy.starts_with("never")),
         "our image is looked for in a registry"
@@ -50,7 +50,7 @@ fn keeps_the_rules(compose: &str, dockerfile: &str) -> Result<()> {
         ensure!(service.contains("<<: "), "may do anything: {service}");
     }
     let mysql = block(compose, "  mysql:")?;
-    let limits = behind(mysql, "start_period:");
+    let limits = values_after(mysql, "start_period:");
     ensure!(
         limits.iter().any(|time| time.starts_with("5m")),
         "a first start is given up after {limits:?}"
@@ -234,7 +234,7 @@ fn ends_in_order(compose: &str, galera: &str) -> Result<()> {
     let passes_on = galera.contains("\ntrap 'kill \"$server\"' TERM\n");
     ensure!(passes_on, "a MariaDB hears nothing of its end");
     let node = block(compose, "  ha-mysql-1:")?;
-    let mut may = behind(node, "cap_add:").into_iter();
+    let mut may = values_after(node, "cap_add:").into_iter();
     ensure!(
         may.any(|may| may.contains(" KILL,")),
         "it may send no signal"
@@ -256,7 +256,7 @@ fn begins_with_a_workspace(dockerfile: &str) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (copied, step) = dockerfile.split_once("\nRUN ").context("no RUN")?;
     let (step, _) = step.split_once("&& cargo build").context("no build")?;
-    for line in behind(copied, "COPY ") {
+    for line in values_after(copied, "COPY ") {
         let (files, to) = line.rsplit_once(' ').context("COPY to nowhere")?;
         let to = folder.path().join(to);
         fs::create_dir_all(&to)?;

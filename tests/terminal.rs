@@ -27,7 +27,7 @@ fn oversell(line: &str) -> Command {
 }
 
 /// Exit status and stderr.
-fn said(output: &Output) -> (Option<i32>, String) {
+fn status_and_stderr(output: &Output) -> (Option<i32>, String) {
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     (output.status.code(), words)
 }
@@ -47,7 +47,7 @@ async fn a_stdout_that_takes_no_more_ends_a_command_with_a_line() -> Result<()> 
     drop(reader);
     let closed = ended("doctor", writer.into()).await?;
     for (output, why) in [(full, "No space left"), (closed, "Broken pipe")] {
-        let (code, words) = said(&output);
+        let (code, words) = status_and_stderr(&output);
         ensure!(
             code == Some(1) && words.contains(why) && !words.contains("panicked"),
             "{code:?} {words}"
@@ -84,7 +84,7 @@ async fn command_line_mistakes_are_reported_before_measuring() -> Result<()> {
             "--lab-json",
         ),
     ] {
-        let (code, words) = said(&oversell(&line).output().await?);
+        let (code, words) = status_and_stderr(&oversell(&line).output().await?);
         ensure!(
             code == Some(2) && words.contains(wanted),
             "{line}: {code:?} {words}"
@@ -105,7 +105,7 @@ async fn json_to_stdout_is_json_alone_and_each_run_is_told() -> Result<()> {
     let output = oversell(&line).output().await?;
     let found: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     ensure!(found["rows"].as_array().map(Vec::len) == Some(4), "{found}");
-    let (_, words) = said(&output);
+    let (_, words) = status_and_stderr(&output);
     for wanted in ["1/4  none on one", "4/4  single-update on three", "verdict"] {
         ensure!(words.contains(wanted), "{wanted} is not in {words}");
     }
@@ -167,7 +167,8 @@ async fn cut_short(after: &str, is_run: bool) -> Result<(String, String)> {
     while let Some(line) = within_limit("its end", lines.next_line()).await?? {
         shown += &line;
     }
-    let (code, words) = said(&within_limit("its end", running.wait_with_output()).await??);
+    let (code, words) =
+        status_and_stderr(&within_limit("its end", running.wait_with_output()).await??);
     ensure!(
         code == Some(130)
             && words.contains("cut short")
@@ -204,10 +205,14 @@ async fn doctor_names_what_a_lab_needs_and_where_it_is() -> Result<()> {
     ] {
         ensure!(shown.contains(wanted), "{wanted} is not in {shown}");
     }
-    ensure!(output.status.success(), "{shown} {}", said(&output).1);
+    ensure!(
+        output.status.success(),
+        "{shown} {}",
+        status_and_stderr(&output).1
+    );
     // A machine without these programs gets the package names to type.
     let bare = doctor().env("PATH", "/nowhere").output().await?;
-    let (_, words) = said(&bare);
+    let (_, words) = status_and_stderr(&bare);
     let shown = String::from_utf8_lossy(&bare.stdout);
     ensure!(
         shown.contains("MISSING  redis-server")
@@ -245,7 +250,7 @@ async fn doctor_says_no_where_lab_says_no() -> Result<()> {
     ] {
         for command in ["doctor", "lab"] {
             let output = oversell(&format!("{command} {options}")).output().await?;
-            let (code, words) = said(&output);
+            let (code, words) = status_and_stderr(&output);
             let shown = String::from_utf8_lossy(&output.stdout);
             ensure!(
                 code == Some(2),
@@ -263,8 +268,9 @@ async fn doctor_says_no_where_lab_says_no() -> Result<()> {
 /// With a Chinese locale help, errors and missing programs are in Chinese; locales are looked up in their usual order.
 #[apply(test!)]
 async fn a_chinese_locale_gets_chinese_output() -> Result<()> {
-    let shown =
-        |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned() + &said(output).1;
+    let shown = |output: &Output| {
+        String::from_utf8_lossy(&output.stdout).into_owned() + &status_and_stderr(output).1
+    };
     let is_chinese = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
     for (line, wanted) in [
         ("--help", "用法：oversell"),
@@ -411,7 +417,7 @@ async fn a_comparison_in_chinese_has_no_english_headings() -> Result<()> {
         .env("LANGUAGE", "")
         .output()
         .await?;
-    let (_, words) = said(&output);
+    let (_, words) = status_and_stderr(&output);
     let shown = String::from_utf8_lossy(&output.stdout).into_owned() + &words;
     for wanted in ["一个实例的上限", "策略", "结论", "如约", "分毫不差", "字节"]
     {
@@ -450,7 +456,7 @@ async fn the_course_ends_with_its_count() -> Result<()> {
 #[apply(test!)]
 async fn a_mistyped_lesson_is_answered_with_the_nearest() -> Result<()> {
     let output = oversell("course --lesson 99.9").output().await?;
-    let (code, words) = said(&output);
+    let (code, words) = status_and_stderr(&output);
     ensure!(
         code == Some(2) && words.contains("in all") && words.len() < 500,
         "{words}"

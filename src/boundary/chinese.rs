@@ -4,7 +4,7 @@ use super::NOTHING;
 use std::{fs, path::Path};
 
 /// Where Chinese text stands; of `docs` and the README only the Chinese half.
-const PLACES: [&str; 6] = [
+const SEARCHED_PATHS: [&str; 6] = [
     "src",
     "static",
     "docs",
@@ -14,7 +14,7 @@ const PLACES: [&str; 6] = [
 ];
 
 /// Each word that was replaced, and the word that stands in its place.
-const REPLACED: [(&str, &str); 19] = [
+const REPLACED_WORDS: [(&str, &str); 19] = [
     ("重现", "复现"),
     ("说法", "论断"),
     ("在误差之内", "误差范围内"),
@@ -39,13 +39,13 @@ const REPLACED: [(&str, &str); 19] = [
 #[test]
 fn no_replaced_chinese_word_comes_back() {
     let mut files = Vec::new();
-    for place in PLACES {
-        texts(Path::new(place), &mut files);
+    for place in SEARCHED_PATHS {
+        collect_texts(Path::new(place), &mut files);
     }
     assert!(files.len() > 300, "{} files", files.len());
     let found: Vec<_> = files
         .iter()
-        .flat_map(|(name, text)| replaced(name, text))
+        .flat_map(|(name, text)| find_replaced_words(name, text))
         .collect();
     assert_eq!(found, NOTHING);
 }
@@ -53,27 +53,35 @@ fn no_replaced_chinese_word_comes_back() {
 /// The twin.
 #[test]
 fn a_replaced_chinese_word_is_seen() {
-    assert_eq!(replaced("a.md", "重演。\n没有重现：由哨兵提升。").len(), 2);
-    assert_eq!(replaced("a.md", "未复现：由 Sentinel 提升。"), NOTHING);
+    assert_eq!(
+        find_replaced_words("a.md", "重演。\n没有重现：由哨兵提升。").len(),
+        2
+    );
+    assert_eq!(
+        find_replaced_words("a.md", "未复现：由 Sentinel 提升。"),
+        NOTHING
+    );
 }
 
 /// The replaced words in this text, with their line.
-fn replaced(name: &str, text: &str) -> Vec<String> {
+fn find_replaced_words(name: &str, text: &str) -> Vec<String> {
     let lines = text.lines().enumerate();
     lines
         .flat_map(|(n, line)| {
-            let words = REPLACED.iter().filter(|(word, _)| line.contains(word));
+            let words = REPLACED_WORDS
+                .iter()
+                .filter(|(word, _)| line.contains(word));
             words.map(move |(word, better)| format!("{name}:{}: {word}; write {better}", n + 1))
         })
         .collect()
 }
 
 /// Adds each text at this place or below it, with its name, except this list.
-fn texts(place: &Path, found: &mut Vec<(String, String)>) {
+fn collect_texts(place: &Path, found: &mut Vec<(String, String)>) {
     let name = place.to_str().expect("a name in UTF-8");
     if place.is_dir() {
         for entry in fs::read_dir(place).expect("a folder") {
-            texts(&entry.expect("an entry").path(), found);
+            collect_texts(&entry.expect("an entry").path(), found);
         }
         return;
     }

@@ -13,7 +13,7 @@ fn no_second_type_has_a_glossary_word_as_its_name() {
         let head = files.iter().find(|file| file.name == head);
         let words = glossary(&head.expect("a crate's head").text);
         assert!(words.len() > 10, "{folder} has no glossary: {words:?}");
-        assert_eq!(doubled(&words, &files), NOTHING, "{folder}");
+        assert_eq!(words_of_several_types(&words, &files), NOTHING, "{folder}");
     }
 }
 
@@ -26,7 +26,7 @@ fn a_second_type_of_a_glossary_word_is_seen() {
     assert_eq!(words, ["hold count", "line"]);
     let count = |one: &str, other: &str| {
         let files = [Source::new("src/a.rs", one), Source::new("src/b.rs", other)];
-        doubled(&words, &files).len()
+        words_of_several_types(&words, &files).len()
     };
     for (one, other) in [
         ("struct Line;", "enum Line {}"),
@@ -56,11 +56,11 @@ fn glossary(text: &str) -> Vec<String> {
 }
 
 /// The words that more than one type has as its name, and where those types are.
-fn doubled(words: &[String], files: &[Source]) -> Vec<String> {
+fn words_of_several_types(words: &[String], files: &[Source]) -> Vec<String> {
     let mut types = BTreeMap::<String, Vec<&str>>::new();
     for file in files {
         let code = syn::parse_file(&file.text).unwrap_or_else(|e| panic!("{}: {e}", file.name));
-        for name in declared(&code.items) {
+        for name in declared_types(&code.items) {
             types.entry(name).or_default().push(&file.name);
         }
     }
@@ -73,7 +73,7 @@ fn doubled(words: &[String], files: &[Source]) -> Vec<String> {
 }
 
 /// The names of the types that these items declare, without those of tests.
-fn declared(items: &[syn::Item]) -> Vec<String> {
+fn declared_types(items: &[syn::Item]) -> Vec<String> {
     let is_test = |module: &syn::ItemMod| module.ident == "tests";
     items
         .iter()
@@ -84,7 +84,7 @@ fn declared(items: &[syn::Item]) -> Vec<String> {
             syn::Item::Type(item) => vec![item.ident.to_string()],
             syn::Item::Mod(module) if !is_test(module) => {
                 let inner = module.content.as_ref();
-                inner.map_or_else(Vec::new, |(_, items)| declared(items))
+                inner.map_or_else(Vec::new, |(_, items)| declared_types(items))
             }
             _ => Vec::new(),
         })

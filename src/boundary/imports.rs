@@ -31,16 +31,16 @@ pub(super) fn of(source: &str, module: &[String]) -> syn::Result<Imports> {
         Item::Mod(child) => Some(child.ident.to_string()),
         _ => None,
     });
-    let mut reader = Reader {
+    let mut reader = ImportReader {
         file: module.to_vec(),
         module: module.to_vec(),
         children: children.collect(),
         words: BTreeSet::new(),
-        aside: false,
+        is_not_needed: false,
         imports: Imports::default(),
     };
     reader.visit_file(&file);
-    let Reader {
+    let ImportReader {
         words, mut imports, ..
     } = reader;
     // A child's item that is re-exported and used as well is needed.
@@ -52,7 +52,7 @@ pub(super) fn of(source: &str, module: &[String]) -> syn::Result<Imports> {
     Ok(imports)
 }
 
-struct Reader {
+struct ImportReader {
     file: Path,
     /// Where it reads just now: the file's module, or one inside it.
     module: Path,
@@ -60,11 +60,11 @@ struct Reader {
     /// The names with which the paths of its code begin.
     words: BTreeSet<String>,
     /// Whether what it reads is not needed by the file's own code: a test, or the visibility of an item.
-    aside: bool,
+    is_not_needed: bool,
     imports: Imports,
 }
 
-impl Reader {
+impl ImportReader {
     /// Makes a path absolute; one that begins with neither `crate`, `oversell`, `self`, `super` nor a child is another
     /// crate's or a name that was imported, whose import is seen.
     fn absolute(&self, path: &[String]) -> Option<Path> {
@@ -84,25 +84,26 @@ impl Reader {
         (!absolute.is_empty()).then_some(absolute)
     }
 
-    fn note(&mut self, path: &[String]) {
+    fn record_path(&mut self, path: &[String]) {
         if let Some(absolute) = self.absolute(path) {
-            if !self.aside {
+            if !self.is_not_needed {
                 self.imports.needed.insert(absolute.clone());
             }
             self.imports.named.insert(absolute);
-        } else if let (Some(first), false) = (path.first(), self.aside) {
+        } else if let (Some(first), false) = (path.first(), self.is_not_needed) {
             self.words.insert(first.clone());
         }
     }
 
-    fn note_use(&mut self, before: &[String], tree: &UseTree, exports: bool) {
+    fn record_use(&mut self, before: &[String], tree: &UseTree, exports: bool) {
         let with = |name: String| [before, &[name]].concat();
         let (path, name) = match tree {
             UseTree::Path(path) => {
-                return self.note_use(&with(path.ident.to_string()), &path.tree, exports);
+                return self.record_use(&with(path.ident.to_string()), &path.tree, exports);
             }
             UseTree::Group(group) => {
-                return (group.items.iter()).for_each(|tree| self.note_use(before, tree, exports));
+                return (group.items.iter())
+                    .for_each(|tree| self.record_use(before, tree, exports));
             }
             UseTree::Name(name) => (with(name.ident.to_string()), name.ident.to_string()),
             // The root under another name may stand for everything in it.
@@ -112,21 +113,23 @@ impl Reader {
             UseTree::Rename(name) => (with(name.ident.to_string()), name.rename.to_string()),
             UseTree::Glob(_) => (with("*".to_owned()), "*".to_owned()),
         };
-        let absolute = self.absolute(&path).filter(|_| !self.aside && name != "*");
+        let absolute = self
+            .absolute(&path)
+            .filter(|_| !self.is_not_needed && name != "*");
         match absolute {
             Some(child) if exports && child.starts_with(&self.file) => {
                 self.imports.named.insert(child.clone());
                 self.imports.imported.push((name, child));
             }
             absolute => {
-                self.note(&path);
+                self.record_path(&path);
                 (self.imports.imported).extend(absolute.map(|path| (name, path)));
             }
         }
     }
 
     /// What is inside a macro is no syntax that syn knows: there every `a::b::c` counts.
-    fn note_tokens(&mut self, tokens: TokenStream) {
+    fn record_tokens(&mut self, tokens: TokenStream) {
         let mut path: Path = Vec::new();
         let mut colons = 0;
         for token in tokens {
@@ -134,53 +137,53 @@ impl Reader {
                 TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
                 TokenTree::Ident(ident) => {
                     if colons != 2 {
-                        self.note(&take(&mut path));
+                        self.record_path(&take(&mut path));
                     }
                     path.push(ident.to_string());
                     colons = 0;
                 }
                 other => {
-                    self.note(&take(&mut path));
+                    self.record_path(&take(&mut path));
                     colons = 0;
                     if let TokenTree::Group(group) = other {
-                        self.note_tokens(group.stream());
+                        self.record_tokens(group.stream());
                     }
                 }
             }
         }
-        self.note(&path);
+        self.record_path(&path);
     }
 }
 
-impl Visit<'_> for Reader {
+impl Visit<'_> for ImportReader {
     fn visit_item(&mut self, item: &Item) {
-        let before = self.aside;
-        self.aside |= attributes(item).iter().any(is_for_tests);
+        let before = self.is_not_needed;
+        self.is_not_needed |= attributes(item).iter().any(is_for_tests);
         visit::visit_item(self, item);
-        self.aside = before;
+        self.is_not_needed = before;
     }
 
     fn visit_visibility(&mut self, visibility: &Visibility) {
-        let before = replace(&mut self.aside, true);
+        let before = replace(&mut self.is_not_needed, true);
         visit::visit_visibility(self, visibility);
-        self.aside = before;
+        self.is_not_needed = before;
     }
 
     fn visit_item_use(&mut self, item: &ItemUse) {
         let exports = !matches!(item.vis, Visibility::Inherited);
-        self.note_use(&[], &item.tree, exports);
+        self.record_use(&[], &item.tree, exports);
         self.visit_visibility(&item.vis);
     }
 
     fn visit_path(&mut self, path: &syn::Path) {
         let parts = path.segments.iter();
-        self.note(&parts.map(|part| part.ident.to_string()).collect::<Path>());
+        self.record_path(&parts.map(|part| part.ident.to_string()).collect::<Path>());
         visit::visit_path(self, path);
     }
 
     fn visit_macro(&mut self, item: &Macro) {
         self.visit_path(&item.path);
-        self.note_tokens(item.tokens.clone());
+        self.record_tokens(item.tokens.clone());
     }
 
     fn visit_item_mod(&mut self, item: &ItemMod) {

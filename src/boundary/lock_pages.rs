@@ -5,7 +5,7 @@ use super::{NOTHING, sources};
 use syn::{Expr, ExprLit, Item, Lit, Meta, Visibility};
 
 /// The folders and files of the library that declare locks and what is of their kind.
-const PLACES: [&str; 5] = [
+const SEARCHED_PATHS: [&str; 5] = [
     "lock/src/redis/",
     "lock/src/zk/",
     "lock/src/mysql/",
@@ -14,7 +14,7 @@ const PLACES: [&str; 5] = [
 ];
 
 /// The public types there that are none.
-const NO_LOCKS: [&str; 16] = [
+const TYPES_THAT_ARE_NO_LOCKS: [&str; 16] = [
     "ByType",
     "Conn",
     "Connection",
@@ -42,7 +42,7 @@ const HEADINGS: [&str; 5] = [
 ];
 
 /// Halves, which cost and write what the page of their whole says, and what has no server.
-const WITHOUT_COST: [&str; 5] = [
+const TYPES_WITHOUT_COST: [&str; 5] = [
     "Mutexes",
     "RedisReadLock",
     "RedisWriteLock",
@@ -53,12 +53,18 @@ const WITHOUT_COST: [&str; 5] = [
 #[test]
 fn every_lock_says_what_whoever_chooses_it_asks() {
     let files = sources("lock/src").into_iter();
-    let files = files.filter(|file| PLACES.iter().any(|place| file.name.starts_with(place)));
+    let files = files.filter(|file| {
+        SEARCHED_PATHS
+            .iter()
+            .any(|place| file.name.starts_with(place))
+    });
     let pages: Vec<_> = files.flat_map(|file| pages(&file.text)).collect();
     for lock in ["RedisLock", "ZkLock", "TableLock", "MultiLock"] {
         assert!(pages.iter().any(|(name, _)| name == lock), "no {lock}");
     }
-    let lacking = pages.iter().filter_map(|(name, page)| lacks(name, page));
+    let lacking = pages
+        .iter()
+        .filter_map(|(name, page)| missing_part(name, page));
     assert_eq!(lacking.collect::<Vec<_>>(), NOTHING);
 }
 
@@ -67,7 +73,9 @@ fn every_lock_says_what_whoever_chooses_it_asks() {
 fn a_lock_without_one_of_the_headings_is_seen() {
     let lacking = |code: &str| {
         let pages = pages(code).into_iter();
-        pages.filter_map(|(name, page)| lacks(&name, &page)).count()
+        pages
+            .filter_map(|(name, page)| missing_part(&name, &page))
+            .count()
     };
     let page = |headings: &[&str]| {
         let sections = headings
@@ -100,7 +108,11 @@ fn pages(code: &str) -> Vec<(String, Vec<String>)> {
         Item::Struct(item) if matches!(item.vis, Visibility::Public(_)) => Some(item),
         _ => None,
     });
-    let locks = structs.filter(|item| !NO_LOCKS.iter().any(|other| item.ident == other));
+    let locks = structs.filter(|item| {
+        !TYPES_THAT_ARE_NO_LOCKS
+            .iter()
+            .any(|other| item.ident == other)
+    });
     locks
         .map(|item| {
             let lines = item.attrs.iter().filter_map(|attribute| {
@@ -121,14 +133,14 @@ fn pages(code: &str) -> Vec<(String, Vec<String>)> {
 }
 
 /// What a page lacks: a heading, or a text below it.
-fn lacks(name: &str, page: &[String]) -> Option<String> {
+fn missing_part(name: &str, page: &[String]) -> Option<String> {
     let has_text = |heading: &&&str| {
         let below = page.iter().skip_while(|line| line != *heading).skip(1);
         let first = below.into_iter().find(|line| !line.is_empty());
         first.is_some_and(|line| !line.starts_with('#'))
     };
     let needed = |heading: &&&str| {
-        !WITHOUT_COST.contains(&name) || !["# Cost", "# Format"].contains(*heading)
+        !TYPES_WITHOUT_COST.contains(&name) || !["# Cost", "# Format"].contains(*heading)
     };
     let missing = HEADINGS
         .iter()

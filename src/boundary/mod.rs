@@ -100,8 +100,8 @@ fn no_room_names_one_that_it_must_not_know() {
             "src/ has no {room}: the test looks in the wrong place"
         );
     }
-    let breaches: Vec<_> = SRC.iter().flat_map(Source::breaches).collect();
-    assert_eq!(breaches, NOTHING);
+    let forbidden_rooms: Vec<_> = SRC.iter().flat_map(Source::forbidden_rooms).collect();
+    assert_eq!(forbidden_rooms, NOTHING);
     let library = sources("lock/src").into_iter();
     let climbs = library.filter(|file| file.text.contains("oversell::"));
     assert_eq!(climbs.map(|file| file.name).collect::<Vec<_>>(), NOTHING);
@@ -110,7 +110,7 @@ fn no_room_names_one_that_it_must_not_know() {
 /// The twins: what a room must not name, in each form that it can be named in.
 #[test]
 fn a_wall_that_is_broken_is_seen() {
-    let breaches = |code| Source::new("src/stock/twin.rs", code).breaches();
+    let forbidden_rooms = |code| Source::new("src/stock/twin.rs", code).forbidden_rooms();
     for (what, code) in [
         (
             "a use over several lines",
@@ -134,17 +134,21 @@ fn a_wall_that_is_broken_is_seen() {
         ("the crate by its name", "use oversell::http;"),
         ("a test", "#[cfg(test)] mod tests { use crate::lab::Lab; }"),
     ] {
-        assert_ne!(breaches(code), NOTHING, "{what} was not seen");
+        assert_ne!(forbidden_rooms(code), NOTHING, "{what} was not seen");
     }
     let sound = "//! As [`lab`](crate::lab) says.\nuse super::mysql;\nuse crate::{\n    error::Error,\n    section::Job,\n};\n\
                  pub(crate) fn f() { oversell_lock::load(); let lab = 1; }\nmod tests { use super::*; }";
-    assert_eq!(breaches(sound), NOTHING, "a sound wall was called broken");
+    assert_eq!(
+        forbidden_rooms(sound),
+        NOTHING,
+        "a sound wall was called broken"
+    );
 }
 
 #[test]
 fn no_files_of_a_room_need_each_other() {
     let none = Vec::<Vec<String>>::new();
-    assert_eq!(circles(&SRC), none, "files that need each other");
+    assert_eq!(import_cycles(&SRC), none, "files that need each other");
 }
 
 /// The twins: circles in each form that they can have.
@@ -155,7 +159,7 @@ fn a_circle_is_seen() {
         let files = files
             .iter()
             .map(|(file, code)| Source::new(&name(file), code));
-        circles(&files.collect::<Vec<_>>()).len()
+        import_cycles(&files.collect::<Vec<_>>()).len()
     };
     for (what, files) in [
         (
@@ -294,7 +298,7 @@ impl Source {
     }
 
     /// The rooms that it names and must not; `*` is all of them.
-    fn breaches(&self) -> Vec<String> {
+    fn forbidden_rooms(&self) -> Vec<String> {
         let room = |name: &str| ROOMS.iter().find(|(room, _)| *room == name);
         let may = room(self.room()).map_or(&[][..], |(_, may)| may);
         let named = self.imports.named.iter().map(|path| path[0].as_str());
@@ -310,28 +314,34 @@ impl Source {
 }
 
 /// Circles of files, each in the order in which they need each other; every file that is in one is in one of these.
-fn circles(files: &[Source]) -> Vec<Vec<String>> {
+fn import_cycles(files: &[Source]) -> Vec<Vec<String>> {
     let modules: BTreeMap<_, _> = files.iter().map(|file| (&file.module[..], file)).collect();
     let needs: BTreeMap<_, BTreeSet<_>> = (files.iter())
         .filter(|file| !file.module.iter().any(|part| part == "tests"))
         .map(|file| {
             let needed = (file.imports.needed.iter())
-                .filter_map(|path| defined_in(&modules, path))
+                .filter_map(|path| defining_file(&modules, path))
                 .filter(|name| *name != file.name);
             (file.name.as_str(), needed.collect())
         })
         .collect();
-    let mut circles: Vec<Vec<String>> = Vec::new();
+    let mut import_cycles: Vec<Vec<String>> = Vec::new();
     for file in files {
-        if !circles.iter().any(|circle| circle.contains(&file.name)) {
-            circles.extend(circle_through(&needs, &file.name));
+        if !import_cycles
+            .iter()
+            .any(|circle| circle.contains(&file.name))
+        {
+            import_cycles.extend(shortest_cycle_through(&needs, &file.name));
         }
     }
-    circles
+    import_cycles
 }
 
 /// The file that defines what is named so, by whatever imports lead there.
-fn defined_in<'a>(modules: &BTreeMap<&[String], &'a Source>, path: &[String]) -> Option<&'a str> {
+fn defining_file<'a>(
+    modules: &BTreeMap<&[String], &'a Source>,
+    path: &[String],
+) -> Option<&'a str> {
     let deepest = (1..=path.len()).rev().find_map(|depth| {
         let file = modules.get(&path[..depth])?;
         Some((*file, &path[depth..]))
@@ -339,13 +349,16 @@ fn defined_in<'a>(modules: &BTreeMap<&[String], &'a Source>, path: &[String]) ->
     let (file, rest) = deepest?;
     let imported = (file.imports.imported.iter()).find(|(name, _)| rest.first() == Some(name));
     match imported {
-        Some((_, behind)) => defined_in(modules, &[&behind[..], &rest[1..]].concat()),
+        Some((_, behind)) => defining_file(modules, &[&behind[..], &rest[1..]].concat()),
         None => Some(&file.name),
     }
 }
 
 /// The shortest way from a file back to itself.
-fn circle_through(needs: &BTreeMap<&str, BTreeSet<&str>>, start: &str) -> Option<Vec<String>> {
+fn shortest_cycle_through(
+    needs: &BTreeMap<&str, BTreeSet<&str>>,
+    start: &str,
+) -> Option<Vec<String>> {
     let mut ways = VecDeque::from([vec![start]]);
     let mut seen = BTreeSet::new();
     while let Some(way) = ways.pop_front() {

@@ -67,10 +67,10 @@ pub enum Id {
 pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Error> {
     let thread = ctx.local.of::<Threads>().start();
     let lease = job.request.lease.unwrap_or(LEASE);
-    let forced = Instant::now() + lease * FORCE_AFTER_LEASES;
+    let force_from = Instant::now() + lease * FORCE_AFTER_LEASES;
     let lock = Lock {
         owner: id.value(&thread),
-        ..Lock::new(ctx, job, KEY, LEASE, SyncLock { forced })
+        ..Lock::new(ctx, job, KEY, LEASE, SyncLock { force_from })
     };
     job.say(format_args!(
         "lock start key={},value={}",
@@ -87,7 +87,7 @@ pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Er
 /// The lock of the second demo: SET NX with a lease, from a time on without NX; to unlock GET, a comparison here, then DEL.
 struct SyncLock {
     /// The lock is taken by force from this time on.
-    forced: Instant,
+    force_from: Instant,
 }
 
 impl LockCommands for SyncLock {
@@ -99,7 +99,7 @@ impl LockCommands for SyncLock {
             .arg(&lock.owner)
             .arg("PX")
             .arg(lock.lease);
-        if Instant::now() >= lock.commands.forced {
+        if Instant::now() >= lock.commands.force_from {
             tracing::warn!(
                 key = lock.key,
                 value = lock.owner,

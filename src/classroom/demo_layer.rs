@@ -21,12 +21,12 @@ use crate::{
 use oversell_lock::{Lease, redis::RedisLock};
 
 /// demo4's key.
-pub const BY_PARAMETERS: &str = "demo4#{whId}_{sku}";
+pub const KEY_BY_PARAMETERS: &str = "demo4#{whId}_{sku}";
 
 /// The lock name that the layer derives from the route of demo3.
-pub const BY_ROUTE: &str = "GET /demo3";
+pub const LOCK_NAME_BY_ROUTE: &str = "GET /demo3";
 
-pub(super) const NAMES: &[Name] = &[Name::Redis(BY_ROUTE)];
+pub(super) const NAMES: &[Name] = &[Name::Redis(LOCK_NAME_BY_ROUTE)];
 
 /// The lock of this name, for this job's product and lease.
 pub fn lock(ctx: &Ctx, job: &Job, name: &str) -> RedisLock {

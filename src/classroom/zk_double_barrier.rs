@@ -42,7 +42,7 @@ impl Members {
         }
     }
 
-    fn last(&self, path: &str) -> Option<String> {
+    fn newest_member(&self, path: &str) -> Option<String> {
         self.0
             .lock()
             .iter()
@@ -96,7 +96,7 @@ pub async fn leave(
         None => ctx
             .local
             .of::<Members>()
-            .last(&path)
+            .newest_member(&path)
             .ok_or_else(|| none("is missing, and this instance has let nobody in"))?,
     };
     ctx.local.of::<Members>().remove(&member);
@@ -128,12 +128,15 @@ mod tests {
             members.add(ROOM, &n.to_string());
         }
         assert_eq!(members.0.lock().len(), MAX_KNOWN_MEMBERS);
-        assert_eq!(members.last(ROOM), Some(MAX_KNOWN_MEMBERS.to_string()));
+        assert_eq!(
+            members.newest_member(ROOM),
+            Some(MAX_KNOWN_MEMBERS.to_string())
+        );
         members.remove(&MAX_KNOWN_MEMBERS.to_string());
         assert_eq!(
-            members.last(ROOM),
+            members.newest_member(ROOM),
             Some((MAX_KNOWN_MEMBERS - 1).to_string())
         );
-        assert_eq!(members.last("/another"), None);
+        assert_eq!(members.newest_member("/another"), None);
     }
 }

@@ -162,12 +162,12 @@ async fn drain_in(directory: &str, sessions: &[Client], watch: Watch) -> Result<
     )
     .await?;
     queue.sort_by(|a, b| b.name.cmp(&a.name));
-    try_join_all(queue.iter_mut().map(Contender::look)).await?;
+    try_join_all(queue.iter_mut().map(Contender::set_watch)).await?;
     let mut notified = Vec::with_capacity(queue.len());
     // The lowest number is the last of the list.
     while let Some(holder) = queue.pop() {
         holder.leave().await?;
-        let woken = try_join_all(queue.iter_mut().map(Contender::look_if_woken)).await?;
+        let woken = try_join_all(queue.iter_mut().map(Contender::reset_watch_if_fired)).await?;
         notified.push(woken.into_iter().map(u64::from).sum());
     }
     Ok(notified)
@@ -200,7 +200,7 @@ impl<'a> Contender<'a> {
     }
 
     /// Looks for a predecessor. If there is one, watches it or the directory.
-    async fn look(&mut self) -> Result<(), Zk> {
+    async fn set_watch(&mut self) -> Result<(), Zk> {
         self.watched = match self.watch {
             Watch::Parent => {
                 let (children, watcher) =
@@ -230,7 +230,7 @@ impl<'a> Contender<'a> {
     }
 
     /// Looks again if the watch has fired. Returns whether it has.
-    async fn look_if_woken(&mut self) -> Result<bool, Zk> {
+    async fn reset_watch_if_fired(&mut self) -> Result<bool, Zk> {
         self.client.sync(self.directory).await?;
         self.client.check_stat(self.directory).await?;
         // Unconstrained: a task that has done much would otherwise be told that nothing has come.
@@ -241,7 +241,7 @@ impl<'a> Contender<'a> {
         {
             None => Ok(false),
             Some(EventType::Session) => Err(Zk::SessionExpired),
-            Some(_) => self.look().await.map(|()| true),
+            Some(_) => self.set_watch().await.map(|()| true),
         }
     }
 

@@ -25,14 +25,14 @@ pub(super) fn localize(command: Command, columns: Option<usize>) -> Command {
     if is_wanted() {
         command = translate_command(command);
     }
-    lay_out(command, width)
+    wrap_text_after_options(command, width)
 }
 
-fn lay_out(mut command: Command, width: usize) -> Command {
+fn wrap_text_after_options(mut command: Command, width: usize) -> Command {
     if let Some(after) = command.get_after_help().map(ToString::to_string) {
         command = command.after_help(fit_text(&after, width));
     }
-    command.mut_subcommands(|below| lay_out(below, width))
+    command.mut_subcommands(|below| wrap_text_after_options(below, width))
 }
 
 /// The text below the options: paragraphs are wrapped, and the words of a long example stand below it.

@@ -102,7 +102,8 @@ where
 {
     match own {
         true => {
-            lab::command::during(stop.clone(), starts, |at, took| run(Some(at), took, stop)).await
+            lab::command::run_on_lab(stop.clone(), starts, |at, took| run(Some(at), took, stop))
+                .await
         }
         false => run(None, Vec::new(), stop).await,
     }
@@ -125,10 +126,13 @@ pub(crate) fn main() -> ExitCode {
         Err(error) => return print_failure(&unusable!("no async runtime: {error}")),
     };
     let done = runtime.block_on(async {
-        let Shutdown { asked, at_once } = Shutdown::listen()?;
+        let Shutdown {
+            graceful,
+            immediate,
+        } = Shutdown::listen()?;
         tokio::select! {
-            done = run(cli.command, asked) => done,
-            () = at_once.cancelled() => Err(Failure::Interrupted(localized!(
+            done = run(cli.command, graceful) => done,
+            () = immediate.cancelled() => Err(Failure::Interrupted(localized!(
                 "第二个信号让它立刻结束了",
                 "a second signal ended it at once"
             ))),
@@ -150,7 +154,7 @@ fn parse() -> Cli {
         .try_get_matches()
         .and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.unwrap_or_else(|mut error| {
-        name_the_nearest(&mut error);
+        suggest_nearest_values(&mut error);
         match help::chinese_error(&error).filter(|_| is_chinese) {
             Some(words) => {
                 print_to_stderr(format_args!("oversell: {words}"));
@@ -162,7 +166,7 @@ fn parse() -> Cli {
 }
 
 /// Names only the values that are nearest to the mistyped one.
-fn name_the_nearest(error: &mut clap::Error) {
+fn suggest_nearest_values(error: &mut clap::Error) {
     let (Some(ContextValue::Strings(known)), Some(ContextValue::String(given))) = (
         error.get(ContextKind::ValidValue),
         error.get(ContextKind::InvalidValue),
@@ -206,7 +210,7 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
             open_outputs(&args)?;
             let mut run = Course::new(args)?;
             let done = match lab {
-                true => tried_on_labs(&mut run, stop).await,
+                true => try_course_on_labs(&mut run, stop).await,
                 false => run.try_lessons(None, |_| true, stop).await,
             };
             // Results up to the stop are printed too.
@@ -237,18 +241,18 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
     }
 }
 
-/// Tries the course on a lab that takes orders; then what compares rates on one in which nothing stands between instances and
+/// Tries the course on a lab that accepts faults; then what compares rates on one in which nothing stands between instances and
 /// servers.
-async fn tried_on_labs(run: &mut Course, stop: CancellationToken) -> Result<(), Failure> {
+async fn try_course_on_labs(run: &mut Course, stop: CancellationToken) -> Result<(), Failure> {
     let others = |lesson: &Lesson| !lesson.compares_rates();
     if run.has_chosen(others) {
-        lab::command::during_with_faults(stop.clone(), |at, stop| {
+        lab::command::run_on_breakable_lab(stop.clone(), |at, stop| {
             run.try_lessons(Some(at), others, stop)
         })
         .await?;
     }
     if run.has_chosen(Lesson::compares_rates) {
-        lab::command::during(stop.clone(), 0, |at, _| {
+        lab::command::run_on_lab(stop.clone(), 0, |at, _| {
             run.try_lessons(Some(at), Lesson::compares_rates, stop)
         })
         .await?;

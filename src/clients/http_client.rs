@@ -16,7 +16,7 @@ use std::{error::Error, pin::pin, sync::LazyLock, time::Duration};
 use tokio::time::timeout;
 
 /// Time limit of silence in a stream of events: instances send a sign of life every 5 s.
-const SILENCE_TIMEOUT: Duration = Duration::from_secs(15);
+const EVENT_SILENCE_TIMEOUT: Duration = Duration::from_secs(15);
 
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
@@ -37,7 +37,7 @@ pub enum HttpError {
 
 impl From<reqwest::Error> for HttpError {
     fn from(error: reqwest::Error) -> Self {
-        let why = innermost(&error);
+        let why = innermost_cause(&error);
         match error.url() {
             _ if error.is_timeout() => Self::TimedOut,
             // With several addresses, the failed one.
@@ -48,7 +48,7 @@ impl From<reqwest::Error> for HttpError {
 }
 
 /// The error at the end of the chain of causes: "Connection refused" rather than "client error (Connect)".
-fn innermost(error: &dyn Error) -> String {
+fn innermost_cause(error: &dyn Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;
@@ -65,7 +65,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    async fn of(mut response: Response) -> Result<Self, HttpError> {
+    async fn read(mut response: Response) -> Result<Self, HttpError> {
         let mut body = Vec::new();
         while let Some(piece) = response.chunk().await? {
             body.extend_from_slice(&piece);
@@ -154,7 +154,7 @@ impl Ask for RequestBuilder {
     }
 
     async fn answer(self) -> Result<Answer, HttpError> {
-        Answer::of(self.send().await?).await
+        Answer::read(self.send().await?).await
     }
 
     async fn events(self, limit: Duration) -> Result<Events, HttpError> {
@@ -163,16 +163,16 @@ impl Ask for RequestBuilder {
             if response.status().is_success() {
                 let heard = stream! {
                     let mut bytes = pin!(response.bytes_stream());
-                    while let Ok(Some(more)) = timeout(SILENCE_TIMEOUT, bytes.next()).await {
+                    while let Ok(Some(more)) = timeout(EVENT_SILENCE_TIMEOUT, bytes.next()).await {
                         yield more;
                     }
                 };
                 return Ok(heard
                     .eventsource()
-                    .map(|event| event.map_err(|e| HttpError::Failed(innermost(&e))))
+                    .map(|event| event.map_err(|e| HttpError::Failed(innermost_cause(&e))))
                     .boxed());
             }
-            Err(Answer::of(response).await?.into_refusal())
+            Err(Answer::read(response).await?.into_refusal())
         };
         let begun = timeout(limit, begun).await;
         begun.unwrap_or(Err(HttpError::TimedOut))

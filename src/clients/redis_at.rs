@@ -6,14 +6,14 @@ use redis::{AsyncConnectionConfig, Client, RedisResult, aio::MultiplexedConnecti
 use std::time::Duration;
 
 /// Time limit of the connection and of each answer.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const CONNECT_AND_REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A connection to the server at `url`, which waits a minute to be made, and a minute for each answer.
 /// Errors: nobody listens there, or nothing was answered in time.
 pub async fn redis_at(url: &str) -> RedisResult<MultiplexedConnection> {
     let patient = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(TIMEOUT))
-        .set_response_timeout(Some(TIMEOUT));
+        .set_connection_timeout(Some(CONNECT_AND_REPLY_TIMEOUT))
+        .set_response_timeout(Some(CONNECT_AND_REPLY_TIMEOUT));
     Client::open(url)?
         .get_multiplexed_async_connection_with_config(&patient)
         .await

@@ -15,7 +15,7 @@ pub(crate) type RedisPool = managed::Pool<Manager>;
 pub(crate) struct Manager {
     pub(crate) one: deadpool_redis::Manager,
     /// With Sentinels, the client that follows the primary.
-    pub(crate) following: Option<RedisClient>,
+    pub(crate) followed_client: Option<RedisClient>,
 }
 
 pub(crate) type ExclusiveConnection = Object<Manager>;
@@ -25,7 +25,7 @@ impl managed::Manager for Manager {
     type Error = RedisError;
 
     async fn create(&self) -> RedisResult<MultiplexedConnection> {
-        match &self.following {
+        match &self.followed_client {
             Some(client) => client.own_connection().await,
             None => self.one.create().await,
         }
@@ -37,7 +37,7 @@ impl managed::Manager for Manager {
         metrics: &Metrics,
     ) -> RecycleResult<RedisError> {
         self.one.recycle(connection, metrics).await?;
-        if self.following.is_none() {
+        if self.followed_client.is_none() {
             return Ok(());
         }
         let role = redis::cmd("ROLE").query_async(connection).await?;

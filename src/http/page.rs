@@ -2,7 +2,7 @@
 
 use super::{cache, format::Format};
 use crate::{
-    classroom::limits::AT_NGINX,
+    classroom::limits::NGINX_ONLY_ROUTES,
     http::error::Error,
     static_files::{BundledFiles, StaticFiles},
 };
@@ -49,7 +49,7 @@ pub(super) async fn serve_file(
             .into_response());
     }
     if path.starts_with("nginx/") {
-        return Err(Error::OnlyAtNginx(AT_NGINX));
+        return Err(Error::OnlyAtNginx(NGINX_ONLY_ROUTES));
     }
     let bundles = BundledFiles::current();
     let bundled = bundles.get(path).filter(|_| !asks_for_modules(&uri));

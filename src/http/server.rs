@@ -3,11 +3,11 @@
 
 use super::{app::AppState, routes};
 use crate::{
-    addresses::{InstanceAddress, TOKEN, Token},
+    addresses::{ADMIN_TOKEN_VARIABLE, InstanceAddress, Token},
     config::{self, Config},
     ctx::Ctx,
     instance,
-    telemetry::{self, Form},
+    telemetry::{self, LogFormat},
     terminal::{
         chinese::localized,
         failure::{Failure, unusable, unusable_localized},
@@ -63,8 +63,8 @@ pub struct Args {
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_setting)]
     set: Vec<(String, String)>,
     /// Form of the log on stderr; RUST_LOG filters it
-    #[arg(long, value_enum, default_value_t = Form::Text)]
-    log: Form,
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    log: LogFormat,
     /// Write name, address and process to this file once it listens
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -99,7 +99,7 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
         tokio::spawn(Arc::clone(&app.instance).watch()),
         tokio::spawn(metrics_upkeep(app.clone())),
     ];
-    let consumer = tokio::spawn(instance::consume(ctx.clone()));
+    let consumer = tokio::spawn(instance::write_queued_orders(ctx.clone()));
     tracing::info!("oversell {} listens on {}", ctx.instance, app.own_address());
     if let Some(file) = &args.json {
         let instance = InstanceAddress {
@@ -222,10 +222,10 @@ pub(super) fn close_to_others(config: &mut Config) -> Result<(), Failure> {
     let host = &config.server.host;
     if !config.cluster.instances.is_empty() || !config.cluster.http.is_empty() {
         return Err(unusable_localized!(
-            "server.host {host} 对网络开放，而 admin.token 是空的：请设置 admin.token，集群的每个实例用同一个（环境变量 {TOKEN}；\
+            "server.host {host} 对网络开放，而 admin.token 是空的：请设置 admin.token，集群的每个实例用同一个（环境变量 {ADMIN_TOKEN_VARIABLE}；\
              compose 里是 ADMIN_TOKEN）",
             "server.host {host} is open to the network and admin.token is empty: set admin.token, the same one in every instance \
-             of the cluster (environment {TOKEN}; in compose ADMIN_TOKEN)"
+             of the cluster (environment {ADMIN_TOKEN_VARIABLE}; in compose ADMIN_TOKEN)"
         ));
     }
     let Token(token) = Token::fresh();

@@ -12,7 +12,7 @@ pub(crate) use probes::NamedServer;
 pub(crate) use probes::{Role, State, States};
 
 use crate::{ctx::Ctx, error::Error, seckill::consumer::Consumer, server::Server};
-use probes::{MAX_AGE_WHILE_DOWN, Probes};
+use probes::{MAX_CACHE_AGE_WHILE_DOWN, Probes};
 use startup::Progress;
 use std::{
     sync::Arc,
@@ -54,7 +54,7 @@ impl Instance {
     /// Probes every server, or returns the cached states. A MySQL without its tables is not up.
     pub(crate) async fn states(&self) -> Arc<States> {
         let states = self.probes.probe(&self.ctx).await;
-        if !states.mysql.up || self.startup.migrated() {
+        if !states.mysql.up || self.startup.has_tables() {
             return states;
         }
         let why = self.startup.obstacle();
@@ -80,7 +80,7 @@ impl Instance {
                     reason: states.of(server).detail.clone(),
                 });
             }
-            sleep(MAX_AGE_WHILE_DOWN).await;
+            sleep(MAX_CACHE_AGE_WHILE_DOWN).await;
         }
     }
 
@@ -94,13 +94,13 @@ impl Instance {
             let reached = self.probes.probe(&self.ctx).await;
             // A MySQL that comes back may be empty. Nothing restores what Redis has lost.
             if !reached.mysql.up {
-                self.startup.forget();
+                self.startup.restart_all_steps();
                 self.ctx.forget_idle();
             }
             let states = self.states().await;
             let all_up = states.all_up();
             if known.is_some() || all_up || started.elapsed() >= STARTUP_GRACE {
-                report(known.as_deref(), &states);
+                log_changes(known.as_deref(), &states);
                 known = Some(states);
             }
             pause = if all_up {
@@ -114,7 +114,7 @@ impl Instance {
 }
 
 /// Logs servers that went or came.
-fn report(known: Option<&States>, states: &States) {
+fn log_changes(known: Option<&States>, states: &States) {
     for (server, now) in states.each() {
         let name = server.name();
         match (known.map(|known| known.of(server).up), now.up) {
@@ -131,6 +131,6 @@ fn report(known: Option<&States>, states: &States) {
 }
 
 /// Writes the queued orders until the instance closes and none is left.
-pub(crate) async fn consume(ctx: Ctx) {
+pub(crate) async fn write_queued_orders(ctx: Ctx) {
     Consumer::new(ctx).run().await;
 }

@@ -2,7 +2,7 @@
 //! probes.
 
 use crate::{
-    clients::four_letters::four_letters,
+    clients::four_letters::four_letter_command,
     ctx::Ctx,
     error::{Error, NOT_IN_ITS_CLUSTER},
     server::Server,
@@ -27,8 +27,8 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 const MEMBER_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// How long states are cached: if all servers are up, and if not.
-const MAX_AGE: Duration = Duration::from_millis(500);
-pub(super) const MAX_AGE_WHILE_DOWN: Duration = Duration::from_millis(50);
+const MAX_CACHE_AGE: Duration = Duration::from_millis(500);
+pub(super) const MAX_CACHE_AGE_WHILE_DOWN: Duration = Duration::from_millis(50);
 
 /// Time limit of a test write to Redis: no answer within it means that Redis holds writes back for a while.
 const WRITE_TIMEOUT: Duration = Duration::from_millis(300);
@@ -130,13 +130,13 @@ impl Probes {
             return Arc::clone(states);
         }
         let (mysql, redis, mut zookeeper) = tokio::join!(
-            probe_state(mysql(ctx)),
-            probe_state(redis(ctx, &mut last.redis_writer)),
-            probe_state(zookeeper(ctx))
+            probe_state(probe_mysql(ctx)),
+            probe_state(probe_redis(ctx, &mut last.redis_writer)),
+            probe_state(probe_zookeeper(ctx))
         );
         zookeeper.session_lost_ms = last
             .session
-            .lost_ms(ctx.zk.session().ok().map(|client| client.session_id().0));
+            .session_lost_for_ms(ctx.zk.session().ok().map(|client| client.session_id().0));
         let states = Arc::new(States {
             mysql,
             redis,
@@ -150,7 +150,7 @@ impl Probes {
 impl Session {
     /// How long ago the session was lost, if just now. `id` is the live session; without one the previous session may still
     /// come back.
-    fn lost_ms(&mut self, id: Option<i64>) -> Option<u64> {
+    fn session_lost_for_ms(&mut self, id: Option<i64>) -> Option<u64> {
         if id.is_some() && self.id != id {
             self.lost = self.id.and(Some(Instant::now()));
             self.id = id;
@@ -183,9 +183,9 @@ impl States {
 
     fn max_age(&self) -> Duration {
         if self.all_up() {
-            MAX_AGE
+            MAX_CACHE_AGE
         } else {
-            MAX_AGE_WHILE_DOWN
+            MAX_CACHE_AGE_WHILE_DOWN
         }
     }
 
@@ -236,7 +236,7 @@ fn named_server(members: &[String], at: &str, role: Role) -> Option<NamedServer>
     })
 }
 
-async fn mysql(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
+async fn probe_mysql(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
     let mut conn = ctx.admin_pool.conn(PROBE_TIMEOUT).await?;
     let version = sqlx::query_scalar("SELECT VERSION()")
         .fetch_one(&mut *conn)
@@ -249,7 +249,7 @@ async fn mysql(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
             conn.ask_for_writes().await?;
             conn.done();
             let member = |(at, role)| named_server(&ctx.config.cluster.members, at, role);
-            Ok((version, nodes(&node).filter_map(member).collect()))
+            Ok((version, galera_nodes(&node).filter_map(member).collect()))
         }
         false => {
             conn.done();
@@ -271,7 +271,7 @@ fn takes_writes(node: &HashMap<String, String>) -> bool {
 
 /// The nodes of a cluster, as seen by the node that is written. A node that joined together with another may miss it until
 /// the cluster changes again (seen with Galera 26.4.23).
-fn nodes(node: &HashMap<String, String>) -> impl Iterator<Item = (&str, Role)> {
+fn galera_nodes(node: &HashMap<String, String>) -> impl Iterator<Item = (&str, Role)> {
     let of = |name| node.get(name).map_or("", String::as_str);
     let (all, own) = (of("wsrep_incoming_addresses"), of("wsrep_local_index"));
     let all = all.split(',').enumerate();
@@ -281,7 +281,7 @@ fn nodes(node: &HashMap<String, String>) -> impl Iterator<Item = (&str, Role)> {
     })
 }
 
-async fn redis(
+async fn probe_redis(
     ctx: &Ctx,
     writer: &mut Option<MultiplexedConnection>,
 ) -> Result<(String, Vec<NamedServer>), Error> {
@@ -305,8 +305,8 @@ async fn redis(
         true => HashMap::new(),
         false => announced_addresses(ctx).await,
     };
-    let primary = primary(&info, &announced).map(|at| (at, Role::Primary));
-    let members = primary.into_iter().chain(replicas(&info));
+    let primary = announced_primary(&info, &announced).map(|at| (at, Role::Primary));
+    let members = primary.into_iter().chain(replicas_in_info(&info));
     let members = members.filter_map(|(at, role)| named_server(known, &at, role));
     Ok((version.to_owned(), members.collect()))
 }
@@ -359,7 +359,7 @@ async fn announced_addresses(ctx: &Ctx) -> HashMap<String, String> {
 }
 
 /// The announced address of a primary, if it announces its host; `INFO` has only the port.
-fn primary(info: &str, announced: &HashMap<String, String>) -> Option<String> {
+fn announced_primary(info: &str, announced: &HashMap<String, String>) -> Option<String> {
     let is_set = |name, unset| announced.get(name).filter(|value| *value != unset);
     let host = is_set("replica-announce-ip", "")?;
     let port = is_set("replica-announce-port", "0").map(String::as_str);
@@ -368,7 +368,7 @@ fn primary(info: &str, announced: &HashMap<String, String>) -> Option<String> {
 }
 
 /// The replicas of a primary by its `INFO`: `slave0:ip=127.0.0.1,port=6380,state=online,…`.
-fn replicas(info: &str) -> impl Iterator<Item = (String, Role)> {
+fn replicas_in_info(info: &str) -> impl Iterator<Item = (String, Role)> {
     let all = info.lines().filter(|line| line.starts_with("slave"));
     all.filter_map(|line| {
         let (_, fields) = line.split_once(':')?;
@@ -380,13 +380,13 @@ fn replicas(info: &str) -> impl Iterator<Item = (String, Role)> {
     })
 }
 
-async fn zookeeper(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
+async fn probe_zookeeper(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
     let client = ctx.zk.session()?;
     let known = &ctx.config.cluster.members;
     let ensemble = ctx.config.zookeeper.connect.split(',');
     let ensemble = ensemble.filter(|_| !known.is_empty());
     let members = join_all(ensemble.map(async |at| {
-        let said = timeout(MEMBER_TIMEOUT, four_letters(at, "srvr")).await;
+        let said = timeout(MEMBER_TIMEOUT, four_letter_command(at, "srvr")).await;
         let role = match mode(&said.ok()?.ok()?)? {
             "leader" => Role::Leader,
             "follower" => Role::Follower,
@@ -431,7 +431,7 @@ mod tests {
         ];
         let status = status.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let status = status.into_iter().collect();
-        let all: Vec<_> = nodes(&status).collect();
+        let all: Vec<_> = galera_nodes(&status).collect();
         assert_eq!(
             all,
             [
@@ -441,7 +441,7 @@ mod tests {
         );
         let info = "tcp_port:11\r\nrole:master\r\nconnected_slaves:1\r\nslave0:ip=redis-2,port=12,state=online,lag=0\r\n\
                     slave_expires_tracked_keys:0\r\n";
-        let all: Vec<_> = replicas(info).collect();
+        let all: Vec<_> = replicas_in_info(info).collect();
         assert_eq!(all, [("redis-2:12".to_owned(), Role::Replica)]);
         let announced = |host: &str, port: &str| {
             let said = [
@@ -449,12 +449,16 @@ mod tests {
                 ("replica-announce-port", port),
             ];
             let said = said.map(|(name, value)| (name.to_owned(), value.to_owned()));
-            primary(info, &said.into())
+            announced_primary(info, &said.into())
         };
         assert_eq!(announced("redis-1", "0").as_deref(), Some("redis-1:11"));
         assert_eq!(announced("redis-1", "13").as_deref(), Some("redis-1:13"));
         assert_eq!(announced("", "13"), None, "its host is not known");
-        assert_eq!(primary(info, &HashMap::new()), None, "it may not be asked");
+        assert_eq!(
+            announced_primary(info, &HashMap::new()),
+            None,
+            "it may not be asked"
+        );
         assert_eq!(mode("Zxid: 0x1\nMode: follower\n"), Some("follower"));
     }
 

@@ -37,7 +37,7 @@ const MIGRATION_TIMEOUT: Duration = Duration::from_secs(40);
 /// The startup steps that are done since the server came up.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    migrated: AtomicBool,
+    has_tables: AtomicBool,
     seeded: AtomicBool,
     /// Tables of another program in the place of ours.
     tables_in_the_way: Mutex<Vec<String>>,
@@ -45,8 +45,8 @@ pub(super) struct Progress {
 
 impl Progress {
     /// Whether the tables are there.
-    pub(super) fn migrated(&self) -> bool {
-        self.migrated.load(Ordering::Relaxed)
+    pub(super) fn has_tables(&self) -> bool {
+        self.has_tables.load(Ordering::Relaxed)
     }
 
     /// The reason why the tables cannot be made, if a person must remove it.
@@ -67,15 +67,15 @@ impl Progress {
                 .map_err(|e| e.to_string())?
         };
         let seed = async { stock_admin::seed(ctx).await.map_err(|e| e.to_string()) };
-        run_once(&self.migrated, migrate).await;
-        if self.migrated() {
-            run_once(&self.seeded, seed).await;
+        run_unless_done(&self.has_tables, migrate).await;
+        if self.has_tables() {
+            run_unless_done(&self.seeded, seed).await;
         }
     }
 
     /// Starts all steps again, because the next server may be an empty one.
-    pub(super) fn forget(&self) {
-        self.migrated.store(false, Ordering::Relaxed);
+    pub(super) fn restart_all_steps(&self) {
+        self.has_tables.store(false, Ordering::Relaxed);
         self.seeded.store(false, Ordering::Relaxed);
     }
 
@@ -86,7 +86,7 @@ impl Progress {
             .conn(MIGRATION_TIMEOUT)
             .await
             .map_err(|e| e.to_string())?;
-        if are_made(&mut conn).await {
+        if are_tables_made(&mut conn).await {
             conn.done();
             return Ok(());
         }
@@ -117,7 +117,7 @@ impl Progress {
 }
 
 /// Runs a step unless it is done; a failed step is tried again later.
-async fn run_once(done: &AtomicBool, step: impl Future<Output = Result<(), String>>) {
+async fn run_unless_done(done: &AtomicBool, step: impl Future<Output = Result<(), String>>) {
     if done.load(Ordering::Relaxed) {
         return;
     }
@@ -128,7 +128,7 @@ async fn run_once(done: &AtomicBool, step: impl Future<Output = Result<(), Strin
 }
 
 /// Whether exactly our migrations are applied: then no instance must wait for another.
-async fn are_made(conn: &mut Conn) -> bool {
+async fn are_tables_made(conn: &mut Conn) -> bool {
     let migrator = migrator();
     let made = sqlx::query_as(APPLIED_MIGRATIONS)
         .fetch_all(&mut **conn)

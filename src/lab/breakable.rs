@@ -19,12 +19,12 @@ impl Lab {
         let members = self.members.iter().filter(|m| m.name != nginx::NAME);
         let members = members.map(|member| {
             let (name, state) = (member.name.as_str(), member.state());
-            let instance = member.tier == Tier::Instance;
+            let is_instance = member.tier == Tier::Instance;
             Member {
                 name: name.to_owned(),
-                instance,
+                instance: is_instance,
                 state,
-                can: self.possible_actions(name, instance, state),
+                can: self.possible_actions(name, is_instance, state),
             }
         });
         let links = self.links.iter().map(|link| Link {
@@ -45,32 +45,32 @@ impl Lab {
     }
 
     /// The actions that are possible in this state.
-    fn possible_actions(&self, name: &str, instance: bool, state: MemberState) -> Vec<Action> {
+    fn possible_actions(&self, name: &str, is_instance: bool, state: MemberState) -> Vec<Action> {
         match state {
             MemberState::Paused => return vec![Action::Resume, Action::Kill],
             MemberState::Killed => return vec![Action::Start],
             MemberState::Running => {}
         }
-        let has_session = instance
+        let has_session = is_instance
             && self
                 .links
                 .iter()
-                .any(|link| link.is_of(name) && zookeeper::is_member_name(&link.server));
+                .any(|link| link.belongs_to(name) && zookeeper::is_member_name(&link.server));
         let first = redis::name(0);
-        let follower = if self.replica_leads() {
+        let follower = if self.is_replica_main() {
             &first
         } else {
             redis::REPLICA
         };
-        let (grouped, isolated) = (self.is_grouped(name), self.isolated.contains(name));
-        let follows = (self.replica_pair.is_some() && name == follower) || grouped;
+        let (in_sentinel_group, isolated) = (self.is_grouped(name), self.isolated.contains(name));
+        let follows = (self.replica_pair.is_some() && name == follower) || in_sentinel_group;
         let clock = self.clock(name);
         let ahead = clock.is_some_and(Clock::has_jumped);
         let besides = [
             (Action::Expire, has_session),
             (Action::Promote, follows),
             (Action::Jump, clock.is_some() && !ahead),
-            (Action::Cut, grouped && !isolated),
+            (Action::Cut, in_sentinel_group && !isolated),
             (Action::Mend, ahead || isolated),
         ];
         [Action::Pause, Action::Kill]
@@ -80,7 +80,7 @@ impl Lab {
     }
 
     /// Whether the replica is the main Redis now.
-    fn replica_leads(&self) -> bool {
+    fn is_replica_main(&self) -> bool {
         self.replica_pair.as_ref().is_some_and(|of| {
             let replica = format!("127.0.0.1:{}", of.replica);
             let mut links = self.links_to_main().into_iter();

@@ -67,7 +67,7 @@ pub(super) fn install_library(lab: &Path, program: &Path) -> Result<(), String> 
         .and_then(|()| write_offset(&file, TRIAL_OFFSET));
     written.map_err(|error| error.to_string())?;
     let port = Port::free().map_err(|error| error.to_string())?;
-    let trial = with_library(&format!("./{LIBRARY_FILE}"), &file, program)
+    let trial = command_with_library(&format!("./{LIBRARY_FILE}"), &file, program)
         .current_dir(lab)
         .args(["--bind", "127.0.0.1", "--save", "", "--port"])
         .arg(port.number().to_string())
@@ -81,7 +81,7 @@ pub(super) fn install_library(lab: &Path, program: &Path) -> Result<(), String> 
             outcome = Err(end.to_string());
             break;
         }
-        if let Some(seconds) = ask_time(port.number()) {
+        if let Some(seconds) = server_time_s(port.number()) {
             let right = UNIX_EPOCH.elapsed().map_or(0, |now| now.as_secs());
             let shown = seconds.abs_diff(right + TRIAL_OFFSET.as_secs()) < 60;
             outcome = shown
@@ -104,7 +104,7 @@ pub(super) fn install_library(lab: &Path, program: &Path) -> Result<(), String> 
 }
 
 /// The time that the node shows, in seconds.
-fn ask_time(port: u16) -> Option<u64> {
+fn server_time_s(port: u16) -> Option<u64> {
     let mut redis = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     redis.set_read_timeout(Some(TRIAL_TIMEOUT)).ok()?;
     redis.write_all(b"TIME\r\n").ok()?;
@@ -113,9 +113,10 @@ fn ask_time(port: u16) -> Option<u64> {
     third.ok()?.parse().ok()
 }
 
-pub(super) fn command(folder: &Path, program: &Path) -> Command {
+/// The command of a Redis node in `folder` whose clock can be moved.
+pub(super) fn command_with_movable_clock(folder: &Path, program: &Path) -> Command {
     // A relative path: LD_PRELOAD splits at spaces, which a full path may have.
-    let mut command = with_library(
+    let mut command = command_with_library(
         &format!("../{LIBRARY_FILE}"),
         &folder.join(OFFSET_FILE),
         program,
@@ -125,7 +126,7 @@ pub(super) fn command(folder: &Path, program: &Path) -> Command {
 }
 
 /// The command with the library, through `env`: only the server loads it, not the program that starts it as another user.
-fn with_library(library: &str, file: &Path, program: &Path) -> Command {
+fn command_with_library(library: &str, file: &Path, program: &Path) -> Command {
     let mut command = Command::new("env");
     command
         .arg(format!("LD_PRELOAD={library}"))
@@ -142,16 +143,16 @@ fn write_offset(file: &Path, ahead: Duration) -> std::io::Result<()> {
 }
 
 impl Clock {
-    pub(super) fn set(&self, ahead: Duration) -> Result<(), Failure> {
+    pub(super) fn set_offset(&self, ahead: Duration) -> Result<(), Failure> {
         write_offset(&self.file, ahead)
             .map_err(|error| unusable!("{}: {error}", self.file.display()))
     }
 
     /// Waits until the server's own time is this much ahead of ours.
-    pub(super) async fn wait_until_shown(&self, ahead: Duration) -> Result<(), Failure> {
+    pub(super) async fn wait_until_offset_is_shown(&self, ahead: Duration) -> Result<(), Failure> {
         let shown = async {
             while self
-                .ahead()
+                .offset_s()
                 .await
                 .is_none_or(|by| (by - ahead.as_secs_f64()).abs() > 0.5)
             {
@@ -169,7 +170,7 @@ impl Clock {
     }
 
     /// The offset of the clock in seconds; `None` if the node does not answer.
-    async fn ahead(&self) -> Option<f64> {
+    async fn offset_s(&self) -> Option<f64> {
         let at = format!("redis://127.0.0.1:{}", self.port);
         let mut node = redis_at(&at).await.ok()?;
         let time = redis::cmd("TIME")

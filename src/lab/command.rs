@@ -99,12 +99,12 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(lab.addresses()).map_err(|e| failed(&e))?;
         write_atomically(file, &text).map_err(|e| failed(&e))?;
     }
-    say!("{}", describe(&lab));
+    say!("{}", banner(&lab));
     if lan {
         say!(
             "{} {}",
             pad_to_width(&localized!("手机", "phones"), LABEL_WIDTH),
-            phone_line(lab.addresses().phones.as_deref())
+            phone_address_line(lab.addresses().phones.as_deref())
         );
     }
     if let Some(Token(token)) = &lab.addresses().admin {
@@ -118,12 +118,15 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         );
     }
     if args.options.class
-        && let Some(code) = phone_code(lab.addresses())
+        && let Some(code) = phone_qr_code(lab.addresses())
     {
         say!("{code}");
     }
     if lan {
-        say!("{}", desk_line(lab.addresses(), args.options.class));
+        say!(
+            "{}",
+            teacher_address_line(lab.addresses(), args.options.class)
+        );
     }
     say!(
         "{}",
@@ -135,7 +138,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     );
 
     let printer = Printer::start();
-    let notes = Printer::printing(|line| print_to_stderr(format_args!("oversell: {line}")));
+    let notes = Printer::start_with(|line| print_to_stderr(format_args!("oversell: {line}")));
     let mut exits = lab.member_exits();
     loop {
         tokio::select! {
@@ -170,10 +173,10 @@ struct Printer {
 
 impl Printer {
     fn start() -> Self {
-        Self::printing(|line| say!("{line}"))
+        Self::start_with(|line| say!("{line}"))
     }
 
-    fn printing(print: impl Fn(String) + Send + 'static) -> Self {
+    fn start_with(print: impl Fn(String) + Send + 'static) -> Self {
         let (lines, waiting) = sync_channel::<String>(MAX_UNPRINTED);
         let dropped = Arc::new(AtomicUsize::new(0));
         let missing = Arc::clone(&dropped);
@@ -201,7 +204,7 @@ impl Printer {
 
 /// Starts a lab on free ports, runs `run` against it, and stops it. After a signal `run` has a few seconds to print its
 /// result.
-pub async fn during<R>(
+pub async fn run_on_lab<R>(
     stop: CancellationToken,
     starts: usize,
     run: impl FnOnce(Addresses, Vec<Duration>) -> R,
@@ -221,13 +224,13 @@ where
     for _ in 0..starts {
         start_times.push(measure_instance_start(&mut lab).await?);
     }
-    let done = let_finish(run(lab.addresses().clone(), start_times), &stop).await;
+    let done = finish_within_timeout(run(lab.addresses().clone(), start_times), &stop).await;
     lab.stop().await;
     done
 }
 
 /// As [`during`], with a lab that can be broken: it accepts faults, has links, and its main Redis has a replica.
-pub async fn during_with_faults<R>(
+pub async fn run_on_breakable_lab<R>(
     stop: CancellationToken,
     run: impl FnOnce(Addresses, CancellationToken) -> R,
 ) -> Result<(), Failure>
@@ -252,7 +255,7 @@ where
         }
         lab.stop().await;
     });
-    let done = let_finish(run(at, stop.clone()), &stop).await;
+    let done = finish_within_timeout(run(at, stop.clone()), &stop).await;
     ended.cancel();
     serving
         .await
@@ -261,7 +264,7 @@ where
 }
 
 /// The result of `running`, which may take [`FINISH_TIMEOUT`] after a signal.
-async fn let_finish(
+async fn finish_within_timeout(
     running: impl Future<Output = Result<(), Failure>>,
     stop: &CancellationToken,
 ) -> Result<(), Failure> {
@@ -305,14 +308,14 @@ async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failur
     for line in lab
         .warning()
         .into_iter()
-        .chain(lab.unavailable().iter().map(String::as_str))
+        .chain(lab.unavailable_lessons().iter().map(String::as_str))
     {
         print_to_stderr(format_args!("oversell: {line}"));
     }
     Ok(lab)
 }
 
-fn describe(lab: &Lab) -> String {
+fn banner(lab: &Lab) -> String {
     let at = lab.addresses();
     let mut lines = vec![localized!(
         "{} {}  （在浏览器里打开）",
@@ -353,7 +356,7 @@ fn describe(lab: &Lab) -> String {
         format!(
             "{}: {}",
             redis::name(0),
-            redis::APPEND_ONLY.join(" ").replace("--", "")
+            redis::APPEND_ONLY_OPTIONS.join(" ").replace("--", "")
         ),
         localized!(
             "其余 Redis 节点什么也不保存",
@@ -381,7 +384,7 @@ fn describe(lab: &Lab) -> String {
     lines.join("\n")
 }
 
-fn phone_line(lab: Option<&str>) -> String {
+fn phone_address_line(lab: Option<&str>) -> String {
     lab.map_or_else(
         || localized!("这台机器不在任何网络里", "this machine is in no network"),
         |url| {
@@ -394,7 +397,7 @@ fn phone_line(lab: Option<&str>) -> String {
 }
 
 /// The QR code for phones.
-fn phone_code(at: &Addresses) -> Option<String> {
+fn phone_qr_code(at: &Addresses) -> Option<String> {
     let code = QrCode::new(format!("{}/class.html", at.phones.as_deref()?)).ok()?;
     // Light modules are drawn, as terminals are dark.
     Some(
@@ -406,7 +409,7 @@ fn phone_code(at: &Addresses) -> Option<String> {
 }
 
 /// The line with the address for the teacher's browser. Browsers send nothing that stands behind `#`.
-fn desk_line(at: &Addresses, is_class: bool) -> String {
+fn teacher_address_line(at: &Addresses, is_class: bool) -> String {
     let token = at
         .admin
         .as_ref()
@@ -443,7 +446,7 @@ mod tests {
             "phones": "http://192.168.1.5:8080", "admin": "sesame",
         }))
         .unwrap();
-        let code = phone_code(&at).unwrap();
+        let code = phone_qr_code(&at).unwrap();
         assert!(code.lines().count() > 10, "{code}");
         let quiet_zone = code.lines().next().unwrap_or_default();
         assert!(quiet_zone.chars().all(|drawn| drawn == '█'), "{code}");
@@ -451,7 +454,7 @@ mod tests {
             (true, "/class.html#token=sesame"),
             (false, "/#token=sesame"),
         ] {
-            let desk = desk_line(&at, is_class);
+            let desk = teacher_address_line(&at, is_class);
             assert!(
                 desk.contains(&format!("http://127.0.0.1:8080{address}")),
                 "{desk}"
@@ -463,7 +466,7 @@ mod tests {
     fn lines_that_nobody_reads_are_dropped_and_counted() {
         let (reading, read) = sync_channel::<()>(0);
         let (printed, shown) = std::sync::mpsc::channel();
-        let printer = Printer::printing(move |line| {
+        let printer = Printer::start_with(move |line| {
             read.recv().ok();
             printed.send(line).ok();
         });

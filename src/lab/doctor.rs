@@ -84,19 +84,19 @@ pub struct Args {
 pub fn run(Args { lab }: Args) -> Result<(), Failure> {
     lab.check()?;
     let packages = missing_packages(&lab);
-    list_optional_programs();
-    let occupied = occupied_ports(&lab);
+    print_optional_programs();
+    let occupied = print_ports_and_list_occupied(&lab);
     say!("{}", localized!("这台机器", "this machine"));
     let too_little = [
-        check_amount(
+        print_whether_enough(
             &localized!("内存，MB", "memory, MB"),
-            memory_mb(),
+            available_memory_mb(),
             MIN_MEMORY_MB,
             &localized!("加压时服务器可能被杀", "servers may be killed under load"),
         ),
-        check_amount(
+        print_whether_enough(
             &localized!("打开的文件数", "open files"),
-            open_files(),
+            max_open_files(),
             MIN_OPEN_FILES,
             &localized!("先执行 `ulimit -n 8192`", "run `ulimit -n 8192` first"),
         ),
@@ -177,7 +177,7 @@ fn missing_packages(lab: &Options) -> BTreeSet<&'static str> {
     packages
 }
 
-fn list_optional_programs() {
+fn print_optional_programs() {
     say!("{}", localized!("实验环境之外要的", "for more than a lab"));
     for (program, package, purpose) in OPTIONAL_PROGRAMS {
         match programs::find(program) {
@@ -215,10 +215,10 @@ fn compose_version() -> Option<String> {
 }
 
 /// Prints which ports are free, and returns the occupied ones.
-fn occupied_ports(lab: &Options) -> Vec<String> {
+fn print_ports_and_list_occupied(lab: &Options) -> Vec<String> {
     say!("{}", localized!("实验环境要的端口", "ports of the lab"));
     let mut occupied = Vec::new();
-    for (server, port, option) in lab.ports() {
+    for (server, port, option) in lab.requested_ports() {
         match Port::claim(port, &server, option) {
             Ok(_) => say!("  ok       {server:<20} {port}"),
             Err(error) => {
@@ -231,7 +231,7 @@ fn occupied_ports(lab: &Options) -> Vec<String> {
 }
 
 /// Prints whether there is enough. Returns true if the system does not tell.
-fn check_amount(what: &str, has: Option<u64>, wanted: u64, without: &str) -> bool {
+fn print_whether_enough(what: &str, has: Option<u64>, wanted: u64, without: &str) -> bool {
     let Some(has) = has else { return true };
     match has >= wanted {
         true => say!("  ok       {} {has}", pad_to_width(what, 20)),
@@ -247,26 +247,26 @@ fn check_amount(what: &str, has: Option<u64>, wanted: u64, without: &str) -> boo
     has >= wanted
 }
 
-fn memory_mb() -> Option<u64> {
+fn available_memory_mb() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
-    Some(number_after(&text, "MemAvailable:")? / 1024)
+    Some(number_after_prefix(&text, "MemAvailable:")? / 1024)
 }
 
-fn open_files() -> Option<u64> {
-    number_after(
+fn max_open_files() -> Option<u64> {
+    number_after_prefix(
         &fs::read_to_string("/proc/self/limits").ok()?,
         "Max open files",
     )
 }
 
 /// The number right after this beginning of a line.
-fn number_after(text: &str, begin: &str) -> Option<u64> {
+fn number_after_prefix(text: &str, begin: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(begin))?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
 fn check_folder(folder: &Path) -> Result<(), Failure> {
-    let checked = Folder::check(folder);
+    let checked = Folder::check_can_open(folder);
     match &checked {
         Ok(()) => say!(
             "{}",
@@ -289,8 +289,8 @@ mod tests {
     fn memory_and_file_limits_are_read_from_proc() {
         let limits = "Limit                     Soft Limit           Hard Limit           Units\n\
                       Max open files            1024                 524288               files\n";
-        assert_eq!(number_after(limits, "Max open files"), Some(1024));
-        assert_eq!(number_after(limits, "Max open sockets"), None);
-        assert!(memory_mb().is_some() && open_files().is_some());
+        assert_eq!(number_after_prefix(limits, "Max open files"), Some(1024));
+        assert_eq!(number_after_prefix(limits, "Max open sockets"), None);
+        assert!(available_memory_mb().is_some() && max_open_files().is_some());
     }
 }

@@ -102,7 +102,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     };
     let control = match lab_of_this_shell(&args.lab_json) {
         Some(control) => control,
-        None => Addresses::of_running_lab(&args.lab_json)?
+        None => Addresses::read_running_lab(&args.lab_json)?
             .control
             .ok_or_else(none)?,
     };
@@ -193,21 +193,21 @@ async fn inject(
             Err(refusal) => (StatusCode::CONFLICT, refusal.to_string()).into_response(),
         };
     }
-    lab_is_ending()
+    lab_ending_response()
 }
 
 async fn describe(State(requests): State<mpsc::Sender<ControlRequest>>) -> Response {
     let (reply, answer) = oneshot::channel();
     match requests.send(ControlRequest::Describe(reply)).await {
         Ok(()) => answer.await.map_or_else(
-            |_| lab_is_ending(),
+            |_| lab_ending_response(),
             |breakable| Json(breakable).into_response(),
         ),
-        Err(_) => lab_is_ending(),
+        Err(_) => lab_ending_response(),
     }
 }
 
-fn lab_is_ending() -> Response {
+fn lab_ending_response() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, "the lab is stopping").into_response()
 }
 
@@ -263,7 +263,7 @@ impl Lab {
                     .map(|()| "has a clock that is ahead")?
             }
             Action::Mend => {
-                let has_links = self.links.iter().any(|link| link.is_named(&name));
+                let has_links = self.links.iter().any(|link| link.is_meant_by(&name));
                 let mended = self.rejoin(&name).await?;
                 if !(self.reset_clock(&name).await? || mended) || has_links {
                     self.mend(&name)?;

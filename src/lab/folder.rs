@@ -5,7 +5,7 @@
 //! one is removed when the lab ends.
 
 use crate::{
-    addresses::{Addresses, MARK},
+    addresses::{Addresses, LAB_FOLDER_MARKER},
     terminal::failure::{Failure, unusable, unusable_localized},
 };
 use std::{
@@ -18,7 +18,7 @@ use tempfile::NamedTempFile;
 
 pub(super) const LAB_JSON: &str = "lab.json";
 /// The beginning of the names of unnamed folders: `target/lab-PID-N`.
-const UNNAMED: &str = "lab-";
+const UNNAMED_FOLDER_PREFIX: &str = "lab-";
 
 /// The folder of a lab, locked as long as the lab runs.
 #[derive(Debug)]
@@ -32,20 +32,20 @@ impl Folder {
     /// The named folder, emptied, or a new one under the build's `target` folder.
     pub(super) fn open(named: Option<&Path>) -> Result<Self, Failure> {
         match named {
-            Some(path) => Self::named(path),
-            None => Self::unnamed(&target()),
+            Some(path) => Self::open_named(path),
+            None => Self::create_unnamed(&cargo_target_folder()),
         }
     }
 
-    fn named(path: &Path) -> Result<Self, Failure> {
+    fn open_named(path: &Path) -> Result<Self, Failure> {
         let path = std::path::absolute(path).map_err(|e| unusable(path, &e))?;
         fs::create_dir_all(&path).map_err(|e| unusable(&path, &e))?;
-        check_is_ours(&path)?;
+        is_lab_folder(&path)?;
         Self::lock_and_empty(path, true)
     }
 
     /// Checks whether this folder could be opened now. Changes nothing.
-    pub(super) fn check(named: &Path) -> Result<(), Failure> {
+    pub(super) fn check_can_open(named: &Path) -> Result<(), Failure> {
         let path = std::path::absolute(named).map_err(|e| unusable(named, &e))?;
         // A lab creates missing folders, so the nearest existing one counts.
         let existing = path.ancestors().find(|folder| folder.exists());
@@ -54,25 +54,28 @@ impl Folder {
             io::ErrorKind::PermissionDenied => permission_denied(existing),
             _ => unusable(existing, &e),
         })?;
-        if existing == path && check_is_ours(&path)? {
+        if existing == path && is_lab_folder(&path)? {
             lock(&path)?;
         }
         Ok(())
     }
 
     /// A new folder in `target`, which is removed when this is dropped.
-    pub(super) fn unnamed(target: &Path) -> Result<Self, Failure> {
+    pub(super) fn create_unnamed(target: &Path) -> Result<Self, Failure> {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         remove_orphans(target);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = target.join(format!("{UNNAMED}{}-{number}", std::process::id()));
+        let path = target.join(format!(
+            "{UNNAMED_FOLDER_PREFIX}{}-{number}",
+            std::process::id()
+        ));
         fs::create_dir_all(&path).map_err(|e| unusable(&path, &e))?;
         Self::lock_and_empty(path, false)
     }
 
     fn lock_and_empty(path: PathBuf, is_kept: bool) -> Result<Self, Failure> {
         let lock = lock(&path)?;
-        empty(&path).map_err(|e| unusable(&path, &e))?;
+        remove_contents(&path).map_err(|e| unusable(&path, &e))?;
         Ok(Self {
             path,
             is_kept,
@@ -85,12 +88,12 @@ impl Folder {
     }
 
     /// Where neighbouring labs share files: Cargo's `target` folder, if this folder lies there.
-    pub(super) fn shared(&self) -> Option<PathBuf> {
-        let target = std::path::absolute(target()).ok()?;
+    pub(super) fn shared_files_folder(&self) -> Option<PathBuf> {
+        let target = std::path::absolute(cargo_target_folder()).ok()?;
         (self.path.parent()? == target).then_some(target)
     }
 
-    pub(super) fn of(&self, name: &str) -> PathBuf {
+    pub(super) fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
@@ -127,7 +130,7 @@ pub(super) fn write_atomically(file: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Cargo's `target` folder: the one that this program was built in, or one in the current folder.
-fn target() -> PathBuf {
+fn cargo_target_folder() -> PathBuf {
     let built_in = std::env::current_exe().ok().and_then(|exe| {
         exe.ancestors()
             .find(|folder| folder.ends_with("target"))
@@ -141,8 +144,8 @@ fn target() -> PathBuf {
 }
 
 /// Whether the folder has the marker. Fails for a folder that is not empty and has none.
-fn check_is_ours(path: &Path) -> Result<bool, Failure> {
-    let is_marked = path.join(MARK).exists();
+fn is_lab_folder(path: &Path) -> Result<bool, Failure> {
+    let is_marked = path.join(LAB_FOLDER_MARKER).exists();
     let mut entries = fs::read_dir(path).map_err(|e| unusable(path, &e))?;
     if !is_marked && entries.next().is_some() {
         return Err(unusable_localized!(
@@ -155,7 +158,7 @@ fn check_is_ours(path: &Path) -> Result<bool, Failure> {
 }
 
 fn lock(path: &Path) -> Result<File, Failure> {
-    let mark = path.join(MARK);
+    let mark = path.join(LAB_FOLDER_MARKER);
     let file = File::options()
         .create(true)
         .append(true)
@@ -175,12 +178,12 @@ fn lock(path: &Path) -> Result<File, Failure> {
     }
 }
 
-fn empty(path: &Path) -> io::Result<()> {
+fn remove_contents(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
             fs::remove_dir_all(entry.path())?;
-        } else if entry.file_name() != MARK {
+        } else if entry.file_name() != LAB_FOLDER_MARKER {
             fs::remove_file(entry.path())?;
         }
     }
@@ -192,14 +195,14 @@ fn remove_orphans(target: &Path) {
     for entry in fs::read_dir(target).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|n| {
-            n.strip_prefix(UNNAMED)?
+            n.strip_prefix(UNNAMED_FOLDER_PREFIX)?
                 .split_once('-')?
                 .0
                 .parse::<u32>()
                 .ok()
         });
         let orphan = pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists());
-        if !orphan || !entry.path().join(MARK).exists() {
+        if !orphan || !entry.path().join(LAB_FOLDER_MARKER).exists() {
             continue;
         }
         if let Ok(_lock) = lock(&entry.path())
@@ -232,26 +235,26 @@ mod tests {
     fn a_folder_that_a_lab_could_not_open_fails_its_check() {
         let folder = tempfile::tempdir().expect("a folder");
         let named = folder.path().join("lab");
-        Folder::check(&named).expect("a lab makes it");
+        Folder::check_can_open(&named).expect("a lab makes it");
         assert!(!named.exists(), "the check makes nothing");
         let lab = Folder::open(Some(&named)).expect("a lab");
-        let error = Folder::check(&named).expect_err("it is in use");
+        let error = Folder::check_can_open(&named).expect_err("it is in use");
         assert!(error.to_string().contains("already running"), "{error}");
         drop(lab);
-        Folder::check(&named).expect("the lab has ended");
+        Folder::check_can_open(&named).expect("the lab has ended");
     }
 
     #[test]
     fn a_folder_of_another_user_is_refused_with_what_to_do() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mark = folder.path().join(MARK);
+        let mark = folder.path().join(LAB_FOLDER_MARKER);
         fs::write(&mark, "").expect("a mark");
         for (path, mode) in [(folder.path(), 0o777), (&mark, 0)] {
             fs::set_permissions(path, Permissions::from_mode(mode)).expect("of this user");
         }
         // Makes only this thread another user, in case root runs the test.
         let user = setfsuid(Uid::from_raw(65534));
-        let error = Folder::check(folder.path());
+        let error = Folder::check_can_open(folder.path());
         setfsuid(user);
         let error = error.expect_err("it is not ours").to_string();
         assert!(

@@ -4,7 +4,7 @@ use super::{
     link::authority,
     mysql, redis,
     sentinel::GROUP_NAME,
-    server::{Check, CheckContext, Server, check_instance},
+    server::{CheckContext, HealthCheck, Server, check_instance},
     user::User,
     zookeeper,
 };
@@ -20,7 +20,7 @@ use std::{
 };
 
 /// The variable from which tokio reads the number of worker threads.
-const TOKIO_THREADS: &str = "TOKIO_WORKER_THREADS";
+const TOKIO_THREADS_VARIABLE: &str = "TOKIO_WORKER_THREADS";
 
 /// All instances together get as many threads as this machine has cores, and each at least one. More threads would only
 /// wake each other.
@@ -37,7 +37,7 @@ pub(super) fn name(port: u16) -> String {
 /// The environment of every instance; `more` comes last and wins.
 pub(super) fn environment(
     at: &Addresses,
-    nginx: bool,
+    is_behind_nginx: bool,
     more: &[(String, String)],
 ) -> Vec<(String, String)> {
     let all = |urls: Vec<&str>| urls.join(",");
@@ -77,7 +77,7 @@ pub(super) fn environment(
         ("OVERSELL__ZOOKEEPER__CONNECT", at.zookeeper.connect.clone()),
         (
             "OVERSELL__CLUSTER__HTTP",
-            if nginx {
+            if is_behind_nginx {
                 at.nginx.url.clone()
             } else {
                 String::new()
@@ -89,7 +89,7 @@ pub(super) fn environment(
         ),
         ("OVERSELL__REPLAYS__ENABLED", "true".to_owned()),
         (
-            TOKIO_THREADS,
+            TOKIO_THREADS_VARIABLE,
             threads_per_instance(at.instances.len()).to_string(),
         ),
     ];
@@ -113,7 +113,7 @@ pub(super) fn cluster_members(at: &Addresses) -> impl Iterator<Item = String> {
     let main = Some(at.main_redis()).filter(|_| !replicas.is_empty());
     let main = main.map(|url| (redis::name(0), authority(url)));
     let replicas = replicas.into_iter().enumerate();
-    let replicas = replicas.map(|(n, url)| (redis::replica(n), authority(url)));
+    let replicas = replicas.map(|(n, url)| (redis::replica_name(n), authority(url)));
     let ensemble = at.zookeeper.connect.split(',').enumerate();
     let ensemble = ensemble.filter(|_| at.zookeeper.connect.contains(','));
     let ensemble = ensemble.map(|(n, at)| (zookeeper::name(n), at));
@@ -121,6 +121,7 @@ pub(super) fn cluster_members(at: &Addresses) -> impl Iterator<Item = String> {
     all.map(|(name, at)| cluster_member(&name, at))
 }
 
+/// A server's name and address as the setting `cluster.members` has them: `redis-2=127.0.0.1:6380`.
 pub(super) fn cluster_member(name: &str, at: &str) -> String {
     format!("{name}={at}")
 }
@@ -174,7 +175,7 @@ impl Server for LabInstance {
         command
     }
 
-    fn check<'a>(&'a self, context: CheckContext<'a>) -> Check<'a> {
+    fn check_health<'a>(&'a self, context: CheckContext<'a>) -> HealthCheck<'a> {
         async move {
             let path = if context.dependencies_up {
                 "/health/ready"

@@ -19,7 +19,7 @@ use tokio::{
 };
 
 /// Time limit of the end of a session: an ensemble first agrees on it.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+const SESSION_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Opens a link from each instance to each server.
 pub(super) fn open_all(at: &Addresses) -> Result<Vec<Arc<ProxyLink>>, Failure> {
@@ -87,7 +87,7 @@ pub(super) fn authority(url: &str) -> &str {
 }
 
 /// The link from one instance to one server. It also notes the latest ZooKeeper session that was opened on it, for
-/// [`expire`](Self::expire).
+/// [`expire_session`](Self::expire_session).
 #[derive(Debug)]
 pub(super) struct ProxyLink {
     pub(super) instance: String,
@@ -126,7 +126,7 @@ impl ProxyLink {
     }
 
     /// Whether this name means the link: `redis` names the links of all instances to it, `8100-redis` that of one.
-    pub(super) fn is_named(&self, name: &str) -> bool {
+    pub(super) fn is_meant_by(&self, name: &str) -> bool {
         self.name() == name || (self.server == name && self.instance != redis::REPLICA)
     }
 
@@ -134,17 +134,17 @@ impl ProxyLink {
         format!("{}-{}", self.instance, self.server)
     }
 
-    pub(super) fn is_of(&self, instance: &str) -> bool {
+    pub(super) fn belongs_to(&self, instance: &str) -> bool {
         self.instance == instance
     }
 
     /// Ends the latest session that was opened on this link. Returns false if there was none.
-    pub(super) async fn expire(&self) -> Result<bool, Failure> {
+    pub(super) async fn expire_session(&self) -> Result<bool, Failure> {
         let Some(session) = self.latest_zk_session.lock().take() else {
             return Ok(false);
         };
         let to = self.proxy.target();
-        match timeout(CLOSE_TIMEOUT, session.close(&to)).await {
+        match timeout(SESSION_CLOSE_TIMEOUT, session.close(&to)).await {
             Ok(Ok(())) => Ok(true),
             Ok(Err(error)) => Err(unusable!(
                 "{} did not end the session: {error}",
@@ -153,7 +153,7 @@ impl ProxyLink {
             Err(_) => Err(unusable!(
                 "{} did not answer within {} s",
                 self.server,
-                CLOSE_TIMEOUT.as_secs()
+                SESSION_CLOSE_TIMEOUT.as_secs()
             )),
         }
     }
@@ -170,7 +170,7 @@ impl Session {
 
     /// Joins the session, and closes it.
     async fn close(self, server: &str) -> io::Result<()> {
-        const CLOSE: i32 = -11;
+        const CLOSE_SESSION_REQUEST: i32 = -11;
         let mut stream = TcpStream::connect(server).await?;
         let (protocol, zxid, time_out, read_only) = ([0; 4], [0; 8], 10_000_i32.to_be_bytes(), [0]);
         let length = 16_u32.to_be_bytes();
@@ -188,7 +188,7 @@ impl Session {
         receive(&mut stream).await?;
         send(
             &mut stream,
-            &[1_i32.to_be_bytes(), CLOSE.to_be_bytes()].concat(),
+            &[1_i32.to_be_bytes(), CLOSE_SESSION_REQUEST.to_be_bytes()].concat(),
         )
         .await?;
         receive(&mut stream).await

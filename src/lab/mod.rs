@@ -96,7 +96,7 @@ impl Lab {
     }
 
     /// Lessons that this lab cannot serve, each with the reason.
-    pub fn unavailable(&self) -> &[String] {
+    pub fn unavailable_lessons(&self) -> &[String] {
         &self.unavailable
     }
 
@@ -113,7 +113,7 @@ impl Lab {
             .zookeeper
             .connect
             .split(',')
-            .map(zookeeper::leads);
+            .map(zookeeper::is_leader);
         join_all(checks)
             .await
             .into_iter()
@@ -124,7 +124,7 @@ impl Lab {
     /// Kills a member and its children (`kill -9`); returns once they are gone.
     pub async fn kill(&self, name: &str) -> Result<(), Failure> {
         let process = self.member(name)?.running_process()?;
-        process.signal_all(Signal::SIGKILL);
+        process.signal_group(Signal::SIGKILL);
         process.wait_until_gone().await;
         Ok(())
     }
@@ -142,7 +142,7 @@ impl Lab {
     pub fn pause(&self, name: &str) -> Result<(), Failure> {
         self.member(name)?
             .running_process()?
-            .signal_all(Signal::SIGSTOP);
+            .signal_group(Signal::SIGSTOP);
         Ok(())
     }
 
@@ -150,7 +150,7 @@ impl Lab {
     pub fn resume(&self, name: &str) -> Result<(), Failure> {
         self.member(name)?
             .running_process()?
-            .signal_all(Signal::SIGCONT);
+            .signal_group(Signal::SIGCONT);
         Ok(())
     }
 
@@ -173,8 +173,8 @@ impl Lab {
             let none = "its clock cannot jump: only Redis nodes of `oversell lab --ways` can, and the lab says at its start if they cannot";
             unusable!("{node}: {none}")
         })?;
-        clock.set(by)?;
-        clock.wait_until_shown(by).await
+        clock.set_offset(by)?;
+        clock.wait_until_offset_is_shown(by).await
     }
 
     /// Sets the clock of a Redis node right again. False if the node has no clock that can jump.
@@ -182,9 +182,9 @@ impl Lab {
         let Some(clock) = self.clock(node) else {
             return Ok(false);
         };
-        clock.set(Duration::ZERO)?;
+        clock.set_offset(Duration::ZERO)?;
         if self.member(node)?.state() == MemberState::Running {
-            clock.wait_until_shown(Duration::ZERO).await?;
+            clock.wait_until_offset_is_shown(Duration::ZERO).await?;
         }
         Ok(true)
     }
@@ -193,12 +193,13 @@ impl Lab {
         self.clocks.iter().find(|clock| clock.node == node)
     }
 
+    /// Undoes [`cut`](Self::cut) and [`slow`](Self::slow): these links forward again, without a delay.
     pub fn mend(&self, link: &str) -> Result<(), Failure> {
         self.set_condition(link, Condition::Open)
     }
 
     fn set_condition(&self, name: &str, condition: Condition) -> Result<(), Failure> {
-        let is_meant = |link: &&Arc<ProxyLink>| link.is_named(name);
+        let is_meant = |link: &&Arc<ProxyLink>| link.is_meant_by(name);
         let links: Vec<_> = self.links.iter().filter(is_meant).collect();
         links
             .iter()
@@ -213,7 +214,7 @@ impl Lab {
     /// Ends the ZooKeeper session of this instance, as the server does when it hears nothing for too long.
     pub async fn expire(&self, instance: &str) -> Result<(), Failure> {
         let to_zookeeper = |link: &&Arc<ProxyLink>| {
-            link.is_of(instance) && zookeeper::is_member_name(&link.server)
+            link.belongs_to(instance) && zookeeper::is_member_name(&link.server)
         };
         let links: Vec<_> = self.links.iter().filter(to_zookeeper).collect();
         if links.is_empty() {
@@ -227,7 +228,7 @@ impl Lab {
         let mut was_closed = Ok(false);
         for link in &links {
             if matches!(was_closed, Ok(false)) {
-                was_closed = link.expire().await;
+                was_closed = link.expire_session().await;
             }
         }
         links
@@ -266,7 +267,7 @@ impl Lab {
     pub async fn isolate(&mut self, member: &str) -> Result<(), Failure> {
         let none = || unusable!("{member} is in no group: start a lab with `--sentinels 3`");
         let group = self.group.as_ref().ok_or_else(none)?;
-        group.isolate(member, true).await?;
+        group.set_isolated(member, true).await?;
         self.isolated.insert(member.to_owned());
         Ok(())
     }
@@ -278,7 +279,7 @@ impl Lab {
             .as_ref()
             .filter(|_| self.isolated.contains(member))
         {
-            group.isolate(member, false).await?;
+            group.set_isolated(member, false).await?;
         }
         Ok(self.isolated.remove(member))
     }
@@ -291,7 +292,7 @@ impl Lab {
     /// The Redis that leads, by the Sentinels that the instances ask; `redis` in a lab without them.
     pub async fn main_redis(&self) -> Option<String> {
         match &self.group {
-            Some(group) => group.leader().await.map(str::to_owned),
+            Some(group) => group.leader_name().await.map(str::to_owned),
             None => Some(redis::name(0)),
         }
     }
@@ -309,8 +310,9 @@ impl Lab {
     }
 
     fn links_to_main(&self) -> Vec<Arc<ProxyLink>> {
-        let leads_to_main =
-            |link: &&Arc<ProxyLink>| link.server == redis::name(0) && !link.is_of(redis::REPLICA);
+        let leads_to_main = |link: &&Arc<ProxyLink>| {
+            link.server == redis::name(0) && !link.belongs_to(redis::REPLICA)
+        };
         self.links.iter().filter(leads_to_main).cloned().collect()
     }
 
@@ -337,9 +339,9 @@ impl Lab {
             .members
             .iter()
             .position(|m| m.name == name)
-            .ok_or_else(|| self.unknown(name))?;
+            .ok_or_else(|| self.unknown_member(name))?;
         if let Some(clock) = self.clock(name).filter(|clock| clock.has_jumped()) {
-            clock.set(Duration::ZERO)?;
+            clock.set_offset(Duration::ZERO)?;
         }
         let member = &mut self.members[place];
         if let Some(process) = &member.process {
@@ -413,10 +415,10 @@ impl Lab {
         self.members
             .iter()
             .find(|m| m.name == name)
-            .ok_or_else(|| self.unknown(name))
+            .ok_or_else(|| self.unknown_member(name))
     }
 
-    fn unknown(&self, name: &str) -> Failure {
+    fn unknown_member(&self, name: &str) -> Failure {
         let members: Vec<_> = self.members.iter().map(|m| m.name.as_str()).collect();
         unusable!("the lab has no {name}; it has {}", members.join(", "))
     }
@@ -445,7 +447,7 @@ fn processes(at: &mut Addresses) -> Vec<(String, &str, &mut u32)> {
     all.extend(at.replica.as_mut().map(|at| one(redis::REPLICA, at)));
     all.extend(at.sentinel.as_mut().map(|at| one(sentinel::SENTINEL, at)));
     let replicas = at.replicas.iter_mut().enumerate();
-    all.extend(replicas.map(|(n, at)| one(redis::replica(n), at)));
+    all.extend(replicas.map(|(n, at)| one(redis::replica_name(n), at)));
     let sentinels = at.sentinels.iter_mut().enumerate();
     all.extend(sentinels.map(|(n, at)| one(sentinel::name(n), at)));
     all

@@ -12,7 +12,7 @@
 use super::{
     folder::Folder,
     process::{Process, ProcessSpec},
-    server::{Check, CheckContext, Server, numbered},
+    server::{CheckContext, HealthCheck, Server, numbered_name},
     user::User,
 };
 use crate::{
@@ -42,46 +42,50 @@ pub(super) const DURABILITY: [&str; 4] = [
 ];
 
 /// Some releases offer TLS by default. Without TLS the figures of all releases measure the same work.
-const NO_TLS_OPTIONS: [(Kind, &str); 2] = [
-    (Kind::MariaDb, "--skip-ssl"),
-    (Kind::MySql, "--tls-version="),
+const NO_TLS_OPTIONS: [(Vendor, &str); 2] = [
+    (Vendor::MariaDb, "--skip-ssl"),
+    (Vendor::MySql, "--tls-version="),
 ];
 
 /// Whose MySQL it is: the two differ in options and in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Vendor {
     MariaDb,
     MySql,
 }
 
 /// The MySQL or MariaDB that is installed here.
 #[derive(Debug, Clone)]
-pub(super) struct Program {
+pub(super) struct MySqlProgram {
     pub(super) path: PathBuf,
-    pub(super) kind: Kind,
+    pub(super) kind: Vendor,
     /// For example `10.11.11`.
     pub(super) version: String,
 }
 
-impl Program {
+impl MySqlProgram {
     /// Asks the program for its version. A missing program counts as MariaDB, which is then to be installed.
-    pub(super) fn at(path: PathBuf) -> Self {
+    pub(super) fn with_version(path: PathBuf) -> Self {
         let text = programs::output_of(&path, "--version").unwrap_or_default();
         let version = text.split_once("Ver ").map_or("", |(_, rest)| rest);
         let is_mysql = !version.is_empty() && !version.contains("MariaDB");
         Self {
-            kind: if is_mysql { Kind::MySql } else { Kind::MariaDb },
+            kind: if is_mysql {
+                Vendor::MySql
+            } else {
+                Vendor::MariaDb
+            },
             version: programs::version_number(version),
             path,
         }
     }
 
     /// The program that the option or the environment names; else MariaDB; else MySQL, if only that is installed.
-    pub(super) fn chosen(option: Option<&Path>) -> Result<Self, Failure> {
+    pub(super) fn choose(option: Option<&Path>) -> Result<Self, Failure> {
         let named = programs::server_program(("--mysql-server", option), MARIADB)?;
         let is_found = named.is_absolute();
         let instead = || programs::find("mysqld");
-        Ok(Self::at(
+        Ok(Self::with_version(
             Some(named.clone())
                 .filter(|_| is_found)
                 .or_else(instead)
@@ -89,10 +93,11 @@ impl Program {
         ))
     }
 
+    /// `MariaDB` or `MySQL`.
     pub(super) fn title(&self) -> &'static str {
         match self.kind {
-            Kind::MariaDb => "MariaDB",
-            Kind::MySql => "MySQL",
+            Vendor::MariaDb => "MariaDB",
+            Vendor::MySql => "MySQL",
         }
     }
 
@@ -115,7 +120,7 @@ const INITIAL_SQL: &str = "CREATE USER 'root'@'127.0.0.1'; \
 /// A server of MySQL that the lab starts: a single one, or a node of a Galera cluster.
 #[derive(Debug)]
 pub(super) struct MySql {
-    pub(super) program: Program,
+    pub(super) program: MySqlProgram,
     /// The folder in which labs share the empty database, if they do.
     pub(super) shared: Option<PathBuf>,
     pub(super) port: u16,
@@ -130,12 +135,12 @@ pub(super) struct Galera {
     /// The port of the node that bootstraps the cluster.
     pub(super) first: u16,
     /// All nodes, this one included.
-    pub(super) peers: Vec<Peer>,
+    pub(super) peers: Vec<PeerPorts>,
 }
 
 /// Ports of a node for the other nodes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Peer {
+pub(super) struct PeerPorts {
     /// Replication.
     pub(super) group_port: u16,
     /// Incremental state transfer.
@@ -145,7 +150,7 @@ pub(super) struct Peer {
 }
 
 /// `wsrep_local_state_comment` of a node that has all data of its cluster.
-const SYNCED: &str = "Synced";
+const SYNCED_STATE: &str = "Synced";
 
 /// Time limit of the bootstrap of a cluster by its first node.
 const BOOTSTRAP_TIMEOUT: Duration = Duration::from_secs(60);
@@ -155,19 +160,20 @@ const BOOTSTRAP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 const GALERA_LIBRARY: &str = "/usr/lib/galera/libgalera_smm.so";
 
 pub(super) fn name(index: usize) -> String {
-    numbered(NAME, index)
+    numbered_name(NAME, index)
 }
 
 impl Galera {
     /// Whether this node starts the cluster: a node that has data joins, even the first one.
-    fn bootstraps(&self, folder: &Path) -> bool {
+    fn is_first_start_of_cluster(&self, folder: &Path) -> bool {
         self.index == 0 && !folder.join("data/grastate.dat").exists()
     }
 
     /// Nodes that find each other before the bootstrap prevent it, so the others wait for it.
     async fn wait_until_bootstrapped(&self) -> Result<(), Failure> {
         let begun = async {
-            while !matches!(node_state(self.first).await, Ok((_, Some(state))) if state == SYNCED) {
+            while !matches!(node_state(self.first).await, Ok((_, Some(state))) if state == SYNCED_STATE)
+            {
                 sleep(BOOTSTRAP_POLL_INTERVAL).await;
             }
         };
@@ -185,7 +191,7 @@ impl Galera {
         let all: Vec<_> = all
             .map(|peer| format!("127.0.0.1:{}", peer.group_port))
             .collect();
-        let Peer {
+        let PeerPorts {
             group_port,
             ist_port,
             sst_port,
@@ -211,7 +217,7 @@ impl Galera {
             "--innodb-buffer-pool-size=32M".to_owned(),
             "--innodb-log-file-size=32M".to_owned(),
         ];
-        if self.bootstraps(folder) {
+        if self.is_first_start_of_cluster(folder) {
             options.push("--wsrep-new-cluster".to_owned());
         }
         options
@@ -223,13 +229,13 @@ fn pid_file(folder: &Path) -> PathBuf {
 }
 
 /// The only folder that SQL may read from or write to. It is empty.
-fn empty_folder(folder: &Path) -> PathBuf {
+fn sql_file_folder(folder: &Path) -> PathBuf {
     folder.join("files")
 }
 
 /// Copies the empty database that labs share into `folder`; creates it first if it is missing.
 async fn copy_seed(
-    program: &Program,
+    program: &MySqlProgram,
     shared: &Path,
     folder: &Path,
     user: User,
@@ -240,8 +246,8 @@ async fn copy_seed(
     let seed = shared.join(format!("{title}-{version}-{changed}-{}", user.id()));
     let log = install_log(folder);
     if !seed.exists() {
-        let making = Folder::unnamed(shared)?;
-        let making = making.of(NAME);
+        let making = Folder::create_unnamed(shared)?;
+        let making = making.path_of(NAME);
         user.create_folder(&making).map_err(failed)?;
         install(program, &making, &log, user).await?;
         match fs::rename(making.join("data"), &seed) {
@@ -251,18 +257,23 @@ async fn copy_seed(
     }
     let mut copy = Command::new("cp");
     copy.arg("-R").arg(&seed).arg(folder.join("data"));
-    run("cp", &copy, &log, user).await
+    run_to_success("cp", &copy, &log, user).await
 }
 
 /// Creates the system tables, an empty database `test`, and a root without password.
-async fn install(program: &Program, folder: &Path, log: &Path, user: User) -> Result<(), Failure> {
-    if program.kind == Kind::MariaDb {
+async fn install(
+    program: &MySqlProgram,
+    folder: &Path,
+    log: &Path,
+    user: User,
+) -> Result<(), Failure> {
+    if program.kind == Vendor::MariaDb {
         let mut command = base_command(&program.installer(), folder, user);
         command.args([
             "--auth-root-authentication-method=normal",
             "--skip-name-resolve",
         ]);
-        return run(INSTALLER, &command, log, user).await;
+        return run_to_success(INSTALLER, &command, log, user).await;
     }
     let sql = folder.join("first.sql");
     let written = fs::write(&sql, INITIAL_SQL).and_then(|()| user.take_ownership(&sql));
@@ -270,14 +281,20 @@ async fn install(program: &Program, folder: &Path, log: &Path, user: User) -> Re
     let mut command = base_command(&program.path, folder, user);
     command.arg("--initialize-insecure");
     command.arg(format!("--init-file={}", sql.display()));
-    run("mysqld --initialize-insecure", &command, log, user).await
+    run_to_success("mysqld --initialize-insecure", &command, log, user).await
 }
 
 fn install_log(folder: &Path) -> PathBuf {
     folder.with_file_name("mysql-install.log")
 }
 
-async fn run(name: &str, command: &Command, log: &Path, user: User) -> Result<(), Failure> {
+/// Runs a program to its end. The error has the end of its log.
+async fn run_to_success(
+    name: &str,
+    command: &Command,
+    log: &Path,
+    user: User,
+) -> Result<(), Failure> {
     let process = Process::spawn(ProcessSpec {
         name,
         command,
@@ -289,7 +306,7 @@ async fn run(name: &str, command: &Command, log: &Path, user: User) -> Result<()
     if process.wait_until_gone().await.is_success() {
         return Ok(());
     }
-    let why = process.tail();
+    let why = process.log_tail();
     Err(unusable!("{name} failed; {why}"))
 }
 
@@ -340,7 +357,7 @@ impl Server for MySql {
             GALERA_REQUIREMENTS[1],
         ];
         let is_installed =
-            self.program.kind == Kind::MySql || self.program.installer().is_absolute();
+            self.program.kind == Vendor::MySql || self.program.installer().is_absolute();
         match (
             &self.galera,
             is_installed && self.program.path.is_absolute(),
@@ -355,7 +372,7 @@ impl Server for MySql {
     fn prepare<'a>(&'a self, folder: &'a Path, user: User) -> BoxFuture<'a, Result<(), Failure>> {
         async move {
             user.create_folder(folder)
-                .and_then(|()| user.create_folder(&empty_folder(folder)))
+                .and_then(|()| user.create_folder(&sql_file_folder(folder)))
                 .map_err(|e| unusable!("{NAME}: {e}"))?;
             if let Some(galera) = &self.galera {
                 if user.is_root() {
@@ -402,7 +419,7 @@ impl Server for MySql {
             .arg("--loose-mysqlx=OFF")
             .arg(format!(
                 "--secure-file-priv={}",
-                empty_folder(folder).display()
+                sql_file_folder(folder).display()
             ))
             .arg(format!("--pid-file={}", pid_file(folder).display()));
         let galera = self.galera.iter();
@@ -410,14 +427,14 @@ impl Server for MySql {
         command
     }
 
-    fn check<'a>(&'a self, context: CheckContext<'a>) -> Check<'a> {
+    fn check_health<'a>(&'a self, context: CheckContext<'a>) -> HealthCheck<'a> {
         async move {
             let (pid_path, state) = node_state(self.port).await.map_err(|e| e.to_string())?;
             if Path::new(&pid_path) != pid_file(context.folder) {
                 return Err("another server answers".to_owned());
             }
             match (&self.galera, state.as_deref()) {
-                (None, _) | (Some(_), Some(SYNCED)) => Ok(()),
+                (None, _) | (Some(_), Some(SYNCED_STATE)) => Ok(()),
                 (Some(_), state) => Err(format!("its state is {}", state.unwrap_or("unknown"))),
             }
         }

@@ -2,7 +2,7 @@
 
 use super::{
     instance,
-    server::{Check, CheckContext, Server, check_instance},
+    server::{CheckContext, HealthCheck, Server, check_instance},
     user::User,
 };
 use crate::programs::{self, Requirement};
@@ -14,8 +14,8 @@ use std::{
 
 pub(super) const NAME: &str = "nginx";
 
-const MAIN: &str = include_str!("../../nginx/nginx.conf");
-const TEMPLATE: &str = include_str!("../../nginx/templates/oversell.conf.template");
+const MAIN_CONFIG: &str = include_str!("../../nginx/nginx.conf");
+const SITE_TEMPLATE: &str = include_str!("../../nginx/templates/oversell.conf.template");
 
 /// The nginx that the lab starts: the load balancer, and the page's files.
 #[derive(Debug)]
@@ -41,11 +41,11 @@ impl Server for Nginx {
         programs::missing_requirements(&self.program, &REQUIREMENTS)
     }
 
-    fn settings(&self, _folder: &Path) -> Vec<(&'static str, String)> {
+    fn config_files(&self, _folder: &Path) -> Vec<(&'static str, String)> {
         let host = if self.lan { "0.0.0.0" } else { "127.0.0.1" };
-        let ours = render(&format!("{host}:{}", self.port), &self.behind, &self.page);
+        let ours = render_site(&format!("{host}:{}", self.port), &self.behind, &self.page);
         vec![
-            ("nginx.conf", MAIN.to_owned()),
+            ("nginx.conf", MAIN_CONFIG.to_owned()),
             ("conf.d/oversell.conf", ours),
         ]
     }
@@ -69,7 +69,7 @@ impl Server for Nginx {
         "TERM"
     }
 
-    fn check<'a>(&'a self, _context: CheckContext<'a>) -> Check<'a> {
+    fn check_health<'a>(&'a self, _context: CheckContext<'a>) -> HealthCheck<'a> {
         async move {
             let is_ours = |name: &str| self.behind.iter().any(|port| instance::name(*port) == name);
             check_instance(self.port, "/health/live", is_ours).await
@@ -79,7 +79,7 @@ impl Server for Nginx {
 }
 
 /// Fills in the variables of the template, as `envsubst` does in the container.
-fn render(listen: &str, behind: &[u16], static_root: &Path) -> String {
+fn render_site(listen: &str, behind: &[u16], static_root: &Path) -> String {
     let server = |port: &u16| format!("server 127.0.0.1:{port} max_fails=1 fail_timeout=2s");
     let servers = |backup: &str| {
         let lines = behind.iter().enumerate().map(|(n, port)| match n {
@@ -97,7 +97,7 @@ fn render(listen: &str, behind: &[u16], static_root: &Path) -> String {
     let each = |of: &dyn Fn(&u16) -> String, between: &str| {
         behind.iter().map(of).collect::<Vec<_>>().join(between)
     };
-    TEMPLATE
+    SITE_TEMPLATE
         .replace(
             "${INSTANCE_NAMES}",
             &each(&|port| instance::name(*port), "|"),
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn every_variable_of_the_template_is_filled_in() {
-        let text = render("127.0.0.1:8080", &[8000, 8100], Path::new("/page"));
+        let text = render_site("127.0.0.1:8080", &[8000, 8100], Path::new("/page"));
         let left = text
             .match_indices("${")
             .find(|(at, _)| text[at + 2..].starts_with(|c: char| c.is_ascii_uppercase()));
@@ -143,7 +143,7 @@ mod tests {
                 behind: vec![8000],
                 page: "/page".into(),
             };
-            nginx.settings(Path::new("/lab"))[1].1.clone()
+            nginx.config_files(Path::new("/lab"))[1].1.clone()
         };
         assert!(settings(false).contains("listen      127.0.0.1:8080 "));
         assert!(settings(true).contains("listen      0.0.0.0:8080 "));
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn instances_share_requests_and_runs_stay_with_the_first() {
-        let text = render("127.0.0.1:8080", &[8000, 8100], Path::new("/page"));
+        let text = render_site("127.0.0.1:8080", &[8000, 8100], Path::new("/page"));
         for port in [8000, 8100] {
             assert!(
                 text.contains(&format!(

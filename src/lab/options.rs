@@ -219,7 +219,7 @@ impl Options {
             return Err(unusable!("a lab needs at least one MariaDB node: --galera"));
         }
         let mut used = HashSet::new();
-        let ports = self.ports();
+        let ports = self.requested_ports();
         let mut all = ports.iter().map(|(_, port, _)| *port);
         match all.find(|port| *port != 0 && !used.insert(*port)) {
             Some(twice) => Err(unusable_localized!(
@@ -231,7 +231,7 @@ impl Options {
     }
 
     /// The requested ports: for each its server and the option that chooses another.
-    pub(super) fn ports(&self) -> Vec<(String, u16, &'static str)> {
+    pub(super) fn requested_ports(&self) -> Vec<(String, u16, &'static str)> {
         let mut all = vec![(nginx::NAME.to_owned(), self.http_port, "--http-port")];
         let mut add = |ports: &[u16], name: fn(usize) -> String, option| {
             let each = ports.iter().enumerate();

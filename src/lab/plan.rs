@@ -16,7 +16,7 @@ use super::{
     zookeeper::{self, ZooKeeper},
 };
 use crate::{
-    addresses::{self, Addresses, TOKEN, Token},
+    addresses::{self, ADMIN_TOKEN_VARIABLE, Addresses, Token},
     programs::{self, SETPRIV},
     terminal::chinese::localized,
     terminal::failure::{Failure, unusable, unusable_localized},
@@ -33,7 +33,7 @@ use tokio::task::JoinSet;
 /// The programs of a lab.
 struct Programs {
     redis: PathBuf,
-    mysql: mysql::Program,
+    mysql: mysql::MySqlProgram,
     nginx: PathBuf,
     /// None: the class path of Debian's package.
     class_path: Option<String>,
@@ -44,7 +44,7 @@ impl Servers {
         let (redis, nginx) = (self.redis_server.as_deref(), self.nginx.as_deref());
         Ok(Programs {
             redis: programs::server_program(("--redis-server", redis), redis::PROGRAM)?,
-            mysql: mysql::Program::chosen(self.mysql_server.as_deref())?,
+            mysql: mysql::MySqlProgram::choose(self.mysql_server.as_deref())?,
             nginx: programs::server_program(("--nginx", nginx), nginx::NAME)?,
             class_path: zookeeper::own_class_path(self.zookeeper_home.as_deref())?,
         })
@@ -74,7 +74,7 @@ impl Options {
     pub(super) fn plan(mut self) -> Result<Lab, Failure> {
         self.check()?;
         let servers = self.servers.programs()?;
-        if self.galera > 1 && servers.mysql.kind == mysql::Kind::MySql {
+        if self.galera > 1 && servers.mysql.kind == mysql::Vendor::MySql {
             return Err(unusable_localized!(
                 "--galera：只有 MariaDB 才能组成 Galera 集群，{} 是 MySQL",
                 "--galera: only MariaDB nodes are a Galera cluster, and {} is MySQL",
@@ -99,7 +99,7 @@ impl Options {
             .into_iter()
             .filter(|file| file.is_absolute())
             .collect();
-        let (user, warning) = User::choose(&folder.of(""), &files);
+        let (user, warning) = User::choose(&folder.path_of(""), &files);
         let mut links = if self.has_links() {
             link::open_all(&addresses)?
         } else {
@@ -113,7 +113,7 @@ impl Options {
         let has_clocks = !clocks.is_empty();
         let main = replica_pair.as_ref();
         let mut members = self.server_members(&folder, &ports, &servers, main, has_clocks);
-        members.extend(self.group_members(&folder, &ports, &servers.redis));
+        members.extend(self.sentinel_group_members(&folder, &ports, &servers.redis));
         let kinds = self.fault_kinds(has_clocks);
         members.extend(self.instance_members(&folder, &program, &addresses, &links, &kinds, main));
         members.extend(
@@ -171,7 +171,7 @@ impl Options {
             let peers = ports.nodes.clone();
             let node = MySql {
                 program: servers.mysql.clone(),
-                shared: folder.shared(),
+                shared: folder.shared_files_folder(),
                 port,
                 galera: (!peers.is_empty()).then_some(Galera {
                     index,
@@ -206,7 +206,7 @@ impl Options {
                 port,
                 role,
                 has_clock: has_clocks,
-                grouped: index == 0 && ports.group.is_some(),
+                in_sentinel_group: index == 0 && ports.group.is_some(),
             };
             server(&redis::name(index), Part::Redis, Box::new(node));
         }
@@ -215,7 +215,7 @@ impl Options {
             port: ports.mine,
             role: Role::Mine,
             has_clock: false,
-            grouped: false,
+            in_sentinel_group: false,
         };
         server(redis::MINE, Part::Redis, Box::new(mine));
         members
@@ -250,7 +250,7 @@ impl Options {
         if !self.has_links() {
             return Ok(Vec::new());
         }
-        clock::install_library(&folder.of(""), program).map_err(|why| {
+        clock::install_library(&folder.path_of(""), program).map_err(|why| {
             localized!(
                 "拨动 Redis 时钟的课不能演：{why}",
                 "lessons in which the clock of a Redis jumps are unavailable: {why}"
@@ -259,7 +259,7 @@ impl Options {
         let nodes = self.redis_ports.iter().enumerate();
         Ok(nodes
             .map(|(index, &port)| Clock {
-                file: folder.of(&redis::name(index)).join(clock::OFFSET_FILE),
+                file: folder.path_of(&redis::name(index)).join(clock::OFFSET_FILE),
                 node: redis::name(index),
                 port,
             })
@@ -279,7 +279,7 @@ impl Options {
             port: pair.replica,
             role: Role::Replica { of: main },
             has_clock: false,
-            grouped: false,
+            in_sentinel_group: false,
         };
         let sentinel = Sentinel {
             program: program.to_owned(),
@@ -287,7 +287,7 @@ impl Options {
             main,
             sentinels: 1,
             replicas: 1,
-            grouped: false,
+            in_sentinel_group: false,
         };
         let servers: [(_, Box<dyn Server>); 2] = [
             (redis::REPLICA, Box::new(replica)),
@@ -311,7 +311,12 @@ impl Options {
     }
 
     /// Replicas and Sentinels of a main Redis whose instances ask the Sentinels.
-    fn group_members(&self, folder: &Folder, ports: &PortPlan, program: &Path) -> Vec<Member> {
+    fn sentinel_group_members(
+        &self,
+        folder: &Folder,
+        ports: &PortPlan,
+        program: &Path,
+    ) -> Vec<Member> {
         let Some(group) = &ports.group else {
             return Vec::new();
         };
@@ -325,7 +330,7 @@ impl Options {
                 port: *port,
                 role: Role::Replica { of: main },
                 has_clock: false,
-                grouped: true,
+                in_sentinel_group: true,
             };
             server(name, Box::new(replica) as Box<dyn Server>)
         });
@@ -336,7 +341,7 @@ impl Options {
                 main,
                 sentinels: group.sentinels.len(),
                 replicas: group.members.len() - 1,
-                grouped: true,
+                in_sentinel_group: true,
             };
             server(&sentinel::name(n), Box::new(sentinel))
         });
@@ -376,7 +381,7 @@ impl Options {
                 env: instance::environment(&visible, self.has(Part::Nginx), &more),
                 faults: self.control.clone().map(|control| FaultControl {
                     control,
-                    lab_json: folder.of(LAB_JSON),
+                    lab_json: folder.path_of(LAB_JSON),
                     kinds: kinds.to_vec(),
                 }),
             });
@@ -386,8 +391,8 @@ impl Options {
     }
 
     /// The addresses as this instance sees them: with one writer each it knows only its own database node.
-    fn addresses_for_instance(&self, place: usize, at: &Addresses) -> Addresses {
-        let own = at.mysql_nodes().nth(place % usize::from(self.galera));
+    fn addresses_for_instance(&self, index: usize, at: &Addresses) -> Addresses {
+        let own = at.mysql_nodes().nth(index % usize::from(self.galera));
         match (self.writers, own) {
             (Writers::Each, Some(own)) => Addresses {
                 mysql: own.clone(),
@@ -399,11 +404,11 @@ impl Options {
     }
 
     /// Kinds of faults that only some labs can inject.
-    fn fault_kinds(&self, clocks: bool) -> Vec<&'static str> {
+    fn fault_kinds(&self, has_clocks: bool) -> Vec<&'static str> {
         let has = [
             ("ways", self.has_links()),
             ("replica", self.replica),
-            ("clocks", clocks),
+            ("clocks", has_clocks),
         ];
         has.into_iter()
             .filter_map(|(kind, has)| has.then_some(kind))
@@ -468,7 +473,9 @@ fn lan_address() -> io::Result<IpAddr> {
 
 /// The token from the environment; with `--lan` a new one if there is none.
 fn admin_token(lan: bool) -> Option<Token> {
-    let given = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
+    let given = std::env::var(ADMIN_TOKEN_VARIABLE)
+        .ok()
+        .filter(|token| !token.is_empty());
     given.map(Token).or_else(|| lan.then(Token::fresh))
 }
 

@@ -5,7 +5,7 @@ use super::{
     ports::Port,
     redis,
     sentinel::{self, SentinelGroup},
-    zookeeper::{self, Peer},
+    zookeeper::{self, PeerPorts},
 };
 use crate::terminal::failure::Failure;
 
@@ -16,9 +16,9 @@ const GROUP_REPLICAS: usize = 2;
 #[derive(Default)]
 pub(super) struct PortPlan {
     pub(super) mysql: Vec<u16>,
-    pub(super) nodes: Vec<mysql::Peer>,
+    pub(super) nodes: Vec<mysql::PeerPorts>,
     pub(super) zookeeper: Vec<u16>,
-    pub(super) peers: Vec<Peer>,
+    pub(super) peers: Vec<PeerPorts>,
     /// Ports of the replica and of its Sentinel.
     pub(super) replicas: Option<(u16, u16)>,
     /// Ports of a main Redis whose instances ask Sentinels, of its replicas and Sentinels.
@@ -42,7 +42,7 @@ impl Options {
     /// Claims every port, and replaces an option of 0 by the number that was claimed.
     pub(super) fn claim_ports(&mut self) -> Result<PortPlan, Failure> {
         let mut ports = PortPlan::default();
-        let wanted = self.ports().into_iter();
+        let wanted = self.requested_ports().into_iter();
         let claimed: Vec<u16> = wanted
             .map(|(server, port, option)| ports.claim(port, &server, option))
             .collect::<Result<_, _>>()?;
@@ -58,7 +58,7 @@ impl Options {
         let members = |servers| if servers > 1 { servers } else { 0 };
         let nodes: Result<_, Failure> = (0..members(self.galera))
             .map(|_| {
-                Ok(mysql::Peer {
+                Ok(mysql::PeerPorts {
                     group_port: free(mysql::NAME)?,
                     ist_port: free(mysql::NAME)?,
                     sst_port: free(mysql::NAME)?,
@@ -67,7 +67,7 @@ impl Options {
             .collect();
         let peers: Result<_, Failure> = (0..members(self.zookeeper))
             .map(|_| {
-                Ok(Peer {
+                Ok(PeerPorts {
                     quorum: free(zookeeper::NAME)?,
                     election: free(zookeeper::NAME)?,
                 })
@@ -82,8 +82,8 @@ impl Options {
             0 => None,
             sentinels => {
                 let main = Ok((redis::name(0), self.redis_ports[0]));
-                let replicas =
-                    (0..GROUP_REPLICAS).map(|n| Ok((redis::replica(n), free(redis::REPLICA)?)));
+                let replicas = (0..GROUP_REPLICAS)
+                    .map(|n| Ok((redis::replica_name(n), free(redis::REPLICA)?)));
                 let members = [main].into_iter().chain(replicas);
                 Some(SentinelGroup {
                     members: members.collect::<Result<_, Failure>>()?,

@@ -19,7 +19,7 @@ use std::{
 };
 
 /// Below the usual `ip_local_port_range` of Linux, which begins at 32768.
-const FREE_PORTS: Range<u16> = 20_000..32_000;
+const FREE_PORT_RANGE: Range<u16> = 20_000..32_000;
 
 /// A claimed port of 127.0.0.1; the claim ends when this is dropped.
 #[derive(Debug)]
@@ -50,15 +50,15 @@ impl Port {
 
     /// Claims any free port.
     pub fn free() -> Result<Self, Failure> {
-        let first = fastrand::u16(FREE_PORTS);
-        (first..FREE_PORTS.end)
-            .chain(FREE_PORTS.start..first)
+        let first = fastrand::u16(FREE_PORT_RANGE);
+        (first..FREE_PORT_RANGE.end)
+            .chain(FREE_PORT_RANGE.start..first)
             .find_map(|number| Self::claim_number(number).ok())
             .ok_or_else(|| {
                 unusable!(
                     "no port from {} to {} is free: stop other labs",
-                    FREE_PORTS.start,
-                    FREE_PORTS.end
+                    FREE_PORT_RANGE.start,
+                    FREE_PORT_RANGE.end
                 )
             })
     }

@@ -10,7 +10,7 @@ use core::{
     sync::atomic::{AtomicI64, AtomicPtr, Ordering::Relaxed},
 };
 
-const VARIABLE: &CStr = c"OVERSELL_CLOCK";
+const OFFSET_FILE_VARIABLE: &CStr = c"OVERSELL_CLOCK";
 
 /// C's `timespec` or `timeval`, which have the same layout.
 #[repr(C)]
@@ -51,31 +51,31 @@ unsafe extern "C" {
 }
 
 /// The mapped file; null until it is mapped.
-static FILE: AtomicPtr<AtomicI64> = AtomicPtr::new(null_mut());
+static MAPPED_OFFSET: AtomicPtr<AtomicI64> = AtomicPtr::new(null_mut());
 
 #[used]
 #[unsafe(link_section = ".init_array")]
-static AT_THE_START: extern "C" fn() = map_the_file;
+static RUN_AT_LOAD: extern "C" fn() = map_the_file;
 
 extern "C" fn map_the_file() {
     // SAFETY: the file has the eight bytes of a number, and exists as long as the lab.
     unsafe {
-        let path = getenv(VARIABLE.as_ptr());
+        let path = getenv(OFFSET_FILE_VARIABLE.as_ptr());
         if path.is_null() {
             return;
         }
         let file = open(path, READ_ONLY);
         let memory = mmap(null_mut(), 8, PROT_READ, MAP_SHARED, file, 0);
         if memory.addr().cast_signed() != MAP_FAILED {
-            FILE.store(memory.cast(), Relaxed);
+            MAPPED_OFFSET.store(memory.cast(), Relaxed);
         }
     }
 }
 
 /// The offset of the clock in microseconds.
-fn ahead() -> i64 {
+fn offset_us() -> i64 {
     // SAFETY: the pointer is null, or points to the mapping, which is never removed.
-    unsafe { FILE.load(Relaxed).as_ref() }.map_or(0, |number| number.load(Relaxed))
+    unsafe { MAPPED_OFFSET.load(Relaxed).as_ref() }.map_or(0, |number| number.load(Relaxed))
 }
 
 /// Uses the system call directly: looking up the C library's function would allocate, and jemalloc asks for the time
@@ -86,8 +86,8 @@ unsafe extern "C" fn clock_gettime(clock: c_int, time: *mut Time) -> c_int {
     unsafe {
         let failed = syscall(CLOCK_GETTIME, clock, time);
         if failed == 0 && matches!(clock, CLOCK_REALTIME | CLOCK_REALTIME_COARSE) {
-            let nanos = (*time).parts + ahead() % 1_000_000 * 1_000;
-            (*time).seconds += ahead() / 1_000_000 + nanos / 1_000_000_000;
+            let nanos = (*time).parts + offset_us() % 1_000_000 * 1_000;
+            (*time).seconds += offset_us() / 1_000_000 + nanos / 1_000_000_000;
             (*time).parts = nanos % 1_000_000_000;
         }
         failed as c_int

@@ -36,7 +36,7 @@ use tokio::sync::watch;
 /// The lines of the log that an error shows.
 const TAIL_LINES: usize = 12;
 /// Below this the error warns of a full disk: a new MariaDB alone writes 96 MB for its log.
-const LOW_DISK_SPACE: u64 = 128 << 20;
+const LOW_DISK_SPACE_BYTES: u64 = 128 << 20;
 /// Time limit of the end of a killed process group.
 const GROUP_EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often it is checked: a killed group vanishes in a few milliseconds.
@@ -44,7 +44,7 @@ const GROUP_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How far a process is on the way to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum State {
+enum ProcessState {
     Running,
     /// It has exited and will be reaped; after that its pid may be reused.
     Ended,
@@ -80,17 +80,17 @@ pub(super) struct ProcessSpec<'a> {
     pub(super) user: User,
     pub(super) log: &'a Path,
     /// Receives the lines of stdout, which then do not go to the log.
-    pub(super) console: Option<Console>,
+    pub(super) console: Option<ConsoleLineHandler>,
 }
 
-pub(super) type Console = Box<dyn Fn(String) + Send>;
+pub(super) type ConsoleLineHandler = Box<dyn Fn(String) + Send>;
 
 /// A started process; dropping it kills it.
 #[derive(Debug)]
 pub(super) struct Process {
     pid: Pid,
     log: PathBuf,
-    state: watch::Receiver<State>,
+    state: watch::Receiver<ProcessState>,
     reaper: Option<JoinHandle<()>>,
 }
 
@@ -113,7 +113,7 @@ impl Process {
         };
         command.stderr(output);
         let (started, starting) = mpsc::channel();
-        let (sender, state) = watch::channel(State::Running);
+        let (sender, state) = watch::channel(ProcessState::Running);
         let reaper = std::thread::Builder::new()
             .name(format!("lab {name}"))
             .spawn(move || {
@@ -123,7 +123,7 @@ impl Process {
                         let pid = pid_of(&child);
                         started(Ok(pid));
                         if let (Some(lines), Some(console)) = (child.stdout.take(), console) {
-                            std::thread::spawn(move || forward(lines, &console));
+                            std::thread::spawn(move || forward_lines(lines, &console));
                         }
                         reap(child, pid, &sender);
                     }
@@ -150,7 +150,7 @@ impl Process {
     }
 
     pub(super) fn is_running(&self) -> bool {
-        *self.state.borrow() == State::Running
+        *self.state.borrow() == ProcessState::Running
     }
 
     /// Whether any signal has stopped it (SIGSTOP).
@@ -162,14 +162,14 @@ impl Process {
     }
 
     /// Signals the process and its children, if it still runs.
-    pub(super) fn signal_all(&self, signal: Signal) {
+    pub(super) fn signal_group(&self, signal: Signal) {
         self.signal(signal, killpg);
     }
 
     fn signal(&self, signal: Signal, send: fn(Pid, Option<Signal>) -> nix::Result<()>) {
         // The borrow is a read lock: the thread that reaps cannot go on meanwhile, so the pid is still this process's.
         let state = self.state.borrow();
-        if *state == State::Running {
+        if *state == ProcessState::Running {
             ignore_gone(send(self.pid, Some(signal)));
         }
     }
@@ -184,11 +184,11 @@ impl Process {
         let mut state = self.state.clone();
         async move {
             match state
-                .wait_for(|s| matches!(s, State::Gone(_)))
+                .wait_for(|s| matches!(s, ProcessState::Gone(_)))
                 .await
                 .as_deref()
             {
-                Ok(State::Gone(end)) => *end,
+                Ok(ProcessState::Gone(end)) => *end,
                 _ => ExitResult(None),
             }
         }
@@ -198,7 +198,7 @@ impl Process {
     pub(super) async fn stop(&self, grace: Duration) {
         if !grace.is_zero() {
             self.signal(Signal::SIGTERM, kill);
-            self.signal_all(Signal::SIGCONT);
+            self.signal_group(Signal::SIGCONT);
             if tokio::time::timeout(grace, self.wait_until_gone())
                 .await
                 .is_ok()
@@ -206,15 +206,15 @@ impl Process {
                 return;
             }
         }
-        self.signal_all(Signal::SIGKILL);
+        self.signal_group(Signal::SIGKILL);
         self.wait_until_gone().await;
     }
 
     /// The last lines of its log, and a note if the disk is nearly full.
-    pub(super) fn tail(&self) -> String {
+    pub(super) fn log_tail(&self) -> String {
         let left = statvfs(&self.log).map(|disk| disk.blocks_available() * disk.fragment_size());
         let full = match left {
-            Ok(left) if left < LOW_DISK_SPACE => {
+            Ok(left) if left < LOW_DISK_SPACE_BYTES => {
                 format!("its disk has only {} MB left; ", left >> 20)
             }
             _ => String::new(),
@@ -233,7 +233,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.signal_all(Signal::SIGKILL);
+        self.signal_group(Signal::SIGKILL);
         if let Some(reaper) = self.reaper.take() {
             // A thread that panicked has nothing left to wait for.
             drop(reaper.join());
@@ -245,7 +245,7 @@ impl Drop for Process {
 fn with_setpriv(command: &Command, death_signal: &str, user: User) -> Command {
     let mut wrapped = Command::new("setpriv");
     wrapped
-        .args(user.options())
+        .args(user.setpriv_options())
         .args(["--pdeathsig", death_signal, "--"])
         .arg(command.get_program())
         .args(command.get_args());
@@ -262,7 +262,7 @@ fn with_setpriv(command: &Command, death_signal: &str, user: User) -> Command {
 }
 
 /// Forwards lines to the console until the last writer is gone.
-fn forward(lines: ChildStdout, console: &Console) {
+fn forward_lines(lines: ChildStdout, console: &ConsoleLineHandler) {
     BufReader::new(lines)
         .split(b'\n')
         .map_while(Result::ok)
@@ -272,17 +272,17 @@ fn forward(lines: ChildStdout, console: &Console) {
 }
 
 /// Waits for the exit, then kills the rest of the group.
-fn reap(mut child: Child, pid: Pid, state: &watch::Sender<State>) {
+fn reap(mut child: Child, pid: Pid, state: &watch::Sender<ProcessState>) {
     while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(Errno::EINTR) {}
     ignore_gone(killpg(pid, Signal::SIGKILL));
-    state.send_replace(State::Ended);
+    state.send_replace(ProcessState::Ended);
     let end = ExitResult(child.wait().ok());
     let mut waited = Duration::ZERO;
     while killpg(pid, None).is_ok() && waited < GROUP_EXIT_TIMEOUT {
         std::thread::sleep(GROUP_POLL_INTERVAL);
         waited += GROUP_POLL_INTERVAL;
     }
-    state.send_replace(State::Gone(end));
+    state.send_replace(ProcessState::Gone(end));
 }
 
 fn pid_of(child: &Child) -> Pid {

@@ -56,13 +56,13 @@ type Filter = Arc<dyn Fn(Piece<'_>) -> bool + Send + Sync>;
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
-    state: watch::Sender<State>,
+    state: watch::Sender<ProxyState>,
     _serving: DropGuard,
 }
 
 /// The state of a proxy, which its connections watch.
 #[derive(Debug)]
-struct State {
+struct ProxyState {
     server: String,
     condition: Condition,
     /// Grows with each cut or redirection. Connections of an older generation are closed.
@@ -85,7 +85,7 @@ impl Proxy {
         let listener = TcpListener::from_std(listener)?;
         let address = listener.local_addr()?;
         let (state, stop) = (
-            watch::Sender::new(State {
+            watch::Sender::new(ProxyState {
                 server: server.into(),
                 condition: Condition::Open,
                 generation: 0,
@@ -151,7 +151,7 @@ impl Proxy {
     }
 }
 
-async fn serve(listener: TcpListener, state: watch::Sender<State>, passes: Filter) {
+async fn serve(listener: TcpListener, state: watch::Sender<ProxyState>, passes: Filter) {
     for connection in 0.. {
         let Ok((client, _)) = listener.accept().await else {
             return;
@@ -203,7 +203,7 @@ struct Direction<'a> {
     connection: u64,
     from_server: bool,
     generation: u64,
-    state: &'a watch::Receiver<State>,
+    state: &'a watch::Receiver<ProxyState>,
     passes: &'a Filter,
 }
 

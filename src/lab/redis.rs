@@ -4,7 +4,7 @@
 
 use super::{
     clock,
-    server::{Check, CheckContext, Server, numbered},
+    server::{CheckContext, HealthCheck, Server, numbered_name},
     user::User,
 };
 use crate::{
@@ -19,33 +19,34 @@ use std::{
 };
 
 /// A full node refuses writes and deletes nothing, so that the service can say so.
-const WHEN_FULL: [&str; 2] = ["--maxmemory-policy", "noeviction"];
+const NO_EVICTION_OPTIONS: [&str; 2] = ["--maxmemory-policy", "noeviction"];
 const MAX_MEMORY: &str = "256mb";
 /// The memory of the Redis for visitors' scripts, which may fill it.
 const MINE_MAX_MEMORY: &str = "32mb";
 
 /// Every write goes to the append-only file, which is flushed every second.
-pub(super) const APPEND_ONLY: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "everysec"];
+pub(super) const APPEND_ONLY_OPTIONS: [&str; 4] =
+    ["--appendonly", "yes", "--appendfsync", "everysec"];
 /// A replica announces only its port unless it is told its host.
-const ANNOUNCED_HOST: [&str; 2] = ["--replica-announce-ip", "127.0.0.1"];
-const NOT_PERSISTENT: [&str; 2] = ["--appendonly", "no"];
+const ANNOUNCED_HOST_OPTIONS: [&str; 2] = ["--replica-announce-ip", "127.0.0.1"];
+const NO_PERSISTENCE_OPTIONS: [&str; 2] = ["--appendonly", "no"];
 
 /// Members and Sentinels of a group log in to each other as this user. Sentinels before Redis 6.2 cannot.
 const PEER_USER_OPTIONS: [&str; 11] = [
     "--user",
-    USER,
+    PEER_USER,
     "on",
     ">peer",
     "~*",
     "&*",
     "+@all",
     "--masteruser",
-    USER,
+    PEER_USER,
     "--masterauth",
-    USER,
+    PEER_USER,
 ];
 /// The user of the group, and its password.
-pub(super) const USER: &str = "peer";
+pub(super) const PEER_USER: &str = "peer";
 
 /// A full synchronisation starts at once, without waiting for further replicas.
 const REPLICATION_OPTIONS: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
@@ -67,12 +68,12 @@ pub(super) const REPLICA: &str = "replica";
 /// The Redis in which students' scripts run.
 pub(super) const MINE: &str = "redis-mine";
 
-pub(super) fn replica(index: usize) -> String {
-    numbered(REPLICA, index)
+pub(super) fn replica_name(index: usize) -> String {
+    numbered_name(REPLICA, index)
 }
 
 pub(super) fn name(index: usize) -> String {
-    numbered("redis", index)
+    numbered_name("redis", index)
 }
 
 /// A Redis node that the lab starts.
@@ -83,7 +84,7 @@ pub(super) struct Redis {
     pub(super) role: Role,
     pub(super) has_clock: bool,
     /// It belongs to a group whose Sentinels the instances ask.
-    pub(super) grouped: bool,
+    pub(super) in_sentinel_group: bool,
 }
 
 /// The role of a Redis among the others of its lab.
@@ -105,7 +106,7 @@ impl Server for Redis {
         programs::missing_requirements(&self.program, &REQUIREMENTS)
     }
 
-    fn settings(&self, _folder: &Path) -> Vec<(&'static str, String)> {
+    fn config_files(&self, _folder: &Path) -> Vec<(&'static str, String)> {
         let clock = self
             .has_clock
             .then(|| (clock::OFFSET_FILE, clock::NO_OFFSET.to_owned()));
@@ -114,35 +115,36 @@ impl Server for Redis {
 
     fn command(&self, folder: &Path, _user: User) -> Command {
         let mut command = match self.has_clock {
-            true => clock::command(folder, &self.program),
+            true => clock::command_with_movable_clock(folder, &self.program),
             false => Command::new(&self.program),
         };
         let memory = match self.role {
             Role::Mine => MINE_MAX_MEMORY,
             _ => MAX_MEMORY,
         };
-        options(&mut command, self.port, folder);
-        command.args(WHEN_FULL).args(["--maxmemory", memory]);
-        if self.grouped {
+        add_common_options(&mut command, self.port, folder);
+        command
+            .args(NO_EVICTION_OPTIONS)
+            .args(["--maxmemory", memory]);
+        if self.in_sentinel_group {
             command.args(PEER_USER_OPTIONS);
         }
         match self.role {
             Role::Main { announced_port } => command
-                .args(APPEND_ONLY)
-                .args(ANNOUNCED_HOST)
+                .args(APPEND_ONLY_OPTIONS)
+                .args(ANNOUNCED_HOST_OPTIONS)
                 .args(["--replica-announce-port", &announced_port.to_string()]),
-            Role::Independent | Role::Mine => command.args(NOT_PERSISTENT),
-            Role::Replica { of } => command.args(APPEND_ONLY).args(ANNOUNCED_HOST).args([
-                "--replicaof",
-                "127.0.0.1",
-                &of.to_string(),
-            ]),
+            Role::Independent | Role::Mine => command.args(NO_PERSISTENCE_OPTIONS),
+            Role::Replica { of } => command
+                .args(APPEND_ONLY_OPTIONS)
+                .args(ANNOUNCED_HOST_OPTIONS)
+                .args(["--replicaof", "127.0.0.1", &of.to_string()]),
         };
         command
     }
 
     /// A replica is healthy once it has caught up with the main node.
-    fn check<'a>(&'a self, context: CheckContext<'a>) -> Check<'a> {
+    fn check_health<'a>(&'a self, context: CheckContext<'a>) -> HealthCheck<'a> {
         async move {
             let info = info_of_process(self.port, context.pid).await?;
             let leads = info.get("role") == Some("master".to_owned());
@@ -161,7 +163,7 @@ pub(super) fn has_caught_up(info: &InfoDict) -> bool {
     info.get("master_link_status") == Some("up".to_owned())
 }
 
-fn options(command: &mut Command, port: u16, folder: &Path) {
+fn add_common_options(command: &mut Command, port: u16, folder: &Path) {
     command
         .args(["--bind", "127.0.0.1", "--daemonize", "no", "--save", ""])
         .args(REPLICATION_OPTIONS)

@@ -3,7 +3,7 @@
 //! There are two set-ups:
 //!
 //! - The instances ask the Sentinels ([`SentinelGroup`]). All servers reach each other directly. Members and Sentinels
-//!   log in as their own user ([`USER`]): a member that refuses this user is cut off from them, but not from its
+//!   log in as their own user ([`PEER_USER`]): a member that refuses this user is cut off from them, but not from its
 //!   clients.
 //! - The instances know one address ([`ProxiedReplica`]). There is one replica and one Sentinel, and the lab redirects
 //!   the instances' links:
@@ -17,8 +17,8 @@
 
 use super::{
     link::ProxyLink,
-    redis::{REQUIREMENTS, USER, has_caught_up, info_of_process},
-    server::{Check, CheckContext, Server, numbered},
+    redis::{PEER_USER, REQUIREMENTS, has_caught_up, info_of_process},
+    server::{CheckContext, HealthCheck, Server, numbered_name},
     user::User,
 };
 use crate::{
@@ -43,15 +43,15 @@ use tokio::{
 pub(super) const SENTINEL: &str = "sentinel";
 
 pub(super) fn name(index: usize) -> String {
-    numbered(SENTINEL, index)
+    numbered_name(SENTINEL, index)
 }
 
-const CONFIG: &str = "sentinel.conf";
+const CONFIG_FILE: &str = "sentinel.conf";
 
 /// The Sentinels' name for the main Redis and its replicas.
 pub(super) const GROUP_NAME: &str = "main";
 /// The pause between two checks of a fail-over: short beside the seconds that it takes.
-const RETRY_DELAY: Duration = Duration::from_millis(200);
+const FAILOVER_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The setting `failover-timeout`: a Sentinel gives a longer fail-over up.
 const FAILOVER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit of a fail-over that the lab asks for: twice the time, because the first may be given up and begun again.
@@ -81,8 +81,8 @@ pub(super) struct Sentinel {
     pub(super) main: u16,
     pub(super) sentinels: usize,
     pub(super) replicas: usize,
-    /// Instances ask it, so it logs in as [`USER`].
-    pub(super) grouped: bool,
+    /// Instances ask it, so it logs in as [`PEER_USER`].
+    pub(super) in_sentinel_group: bool,
 }
 
 impl Server for Sentinel {
@@ -92,7 +92,7 @@ impl Server for Sentinel {
 
     /// The Sentinel writes what it learns into this file. It promotes no replica that was disconnected for longer than
     /// ten times `down-after-milliseconds`.
-    fn settings(&self, folder: &Path) -> Vec<(&'static str, String)> {
+    fn config_files(&self, folder: &Path) -> Vec<(&'static str, String)> {
         let mut settings = format!(
             "bind 127.0.0.1\nport {}\ndir {}\nsentinel monitor {GROUP_NAME} 127.0.0.1 {} {}\n\
              sentinel down-after-milliseconds {GROUP_NAME} 4000\nsentinel failover-timeout {GROUP_NAME} 10000\n",
@@ -101,22 +101,22 @@ impl Server for Sentinel {
             self.main,
             self.sentinels / 2 + 1,
         );
-        if self.grouped {
+        if self.in_sentinel_group {
             settings += &format!(
-                "sentinel auth-user {GROUP_NAME} {USER}\nsentinel auth-pass {GROUP_NAME} {USER}\n"
+                "sentinel auth-user {GROUP_NAME} {PEER_USER}\nsentinel auth-pass {GROUP_NAME} {PEER_USER}\n"
             );
         }
-        vec![(CONFIG, settings)]
+        vec![(CONFIG_FILE, settings)]
     }
 
     fn command(&self, folder: &Path, _user: User) -> Command {
         let mut command = Command::new(&self.program);
-        command.arg(folder.join(CONFIG)).arg("--sentinel");
+        command.arg(folder.join(CONFIG_FILE)).arg("--sentinel");
         command
     }
 
     /// It can promote a replica once it knows all replicas, all of which follow, and all other Sentinels.
-    fn check<'a>(&'a self, context: CheckContext<'a>) -> Check<'a> {
+    fn check_health<'a>(&'a self, context: CheckContext<'a>) -> HealthCheck<'a> {
         async move {
             info_of_process(self.port, context.pid).await?;
             shorten_timers(self.port).await.map_err(|e| e.to_string())?;
@@ -171,7 +171,7 @@ async fn other_sentinels(port: u16) -> RedisResult<usize> {
 }
 
 /// The port of the main Redis, by the Sentinel at `port`.
-async fn leader(port: u16) -> RedisResult<u16> {
+async fn leader_port(port: u16) -> RedisResult<u16> {
     let (_, leader): (String, u16) = sentinel_command("GET-MASTER-ADDR-BY-NAME")
         .query_async(&mut connect(port).await?)
         .await?;
@@ -180,9 +180,9 @@ async fn leader(port: u16) -> RedisResult<u16> {
 
 impl SentinelGroup {
     /// The leader, by the first Sentinel that answers.
-    pub(super) async fn leader(&self) -> Option<&str> {
+    pub(super) async fn leader_name(&self) -> Option<&str> {
         for port in &self.sentinels {
-            if let Ok(Ok(leads)) = timeout(PLANNED_FAILOVER_TIMEOUT, leader(*port)).await {
+            if let Ok(Ok(leads)) = timeout(PLANNED_FAILOVER_TIMEOUT, leader_port(*port)).await {
                 let mut members = self.members.iter();
                 return members
                     .find(|(_, port)| *port == leads)
@@ -192,21 +192,21 @@ impl SentinelGroup {
         None
     }
 
-    fn port(&self, member: &str) -> Result<u16, Failure> {
+    fn port_of(&self, member: &str) -> Result<u16, Failure> {
         let port = self.members.iter().find(|(name, _)| name == member);
         let none = || unusable!("{member} is neither the main Redis nor a replica of this lab");
         Ok(port.ok_or_else(none)?.1)
     }
 
     /// Makes this member refuse or accept the others of its group and the Sentinels, and closes their connections.
-    pub(super) async fn isolate(&self, member: &str, isolated: bool) -> Result<(), Failure> {
+    pub(super) async fn set_isolated(&self, member: &str, isolated: bool) -> Result<(), Failure> {
         let rights = if isolated { "-@all" } else { "+@all" };
-        let port = self.port(member)?;
+        let port = self.port_of(member)?;
         let updated = async {
             let mut connection = connect(port).await?;
             let lines = [
-                ["ACL", "SETUSER", USER, rights],
-                ["CLIENT", "KILL", "USER", USER],
+                ["ACL", "SETUSER", PEER_USER, rights],
+                ["CLIENT", "KILL", "USER", PEER_USER],
             ];
             for [command, rest @ ..] in lines {
                 let command = redis::cmd(command).arg(&rest).to_owned();
@@ -223,7 +223,7 @@ impl SentinelGroup {
     /// Returns once all running Sentinels name it as the leader. They choose the replica with the lowest
     /// `replica-priority`.
     pub(super) async fn fail_over(&self, to: &str, running: &[u16]) -> Result<(), Failure> {
-        let to = self.port(to)?;
+        let to = self.port_of(to)?;
         let sentinels: Vec<_> = self
             .sentinels
             .iter()
@@ -233,7 +233,7 @@ impl SentinelGroup {
             .first()
             .ok_or_else(|| unusable!("no Sentinel runs; start one first"))?;
         let failed = |e: redis::RedisError| unusable!("the Sentinels did not promote it: {e}");
-        if leader(first).await.map_err(failed)? == to {
+        if leader_port(first).await.map_err(failed)? == to {
             return Err(unusable!("it is the main one already"));
         }
         let promotion = async {
@@ -249,12 +249,12 @@ impl SentinelGroup {
                     .await?;
             }
             while !would_promote(first, to).await? {
-                sleep(RETRY_DELAY).await;
+                sleep(FAILOVER_POLL_INTERVAL).await;
             }
             // An earlier fail-over may not have reached every member; and a Sentinel on a busy machine gives up a
             // fail-over that it has begun.
             let mut requested = None::<Instant>;
-            while leader(first).await? != to {
+            while leader_port(first).await? != to {
                 if requested.is_none_or(|at| at.elapsed() > FAILOVER_TIMEOUT) {
                     match sentinel_command("FAILOVER")
                         .exec_async(&mut connect(first).await?)
@@ -265,18 +265,18 @@ impl SentinelGroup {
                         Err(error) => return Err(error),
                     }
                 }
-                sleep(RETRY_DELAY).await;
+                sleep(FAILOVER_POLL_INTERVAL).await;
             }
             for port in sentinels {
-                while leader(*port).await? != to {
-                    sleep(RETRY_DELAY).await;
+                while leader_port(*port).await? != to {
+                    sleep(FAILOVER_POLL_INTERVAL).await;
                 }
             }
             Ok(())
         };
         // A restarted member becomes a replica only after a while.
         let limit = 3 * PLANNED_FAILOVER_TIMEOUT;
-        let promoted = within(limit, "the Sentinels did not promote it", promotion).await?;
+        let promoted = within_limit(limit, "the Sentinels did not promote it", promotion).await?;
         promoted.map_err(failed)
     }
 }
@@ -318,7 +318,7 @@ pub(super) async fn promote(port: u16) -> Result<(), Failure> {
 /// Waits until each link leads to another server than at the start.
 pub(super) async fn wait_until_promoted(links: &[Arc<ProxyLink>]) -> Result<(), Failure> {
     let all = join_all(links.iter().map(|link| link.proxy.wait_until_redirected()));
-    let promoted = within(
+    let promoted = within_limit(
         PLANNED_FAILOVER_TIMEOUT,
         "the Sentinel promoted no replica",
         all,
@@ -326,14 +326,14 @@ pub(super) async fn wait_until_promoted(links: &[Arc<ProxyLink>]) -> Result<(), 
     promoted.await.map(drop)
 }
 
-/// Waits for `coming`. After `limit` the error says what did not happen.
-async fn within<T>(
+/// Waits for `awaited`. After `limit` the error says what did not happen.
+async fn within_limit<T>(
     limit: Duration,
     failure: &str,
-    coming: impl Future<Output = T>,
+    awaited: impl Future<Output = T>,
 ) -> Result<T, Failure> {
     let late = |_| unusable!("{failure} within {} s", limit.as_secs());
-    timeout(limit, coming).await.map_err(late)
+    timeout(limit, awaited).await.map_err(late)
 }
 
 /// Makes the first Redis the main one again and the other its replica; returns once `links` lead to it.
@@ -368,16 +368,16 @@ pub(super) async fn restore(of: &ProxiedReplica, links: &[Arc<ProxyLink>]) -> Re
                 .exec_async(&mut connection)
                 .await
                 .ok();
-            sleep(RETRY_DELAY).await;
+            sleep(FAILOVER_POLL_INTERVAL).await;
         }
         replicate_from(connect(replica).await?, main.proxy.port()).await?;
         while followers(port).await?.is_empty() {
-            sleep(RETRY_DELAY).await;
+            sleep(FAILOVER_POLL_INTERVAL).await;
         }
         Ok(())
     };
     let limit = 2 * PLANNED_FAILOVER_TIMEOUT;
-    let restored = within(limit, "the first Redis was not promoted", restored).await?;
+    let restored = within_limit(limit, "the first Redis was not promoted", restored).await?;
     restored.map_err(failed)
 }
 
@@ -390,7 +390,7 @@ async fn replicate_from(mut replica: MultiplexedConnection, port: u16) -> RedisR
         .await?;
     let info = redis::cmd("INFO").arg("replication").to_owned();
     while !has_caught_up(&info.query_async(&mut replica).await?) {
-        sleep(RETRY_DELAY).await;
+        sleep(FAILOVER_POLL_INTERVAL).await;
     }
     Ok(())
 }
@@ -405,7 +405,7 @@ pub(super) async fn follow_failovers(
         if let Err(error) = redirect_on_failover(&of, &links, console.as_ref()).await {
             tracing::debug!(%error, "the Sentinel is asked again");
         }
-        sleep(RETRY_DELAY).await;
+        sleep(FAILOVER_POLL_INTERVAL).await;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     folder::Folder,
-    process::{Console, Process, ProcessSpec},
+    process::{ConsoleLineHandler, Process, ProcessSpec},
     user::User,
 };
 use crate::{
@@ -32,14 +32,14 @@ use tokio::{
 };
 
 /// Time limit of a start: longer than any server takes on a slow machine.
-const HEALTH_TIMEOUT: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit of one health check. A server that accepts a connection and does not answer is asked again.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often a starting server is checked: short beside any start.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The name of the server at `index`: `redis`, `redis-2` …
-pub(super) fn numbered(name: &str, index: usize) -> String {
+pub(super) fn numbered_name(name: &str, index: usize) -> String {
     match index {
         0 => name.to_owned(),
         _ => format!("{name}-{}", index + 1),
@@ -51,7 +51,7 @@ pub(super) trait Server: Debug + Send + Sync {
     fn requirements(&self) -> &'static [Requirement];
 
     /// Configuration files, by their paths in the folder.
-    fn settings(&self, _folder: &Path) -> Vec<(&'static str, String)> {
+    fn config_files(&self, _folder: &Path) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
@@ -59,7 +59,7 @@ pub(super) trait Server: Debug + Send + Sync {
     fn prepare<'a>(&'a self, folder: &'a Path, user: User) -> BoxFuture<'a, Result<(), Failure>> {
         let write = || {
             user.create_folder(folder)?;
-            for (place, text) in self.settings(folder) {
+            for (place, text) in self.config_files(folder) {
                 let file = folder.join(place);
                 file.parent()
                     .map_or(Ok(()), |folder| user.create_folder(folder))?;
@@ -81,11 +81,11 @@ pub(super) trait Server: Debug + Send + Sync {
     }
 
     /// Checks that the server is healthy, and that it is the one that was started, not another on the same port.
-    fn check<'a>(&'a self, context: CheckContext<'a>) -> Check<'a>;
+    fn check_health<'a>(&'a self, context: CheckContext<'a>) -> HealthCheck<'a>;
 }
 
 /// The result of a health check; the error says why the server is not healthy.
-pub(super) type Check<'a> = BoxFuture<'a, Result<(), String>>;
+pub(super) type HealthCheck<'a> = BoxFuture<'a, Result<(), String>>;
 
 /// Facts of the start that a health check needs.
 #[derive(Clone, Copy)]
@@ -134,8 +134,8 @@ impl Member {
         starts_with_lab: bool,
     ) -> Self {
         let folder = match tier {
-            Tier::Instance => lab.of(&format!("instance-{name}")),
-            Tier::Server | Tier::Gate => lab.of(name),
+            Tier::Instance => lab.path_of(&format!("instance-{name}")),
+            Tier::Server | Tier::Gate => lab.path_of(name),
         };
         Self {
             name: name.to_owned(),
@@ -178,7 +178,8 @@ impl Member {
                 .map(|lines| {
                     let (name, lines) = (self.name.clone(), lines.clone());
                     // The receiver may be gone.
-                    Box::new(move |line| drop(lines.send(format!("{name} | {line}")))) as Console
+                    Box::new(move |line| drop(lines.send(format!("{name} | {line}"))))
+                        as ConsoleLineHandler
                 }),
         })?;
         let title = self.title();
@@ -188,7 +189,7 @@ impl Member {
             pid: process.pid(),
             dependencies_up,
         };
-        wait_until_healthy(&title, process, || self.server.check(context)).await
+        wait_until_healthy(&title, process, || self.server.check_health(context)).await
     }
 
     pub(super) fn pid(&self) -> Option<u32> {
@@ -218,7 +219,7 @@ impl Member {
 async fn wait_until_healthy<'a>(
     name: &str,
     process: &Process,
-    check: impl Fn() -> Check<'a>,
+    check: impl Fn() -> HealthCheck<'a>,
 ) -> Result<(), Failure> {
     let begin = Instant::now();
     loop {
@@ -228,7 +229,7 @@ async fn wait_until_healthy<'a>(
                 return Err(unusable_localized!(
                     "{name} 一启动就结束了（{end}）；{}",
                     "{name} ended at its start ({end}); {}",
-                    process.tail()
+                    process.log_tail()
                 ));
             }
             answer = check => match answer {
@@ -237,12 +238,12 @@ async fn wait_until_healthy<'a>(
                 Err(_) => "no answer".to_owned(),
             },
         };
-        if begin.elapsed() > HEALTH_TIMEOUT {
-            let limit = HEALTH_TIMEOUT.as_secs();
+        if begin.elapsed() > START_TIMEOUT {
+            let limit = START_TIMEOUT.as_secs();
             return Err(unusable_localized!(
                 "{name} 过了 {limit} 秒还不正常（{reason}）；{}",
                 "{name} is not healthy after {limit} s ({reason}); {}",
-                process.tail()
+                process.log_tail()
             ));
         }
         sleep(CHECK_INTERVAL).await;

@@ -3,7 +3,7 @@
 mod servers;
 
 use super::*;
-use crate::clients::{four_letters::four_letters, redis_at::redis_at};
+use crate::clients::{four_letters::four_letter_command, redis_at::redis_at};
 use ::redis::AsyncCommands;
 use nix::{
     errno::Errno,
@@ -30,7 +30,7 @@ async fn start_error(options: Options) -> String {
 /// Everything here takes less; reaching it is a failure.
 const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-fn only(parts: &[Part]) -> Options {
+fn only_parts(parts: &[Part]) -> Options {
     let all = [
         Part::MySql,
         Part::Redis,
@@ -47,12 +47,12 @@ fn only(parts: &[Part]) -> Options {
 fn one_redis() -> Options {
     Options {
         redis_ports: vec![0],
-        ..only(&[Part::Redis])
+        ..only_parts(&[Part::Redis])
     }
 }
 
-fn servers() -> Options {
-    only(&[Part::MySql, Part::Redis, Part::ZooKeeper])
+fn servers_without_instances() -> Options {
+    only_parts(&[Part::MySql, Part::Redis, Part::ZooKeeper])
 }
 
 fn pids(at: &Addresses) -> Vec<u32> {
@@ -70,7 +70,7 @@ fn group_is_gone(pid: u32) -> bool {
 }
 
 /// A zombie has no arguments.
-fn runs(pid: u32) -> bool {
+fn is_running(pid: u32) -> bool {
     std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|arguments| !arguments.is_empty())
 }
 
@@ -95,14 +95,14 @@ async fn ping(redis: &str) -> String {
 }
 
 async fn four_letter_word(zookeeper: &str, word: &str) -> String {
-    four_letters(zookeeper, word).await.unwrap()
+    four_letter_command(zookeeper, word).await.unwrap()
 }
 
 #[tokio::test]
 async fn servers_answer_during_the_lab_and_nothing_is_left_after() {
-    let lab = start(servers()).await;
+    let lab = start(servers_without_instances()).await;
     let at = lab.addresses().clone();
-    let (pids, ports, folder) = (pids(&at), ports(&lab), lab.folder.of(""));
+    let (pids, ports, folder) = (pids(&at), ports(&lab), lab.folder.path_of(""));
     assert_eq!(
         pids.len(),
         8,
@@ -178,7 +178,7 @@ async fn a_server_that_fails_to_start_is_named_with_its_log() {
     let options = Options {
         instance_ports: vec![0],
         program: Some("/bin/false".into()),
-        ..only(&[Part::Instances])
+        ..only_parts(&[Part::Instances])
     };
     let error = start_error(options).await;
     assert!(
@@ -190,7 +190,7 @@ async fn a_server_that_fails_to_start_is_named_with_its_log() {
 
 #[tokio::test]
 async fn a_killed_server_comes_back_on_its_port_with_its_data() {
-    let mut lab = start(only(&[Part::MySql])).await;
+    let mut lab = start(only_parts(&[Part::MySql])).await;
     let at = lab.addresses().clone();
     let mut connection = MySqlConnection::connect(&at.mysql.url).await.unwrap();
     for sql in [
@@ -238,7 +238,7 @@ async fn a_paused_server_is_silent_and_does_not_block_the_stop() {
 async fn a_part_left_out_has_an_address_and_can_start_later() {
     let mut lab = start(Options {
         redis_ports: vec![0],
-        ..only(&[])
+        ..only_parts(&[])
     })
     .await;
     let url = lab.addresses().redis[0].url.clone();
@@ -253,7 +253,7 @@ async fn a_part_left_out_has_an_address_and_can_start_later() {
 async fn an_ensemble_elects_another_leader_after_a_kill() {
     let mut lab = start(Options {
         zookeeper: 3,
-        ..only(&[Part::ZooKeeper])
+        ..only_parts(&[Part::ZooKeeper])
     })
     .await;
     let at = lab.addresses().zookeeper.clone();
@@ -309,7 +309,7 @@ async fn an_ensemble_elects_another_leader_after_a_kill() {
 async fn a_member_without_a_majority_is_up_and_has_no_leader() {
     let mut lab = start(Options {
         zookeeper: 3,
-        ..only(&[])
+        ..only_parts(&[])
     })
     .await;
     lab.restart("zookeeper-2").await.unwrap();
@@ -321,7 +321,10 @@ async fn a_member_without_a_majority_is_up_and_has_no_leader() {
 
 #[tokio::test]
 async fn two_labs_run_side_by_side() {
-    let (one, two) = tokio::join!(start(servers()), start(servers()));
+    let (one, two) = tokio::join!(
+        start(servers_without_instances()),
+        start(servers_without_instances())
+    );
     assert!(ports(&one).iter().all(|port| !ports(&two).contains(port)));
     one.stop().await;
     assert_eq!(
@@ -337,7 +340,7 @@ async fn a_start_that_is_given_up_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options {
         dir: Some(dir.path().to_owned()),
-        ..servers()
+        ..servers_without_instances()
     };
     let mut start = Box::pin(Lab::start(options));
     // Stop as soon as the first server writes: the others are then at all stages of their start.
@@ -379,7 +382,7 @@ async fn a_folder_serves_one_lab_at_a_time() {
     };
     let first = start(named()).await;
     assert_eq!(
-        &Addresses::of_running_lab(&dir.join("lab.json")).unwrap(),
+        &Addresses::read_running_lab(&dir.join("lab.json")).unwrap(),
         first.addresses()
     );
     let error = start_error(named()).await;
@@ -426,7 +429,7 @@ async fn hold_a_lab() {
     let dir = std::env::var_os(HELD_LAB_FOLDER).unwrap();
     let lab = start(Options {
         dir: Some(dir.into()),
-        ..servers()
+        ..servers_without_instances()
     })
     .await;
     println!(
@@ -457,15 +460,15 @@ async fn nothing_is_left_of_a_lab_that_is_killed() {
         .find(|l| l.starts_with("pids "))
         .expect("the lab did not start");
     let pids: Vec<u32> = serde_json::from_str(&line["pids ".len()..]).unwrap();
-    assert!(pids.iter().all(|pid| runs(*pid)));
+    assert!(pids.iter().all(|pid| is_running(*pid)));
 
     kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL).unwrap();
     child.wait().unwrap();
     wait_until("the end of all its processes", || {
-        !pids.iter().any(|pid| runs(*pid))
+        !pids.iter().any(|pid| is_running(*pid))
     })
     .await;
-    let error = Addresses::of_running_lab(&dir.path().join("lab.json"))
+    let error = Addresses::read_running_lab(&dir.path().join("lab.json"))
         .unwrap_err()
         .to_string();
     assert!(error.contains("was killed"), "{error}");

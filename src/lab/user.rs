@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-const UNPRIVILEGED: &str = "nobody";
+const UNPRIVILEGED_USER: &str = "nobody";
 
 /// The user of the servers; `None` is the user who started the lab.
 #[derive(Debug, Clone, Copy)]
@@ -21,12 +21,12 @@ impl User {
         if !unistd::geteuid().is_root() {
             return (Self(None), None);
         }
-        let entry = unistd::User::from_name(UNPRIVILEGED).ok().flatten();
+        let entry = unistd::User::from_name(UNPRIVILEGED_USER).ok().flatten();
         let Some(nobody) = entry.map(|user| Self(Some((user.uid, user.gid)))) else {
             return (
                 Self(None),
                 Some(format!(
-                    "the servers run as root: there is no user {UNPRIVILEGED}"
+                    "the servers run as root: there is no user {UNPRIVILEGED_USER}"
                 )),
             );
         };
@@ -38,7 +38,7 @@ impl User {
             Some(path) => (
                 Self(None),
                 Some(format!(
-                    "the servers run as root, since the user {UNPRIVILEGED} cannot reach {}: \
+                    "the servers run as root, since the user {UNPRIVILEGED_USER} cannot reach {}: \
                      move the project to a folder that everybody may enter, or start the lab as an ordinary user",
                     path.display()
                 )),
@@ -50,7 +50,7 @@ impl User {
     fn can_read(self, path: &Path) -> bool {
         let mut command = Command::new("setpriv");
         command
-            .args(self.options())
+            .args(self.setpriv_options())
             .args(["--", "test", "-r"])
             .arg(path);
         command
@@ -69,7 +69,7 @@ impl User {
     }
 
     /// Options of `setpriv` that switch to the user.
-    pub(super) fn options(self) -> Vec<String> {
+    pub(super) fn setpriv_options(self) -> Vec<String> {
         self.0.map_or_else(Vec::new, |(uid, gid)| {
             vec![
                 format!("--reuid={uid}"),

@@ -3,11 +3,11 @@
 //! leads.
 
 use super::{
-    server::{Check, CheckContext, Server, numbered},
+    server::{CheckContext, HealthCheck, Server, numbered_name},
     user::User,
 };
 use crate::{
-    clients::four_letters::four_letters,
+    clients::four_letters::four_letter_command,
     programs::{self, Requirement},
     terminal::failure::{Failure, unusable_localized},
 };
@@ -21,7 +21,7 @@ use std::{
 use tokio::time::timeout;
 
 pub(super) const NAME: &str = "zookeeper";
-const CONFIG: &str = "zoo.cfg";
+const CONFIG_FILE: &str = "zoo.cfg";
 const DATA: &str = "data";
 
 /// The start script's settings on Debian and Ubuntu; they set CLASSPATH.
@@ -39,7 +39,7 @@ const NO_LEADER: &str = "not currently serving requests";
 const STATUS_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) fn name(index: usize) -> String {
-    numbered(NAME, index)
+    numbered_name(NAME, index)
 }
 
 pub(super) fn is_member_name(name: &str) -> bool {
@@ -49,7 +49,7 @@ pub(super) fn is_member_name(name: &str) -> bool {
 
 /// Ports of a member for the other members.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Peer {
+pub(super) struct PeerPorts {
     pub(super) quorum: u16,
     pub(super) election: u16,
 }
@@ -62,7 +62,7 @@ pub(super) struct ZooKeeper {
     pub(super) index: usize,
     pub(super) port: u16,
     /// All members, this one included; empty for a standalone server.
-    pub(super) peers: Vec<Peer>,
+    pub(super) peers: Vec<PeerPorts>,
 }
 
 const REQUIREMENTS: [Requirement; 2] =
@@ -84,11 +84,11 @@ impl Server for ZooKeeper {
         }
     }
 
-    fn settings(&self, folder: &Path) -> Vec<(&'static str, String)> {
-        let settings = settings(&folder.join(DATA), self.port, &self.peers);
+    fn config_files(&self, folder: &Path) -> Vec<(&'static str, String)> {
+        let settings = zoo_cfg(&folder.join(DATA), self.port, &self.peers);
         vec![
             ("data/myid", (self.index + 1).to_string()),
-            (CONFIG, settings),
+            (CONFIG_FILE, settings),
         ]
     }
 
@@ -111,14 +111,14 @@ impl Server for ZooKeeper {
             .arg("-cp")
             .arg(self.class_path.clone().unwrap_or_else(debian_class_path))
             .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
-            .arg(folder.join(CONFIG));
+            .arg(folder.join(CONFIG_FILE));
         command
     }
 
     /// The answer names the data folder only while there is a leader, and there is none without a majority.
-    fn check<'a>(&'a self, context: CheckContext<'a>) -> Check<'a> {
+    fn check_health<'a>(&'a self, context: CheckContext<'a>) -> HealthCheck<'a> {
         async move {
-            let answer = four_letters((Ipv4Addr::LOCALHOST, self.port), "conf")
+            let answer = four_letter_command((Ipv4Addr::LOCALHOST, self.port), "conf")
                 .await
                 .map_err(|e| e.to_string())?;
             let ours = format!("dataDir={}/", context.folder.join(DATA).display());
@@ -131,7 +131,7 @@ impl Server for ZooKeeper {
 }
 
 /// Sessions of 1 s (two ticks) to 60 s. No admin server: it would need one more port.
-fn settings(data: &Path, port: u16, peers: &[Peer]) -> String {
+fn zoo_cfg(data: &Path, port: u16, peers: &[PeerPorts]) -> String {
     let mut text = format!(
         "dataDir={}\n\
          clientPort={port}\n\
@@ -150,21 +150,21 @@ fn settings(data: &Path, port: u16, peers: &[Peer]) -> String {
         // In ticks: 10 s to join, 5 s behind the leader. A busy machine must not remove a member.
         text.push_str("initLimit=20\nsyncLimit=10\n");
     }
-    for (id, Peer { quorum, election }) in (1..).zip(peers) {
+    for (id, PeerPorts { quorum, election }) in (1..).zip(peers) {
         text.push_str(&format!("server.{id}=127.0.0.1:{quorum}:{election}\n"));
     }
     text
 }
 
 /// Whether the server at `address` is the leader of an ensemble, or standalone.
-pub(super) async fn leads(address: &str) -> bool {
-    let answer = timeout(STATUS_TIMEOUT, four_letters(address, "srvr")).await;
+pub(super) async fn is_leader(address: &str) -> bool {
+    let answer = timeout(STATUS_TIMEOUT, four_letter_command(address, "srvr")).await;
     matches!(answer, Ok(Ok(text)) if ["Mode: leader", "Mode: standalone"].iter().any(|mode| text.contains(mode)))
 }
 
 pub(super) async fn version(connect: &str) -> Option<String> {
     let first = connect.split(',').next()?;
-    let answer = timeout(STATUS_TIMEOUT, four_letters(first, "srvr"))
+    let answer = timeout(STATUS_TIMEOUT, four_letter_command(first, "srvr"))
         .await
         .ok()?
         .ok()?;
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn zoo_cfg_allows_sessions_of_1_to_60_s_on_loopback() {
-        let text = settings(Path::new("/somewhere/data"), 12181, &[]);
+        let text = zoo_cfg(Path::new("/somewhere/data"), 12181, &[]);
         let value = |key: &str| {
             let line = text
                 .lines()
@@ -270,8 +270,9 @@ mod tests {
 
     #[test]
     fn the_members_of_an_ensemble_know_each_other_on_loopback_only() {
-        let peers = [(1, 2), (3, 4), (5, 6)].map(|(quorum, election)| Peer { quorum, election });
-        let text = settings(Path::new("/somewhere/data"), 12181, &peers);
+        let peers =
+            [(1, 2), (3, 4), (5, 6)].map(|(quorum, election)| PeerPorts { quorum, election });
+        let text = zoo_cfg(Path::new("/somewhere/data"), 12181, &peers);
         let servers: Vec<_> = text
             .lines()
             .filter(|line| line.starts_with("server."))

@@ -2,7 +2,7 @@
 
 use crate::{
     addresses::Addresses,
-    clients::{four_letters::four_letters, redis_at::redis_at},
+    clients::{four_letters::four_letter_command, redis_at::redis_at},
     terminal::chinese::localized,
 };
 use oversell_lock::mysql::{MySqlOptions, MySqlPool};
@@ -184,7 +184,7 @@ async fn redis(url: &str) -> Option<String> {
 
 async fn zookeeper(connect: &str) -> Option<String> {
     let ask = async {
-        let said = four_letters(connect.split(',').next()?, "srvr")
+        let said = four_letter_command(connect.split(',').next()?, "srvr")
             .await
             .ok()?;
         let version = said

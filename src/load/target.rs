@@ -5,7 +5,7 @@ use super::{
     stock_api::{base, slugs},
 };
 use crate::{
-    addresses::{Addresses, LAB_JSON, TOKEN},
+    addresses::{ADMIN_TOKEN_VARIABLE, Addresses, LAB_JSON},
     terminal::{
         chinese::localized,
         failure::{Failure, unusable, unusable_localized},
@@ -63,7 +63,7 @@ impl ClusterOptions {
         }
         let lab = match lab {
             Some(lab) => lab,
-            None => Addresses::of_running_lab(&self.lab_json)?,
+            None => Addresses::read_running_lab(&self.lab_json)?,
         };
         let instance = lab.instances.first().map(|i| i.url.clone());
         Ok(Cluster {
@@ -121,7 +121,10 @@ pub async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Result<(), 
 /// The admin token of a cluster: that of its lab, or that in the environment.
 pub fn token(lab: Option<&Addresses>) -> Option<SecretString> {
     let of_lab = lab.and_then(|lab| lab.admin.clone());
-    let token = of_lab.map_or_else(|| std::env::var(TOKEN).ok(), |token| Some(token.0));
+    let token = of_lab.map_or_else(
+        || std::env::var(ADMIN_TOKEN_VARIABLE).ok(),
+        |token| Some(token.0),
+    );
     token.filter(|token| !token.is_empty()).map(Into::into)
 }
 

@@ -10,7 +10,7 @@
 //!
 //! Next: `stock/strategies/mine.rs`, which sells under such a lock.
 
-use super::script::{LONGEST_LEASE, Scripts, run_script};
+use super::script::{MAX_LEASE, Scripts, run_script};
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -183,19 +183,19 @@ impl Trial {
     }
 
     /// The rest of the lease in milliseconds; -1 without a lease, -2 without a lock.
-    async fn lease_left(&self) -> Result<i64, TrialError> {
+    async fn remaining_lease_ms(&self) -> Result<i64, TrialError> {
         let mut pttl = redis::cmd("PTTL");
         let left: RedisResult<i64> = pttl.arg(&self.key).query_async(&mut self.redis()).await;
         let left = left.map_err(|error| TrialError::Redis(error.into()))?;
         // Nobody's script asks for so long a lease: it has none.
         let has_none =
-            left > ENDLESS_LEASE.as_millis() as i64 * 2 && left <= LONGEST_LEASE.as_millis() as i64;
+            left > ENDLESS_LEASE.as_millis() as i64 * 2 && left <= MAX_LEASE.as_millis() as i64;
         Ok(if has_none { -1 } else { left })
     }
 
     /// Logs the lock: its holder by the answers, its lease by Redis.
     async fn log_lock(&self, event: &str) -> Result<(), TrialError> {
-        let pttl = self.lease_left().await?;
+        let pttl = self.remaining_lease_ms().await?;
         let (owner, value) = match *self.holder.lock() {
             Some((owner, holds)) => (Some(owner.to_string()), Some(holds.into())),
             None => (None, None),
@@ -264,7 +264,7 @@ impl Trial {
     /// A takes the free lock with the tested lease, and must have that one.
     async fn acquire_tested_lease_as_a(&self) -> Result<(), TrialError> {
         self.acquire_as_a(TESTED_LEASE).await?;
-        match self.lease_left().await? {
+        match self.remaining_lease_ms().await? {
             -1 => Err(TrialError::Untried(NO_LEASE)),
             left if u128::from(left.unsigned_abs()) > TESTED_LEASE.as_millis() => {
                 Err(TrialError::Untried(LEASE_TOO_LONG))
@@ -279,7 +279,7 @@ impl Trial {
         let released = self
             .run("release", &self.release, who, ENDLESS_LEASE)
             .await?;
-        let there = self.lease_left().await? != -2;
+        let there = self.remaining_lease_ms().await? != -2;
         match holder {
             Some((owner, _)) if owner != who && !there => self.log.add(ReplayEvent {
                 owner: Some(owner.to_string()),

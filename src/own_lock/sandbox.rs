@@ -52,7 +52,7 @@ pub(super) fn check(script: &str) -> Result<(), String> {
     if script.len() > MAX_SCRIPT_BYTES {
         return Err(format!("must be at most {MAX_SCRIPT_BYTES} bytes"));
     }
-    let tokens = tokens(script)?;
+    let tokens = tokenize(script)?;
     let mut own = BTreeSet::new();
     let mut rest = &tokens[..];
     // Whether a bracket or a text after this token would call it. A local name may be a function's outside of its
@@ -64,7 +64,7 @@ pub(super) fn check(script: &str) -> Result<(), String> {
         }
         is_value = matches!(token, Sign(')') | Text(_));
         rest = match *token {
-            Word("redis") => call(behind)?,
+            Word("redis") => check_redis_call(behind)?,
             Word("ARGV") => match behind {
                 [Sign('['), Word("1" | "2"), Sign(']'), rest @ ..] => {
                     is_value = true;
@@ -111,7 +111,7 @@ fn is_number(word: &str) -> bool {
 }
 
 /// Checks what follows `redis`, up to `KEYS[1]`. Returns the rest.
-fn call<'a, 'b>(tokens: &'b [Token<'a>]) -> Result<&'b [Token<'a>], String> {
+fn check_redis_call<'a, 'b>(tokens: &'b [Token<'a>]) -> Result<&'b [Token<'a>], String> {
     let [
         Sign('.'),
         Word("call" | "pcall"),
@@ -140,7 +140,7 @@ fn call<'a, 'b>(tokens: &'b [Token<'a>]) -> Result<&'b [Token<'a>], String> {
 }
 
 /// Splits a script into words (numbers among them), texts without their quotes, and signs. Comments are left out.
-fn tokens(script: &str) -> Result<Vec<Token<'_>>, String> {
+fn tokenize(script: &str) -> Result<Vec<Token<'_>>, String> {
     // Lua ends a line at both.
     const LINE_ENDS: [char; 2] = ['\n', '\r'];
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -173,7 +173,7 @@ fn tokens(script: &str) -> Result<Vec<Token<'_>>, String> {
             let line = script[..script.len() - rest.len()].matches('\n').count() + 1;
             return Err(format!(
                 "{} in line {line} is not ASCII, which only texts and comments may have",
-                named(first)
+                quoted_with_code(first)
             ));
         };
         rest = rest[length..].trim_start_matches(is_space);
@@ -182,7 +182,7 @@ fn tokens(script: &str) -> Result<Vec<Token<'_>>, String> {
 }
 
 /// A character with its number, because a space cannot be seen.
-fn named(c: char) -> String {
+fn quoted_with_code(c: char) -> String {
     format!("U+{:04X} ({})", u32::from(c), c.escape_debug())
 }
 

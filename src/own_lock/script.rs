@@ -17,13 +17,14 @@ use std::{sync::LazyLock, time::Duration};
 use utoipa::ToSchema;
 
 /// Compiles and runs every student's script, so that Redis keeps none of them.
-static BOUNDED: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("bounded.lua")));
+static BOUNDED_RUNNER: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("bounded.lua")));
 
 /// Limit of the entries in a lock's key: more than a class has owners.
 const MAX_ENTRIES: u32 = 256;
 
 /// A lock without a lease ends after this.
-pub(super) const LONGEST_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
+pub(super) const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The hash of the main Redis in which a visitor's scripts are kept.
 fn scripts_key(ctx: &Ctx, visitor: &str) -> String {
@@ -123,9 +124,9 @@ pub(crate) async fn run_script(
     lease_ms: u64,
     redis: &mut (impl redis::aio::ConnectionLike + Send),
 ) -> RedisResult<bool> {
-    let mut run = BOUNDED.key(key);
+    let mut run = BOUNDED_RUNNER.key(key);
     let run = run.arg(owner).arg(lease_ms).arg(script);
-    let run = run.arg(MAX_ENTRIES).arg(LONGEST_LEASE.as_secs() * 1000);
+    let run = run.arg(MAX_ENTRIES).arg(MAX_LEASE.as_secs() * 1000);
     let answer = run.invoke_async(redis).await?;
     Ok(!matches!(
         answer,
@@ -135,7 +136,7 @@ pub(crate) async fn run_script(
 
 /// Compiles a script without running it. The error says what Redis does not understand.
 async fn compile(script: &str, redis: &mut Connection) -> RedisResult<()> {
-    let mut compile = BOUNDED.key("");
+    let mut compile = BOUNDED_RUNNER.key("");
     let compile = compile.arg("").arg(0).arg(script).arg(0).arg(0);
     compile.arg("compile").invoke_async(redis).await
 }

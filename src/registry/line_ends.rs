@@ -7,7 +7,7 @@ use std::{
 };
 
 /// The texts with Windows line ends at and below these paths; a missing path has none.
-pub(crate) fn windows_texts(paths: &[&Path]) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn texts_with_windows_line_ends(paths: &[&Path]) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in paths.iter().filter(|path| path.exists()) {
         collect(path, &mut found)?;
@@ -46,7 +46,7 @@ mod tests {
         ] {
             fs::write(file, content).expect("a file");
         }
-        let found = windows_texts(&[folder.path(), Path::new("/nowhere")]);
+        let found = texts_with_windows_line_ends(&[folder.path(), Path::new("/nowhere")]);
         assert_eq!(found.expect("all can be read"), [windows]);
     }
 

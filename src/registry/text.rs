@@ -53,7 +53,7 @@ impl Text {
         };
         let count = |half: &str| paragraphs(half).count().to_string();
         same("paragraphs", count(en), count(zh))?;
-        same("code", code(en), code(zh))?;
+        same("code", sorted_quoted_code(en), sorted_quoted_code(zh))?;
         let (zh, en) = (Opening::parse(zh, ZH)?, Opening::parse(en, EN)?);
         let count = |half: &Opening| half.steps.len().to_string();
         same("steps", count(&en), count(&zh))?;
@@ -93,7 +93,7 @@ impl Opening {
         Ok(Self {
             title: said(title)?,
             breaks_in_short: said(breaks_in_short)?,
-            steps: numbered(steps.ok_or("no steps")?),
+            steps: numbered_steps(steps.ok_or("no steps")?),
             survives: said(survives)?,
             breaks: said(breaks)?,
         })
@@ -109,7 +109,7 @@ fn one_line(text: &str) -> String {
 }
 
 /// The steps of a numbered list.
-fn numbered(list: &str) -> Vec<&'static str> {
+fn numbered_steps(list: &str) -> Vec<&'static str> {
     let mut steps: Vec<String> = Vec::new();
     for line in list.lines() {
         let number = format!("{}. ", steps.len() + 1);
@@ -122,7 +122,7 @@ fn numbered(list: &str) -> Vec<&'static str> {
 }
 
 /// The texts between back-ticks, sorted: the languages may order them differently.
-fn code(half: &str) -> String {
+fn sorted_quoted_code(half: &str) -> String {
     let mut code: Vec<_> = half.split('`').skip(1).step_by(2).map(one_line).collect();
     code.sort_unstable();
     code.join(", ")
@@ -134,7 +134,7 @@ fn is_chinese(c: char) -> bool {
 
 /// A whole text, for tests.
 #[cfg(test)]
-pub(super) const WHOLE: &str = "# A lock
+pub(super) const COMPLETE_TEXT: &str = "# A lock
 
 Breaks: never
 
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_text_is_read_in_both_languages() {
-        let text = Text::parse(WHOLE).expect("a whole text");
+        let text = Text::parse(COMPLETE_TEXT).expect("a whole text");
         assert_eq!(text.title().zh, "一把锁");
         assert_eq!(text.breaks_in_short().en, "never");
         assert_eq!(text.en.steps, ["`SET` the key, and wait.", "Go on."]);
@@ -197,8 +197,8 @@ mod tests {
             ("# A lock", "A lock", "# "),
             ("失效：从不", "从不", "失效"),
         ] {
-            let broken = WHOLE.replace(from, to);
-            assert_ne!(broken, WHOLE, "{from}");
+            let broken = COMPLETE_TEXT.replace(from, to);
+            assert_ne!(broken, COMPLETE_TEXT, "{from}");
             let said = Text::parse(&broken).expect_err(why);
             assert!(said.contains(why), "{why}: {said}");
         }

@@ -33,12 +33,12 @@ impl From<&Strategy> for ResetScope<'static> {
 }
 
 /// The names of one product: those of a scope, or of all strategies and lessons.
-pub(super) struct Names {
+pub(super) struct ProductNames {
     names: Vec<Name>,
     stock_id: i64,
 }
 
-impl Names {
+impl ProductNames {
     /// The names of this scope; without one, those of all strategies and lessons.
     pub(super) fn of(scope: Option<ResetScope<'_>>, stock_id: i64) -> Self {
         let names = match scope {
@@ -200,14 +200,14 @@ async fn hold_keys_of(node: &mut Connection, keys: &[String]) -> RedisResult<Vec
         }
         let hash: Vec<(String, String)> = redis::cmd("HGETALL").arg(name).query_async(node).await?;
         if hash.iter().any(|(field, _)| field == "mode") {
-            *found = hold_keys(&names::in_braces(name), &hash);
+            *found = rw_lock_hold_keys(&names::in_braces(name), &hash);
         }
     }
     Ok(found)
 }
 
 /// `{n}:<owner>:rwlock_timeout:<i>` for each hold; of a write, only ours have some.
-fn hold_keys(braced: &str, hash: &[(String, String)]) -> Vec<String> {
+fn rw_lock_hold_keys(braced: &str, hash: &[(String, String)]) -> Vec<String> {
     let owners = hash.iter().filter(|(owner, _)| owner != "mode");
     owners
         .flat_map(|(owner, holds)| {
@@ -258,7 +258,7 @@ mod tests {
     fn every_hold_of_a_read_write_lock_has_a_key_to_clear() {
         let hash = [("mode", "read"), ("u:1", "2"), ("u:2:write", "1")]
             .map(|(k, v)| (k.to_owned(), v.to_owned()));
-        let keys = hold_keys("{rwLock}", &hash);
+        let keys = rw_lock_hold_keys("{rwLock}", &hash);
         let expected = [
             "u:1:rwlock_timeout:1",
             "u:1:rwlock_timeout:2",

@@ -12,7 +12,7 @@ use crate::{
     server::Server,
     stock::Store,
 };
-use clear::Names;
+use clear::ProductNames;
 pub use clear::ResetScope;
 pub(crate) use clear::zookeeper_unavailable;
 use futures::future::join_all;
@@ -158,7 +158,7 @@ pub async fn reset(
     count: i64,
     scope: Option<ResetScope<'_>>,
 ) -> Result<Vec<&'static str>, Error> {
-    set(ctx, stock_id, Some(count), scope).await
+    set_and_clear(ctx, stock_id, Some(count), scope).await
 }
 
 /// Removes a product (2 and above) from the stores and its locks from the servers; with a scope only that part. Returns the
@@ -168,18 +168,18 @@ pub async fn remove(
     stock_id: i64,
     scope: Option<ResetScope<'_>>,
 ) -> Result<Vec<&'static str>, Error> {
-    set(ctx, stock_id, None, scope).await
+    set_and_clear(ctx, stock_id, None, scope).await
 }
 
 /// Sets the stores, or deletes what they hold, and clears the names.
-async fn set(
+async fn set_and_clear(
     ctx: &Ctx,
     stock_id: i64,
     count: Option<i64>,
     scope: Option<ResetScope<'_>>,
 ) -> Result<Vec<&'static str>, Error> {
     let sets = |store| scope.is_none_or(|scope| scope.store == Some(store));
-    let names = Names::of(scope, stock_id);
+    let names = ProductNames::of(scope, stock_id);
     let (rows, keys, mine_keys, node_keys, paths) = (
         names.row_names(),
         names.keys(ctx),
@@ -213,7 +213,7 @@ async fn set(
     }
     let mut zk = None;
     if !paths.is_empty() {
-        match zookeeper(ctx).await {
+        match reachable_zookeeper(ctx).await {
             Ok(there) => zk = Some(there),
             Err(_) if scope.is_none() => missing.push(Server::ZooKeeper.name()),
             Err(error) => return Err(error),
@@ -317,7 +317,7 @@ async fn set_rows(
     }
     writes.extend(locks.iter().map(|lock| sqlx::query(DELETE_LOCK).bind(lock)));
     for write in writes {
-        unless_held(write.execute(&mut *conn)).await?;
+        execute_unless_row_is_held(write.execute(&mut *conn)).await?;
     }
     within_limit(Server::MySql, conn.execute("COMMIT"))
         .await
@@ -333,7 +333,7 @@ async fn probe_writes(redis: &RedisClient, keys: &[String]) -> Result<(), Error>
     Ok(within_limit(Server::Redis, asked).await??)
 }
 
-async fn zookeeper(ctx: &Ctx) -> Result<Client, Error> {
+async fn reachable_zookeeper(ctx: &Ctx) -> Result<Client, Error> {
     let zk = ctx.zk.session()?;
     within_limit(Server::ZooKeeper, zk.check_stat("/"))
         .await?
@@ -342,7 +342,9 @@ async fn zookeeper(ctx: &Ctx) -> Result<Client, Error> {
 }
 
 /// Executes a write to a row that a strategy may hold; a timeout says that the row is held.
-async fn unless_held<T>(write: impl Future<Output = Result<T, sqlx::Error>>) -> Result<(), Error> {
+async fn execute_unless_row_is_held<T>(
+    write: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<(), Error> {
     match tokio::time::timeout(STEP_TIMEOUT, write).await {
         Ok(Err(error)) if !is_contended(&error) => Err(error.into()),
         Ok(Ok(_)) => Ok(()),

@@ -94,7 +94,7 @@ pub(crate) async fn run(
     let lab = match (lab, &args.base) {
         (Some(lab), _) => Some(lab),
         (None, Some(_)) => None,
-        (None, None) => Some(Addresses::of_running_lab(&args.lab_json)?),
+        (None, None) => Some(Addresses::read_running_lab(&args.lab_json)?),
     };
     let base = args.base.clone();
     let base = base.or_else(|| lab.as_ref().map(|lab| lab.http.clone()));

@@ -4,7 +4,7 @@ pub(super) use crate::trials::cluster::OwnLab;
 use crate::{
     addresses::Addresses,
     claims::Words,
-    clients::four_letters::four_letters,
+    clients::four_letters::four_letter_command,
     load::target,
     trials::{Cluster, NoVerdict},
 };
@@ -118,7 +118,7 @@ impl OwnLab {
         let written = folder.path().join("lab/lab.json");
         let up = async {
             while child.try_wait().map_err(NoVerdict::failed)?.is_none() {
-                if let Ok(at) = Addresses::of_running_lab(&written) {
+                if let Ok(at) = Addresses::read_running_lab(&written) {
                     return Ok(at);
                 }
                 sleep(Duration::from_millis(50)).await;
@@ -156,7 +156,8 @@ impl OwnLab {
         let elected = async {
             loop {
                 for (server, at) in &servers {
-                    let said = timeout(Duration::from_secs(1), four_letters(*at, "srvr")).await;
+                    let said =
+                        timeout(Duration::from_secs(1), four_letter_command(*at, "srvr")).await;
                     if server != not
                         && matches!(said, Ok(Ok(said)) if said.contains("Mode: leader"))
                     {

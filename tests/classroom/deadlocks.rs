@@ -10,7 +10,7 @@ use sqlx::{Executor, MySqlConnection, Row};
 use std::sync::Arc;
 
 /// An instance with its own database.
-async fn alone(
+async fn instance_with_own_database(
     servers: &Servers,
     user: &str,
     database: &str,
@@ -39,7 +39,7 @@ async fn shows_its_error_and_its_cure_again_and_again(
     lesson: &'static DeadlockLesson,
 ) -> Result<()> {
     let database = format!("alone_{}", lesson.slug.replace('-', "_"));
-    let (ctx, mut root) = alone(servers, "root", &database).await?;
+    let (ctx, mut root) = instance_with_own_database(servers, "root", &database).await?;
     let (mut accounts, mut played) = (0, 0);
     // Another test's deadlock may replace ours in the server's account, but not in all of ten plays.
     while played < repetitions() || (lesson.error == DEADLOCK && accounts == 0 && played < 10) {
@@ -73,13 +73,13 @@ async fn shows_its_error_and_its_cure_again_and_again(
             && retried.retries != 0,
         "with retries: {retried:?}"
     );
-    let left = left_behind(&mut root, &database).await?;
+    let left = left_tables_and_connections(&mut root, &database).await?;
     ensure!(left.is_empty(), "left: {left}");
     Ok(())
 }
 
 /// Tables, and open connections of this database. INNODB_TRX may repeat to us what it showed another test.
-async fn left_behind(root: &mut MySqlConnection, database: &str) -> Result<String> {
+async fn left_tables_and_connections(root: &mut MySqlConnection, database: &str) -> Result<String> {
     const TABLES: &str =
         "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ?";
     const CONNECTED: &str =
@@ -103,7 +103,7 @@ async fn left_behind(root: &mut MySqlConnection, database: &str) -> Result<Strin
 /// The twin: a lesson without the property that is checked of each.
 #[apply(test!)]
 async fn a_transaction_that_is_left_open_is_seen(servers: &Servers) -> Result<()> {
-    let (ctx, mut root) = alone(servers, "root", "alone_open").await?;
+    let (ctx, mut root) = instance_with_own_database(servers, "root", "alone_open").await?;
     let mut conn = ctx.mysql(Duration::from_secs(10)).await?;
     for sql in [
         "CREATE TABLE t (id INT PRIMARY KEY)",
@@ -113,7 +113,7 @@ async fn a_transaction_that_is_left_open_is_seen(servers: &Servers) -> Result<()
         conn.execute(sql).await?;
     }
     conn.done();
-    let left = left_behind(&mut root, "alone_open").await?;
+    let left = left_tables_and_connections(&mut root, "alone_open").await?;
     ensure!(left.split(", ").count() == 2, "left: {left}");
     Ok(())
 }
@@ -121,10 +121,10 @@ async fn a_transaction_that_is_left_open_is_seen(servers: &Servers) -> Result<()
 #[apply(test!)]
 async fn a_play_whose_client_goes_away_leaves_nothing(servers: &Servers) -> Result<()> {
     let lesson = deadlocks::find("lock-wait").context("no lesson")?;
-    let (ctx, mut root) = alone(servers, "root", "alone_gone").await?;
+    let (ctx, mut root) = instance_with_own_database(servers, "root", "alone_gone").await?;
     let client = tokio::spawn(async move { play(&ctx, lesson, false, true).await });
     // Once the table exists there are transactions, and B waits for a second.
-    while left_behind(&mut root, "alone_gone")
+    while left_tables_and_connections(&mut root, "alone_gone")
         .await?
         .split(", ")
         .count()
@@ -138,7 +138,10 @@ async fn a_play_whose_client_goes_away_leaves_nothing(servers: &Servers) -> Resu
     }
     client.abort();
     let none_is_left = async {
-        while !left_behind(&mut root, "alone_gone").await?.is_empty() {
+        while !left_tables_and_connections(&mut root, "alone_gone")
+            .await?
+            .is_empty()
+        {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         Ok(())
@@ -150,7 +153,7 @@ async fn a_play_whose_client_goes_away_leaves_nothing(servers: &Servers) -> Resu
 #[apply(test!)]
 async fn an_update_without_an_index_locks_every_row(servers: &Servers) -> Result<()> {
     let lesson = deadlocks::find("full-scan").context("no lesson")?;
-    let (ctx, _) = alone(servers, "root", "alone_rows").await?;
+    let (ctx, _) = instance_with_own_database(servers, "root", "alone_rows").await?;
     let (uncured, cured) = (
         play(&ctx, lesson, false, false).await?,
         play(&ctx, lesson, true, false).await?,
@@ -179,7 +182,7 @@ async fn an_update_without_an_index_locks_every_row(servers: &Servers) -> Result
 #[apply(test!)]
 async fn without_the_privilege_a_deadlock_lacks_only_its_account(servers: &Servers) -> Result<()> {
     let lesson = deadlocks::find("opposite-order").context("no lesson")?;
-    let (ctx, mut root) = alone(servers, "poor", "alone_poor").await?;
+    let (ctx, mut root) = instance_with_own_database(servers, "poor", "alone_poor").await?;
     for sql in [
         "CREATE USER poor@'%'",
         "GRANT ALL ON alone_poor.* TO poor@'%'",
@@ -206,7 +209,7 @@ async fn a_play_drops_no_table_of_others(servers: &Servers) -> Result<()> {
     let ours = "CREATE TABLE deadlock_0badcafe (id INT) \
                 COMMENT = 'oversell: the table of one play of a deadlock, dropped at its end'";
     root.execute(ours).await?;
-    deadlocks::sweep(&mut root, Duration::ZERO).await?;
+    deadlocks::drop_abandoned_tables(&mut root, Duration::ZERO).await?;
     let left: Vec<String> = sqlx::query_scalar("SHOW TABLES LIKE 'deadlock%'")
         .fetch_all(&mut root)
         .await?;

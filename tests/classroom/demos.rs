@@ -25,7 +25,7 @@ const NOW: Duration = Duration::ZERO;
 const KEY: &str = "demo2LockKey";
 
 /// The text's lock with a unique value for each call, and the library's lock as its cure.
-fn of_the_race() -> Result<[Act; 2]> {
+fn course_and_library_locks() -> Result<[Act; 2]> {
     let (_, race) = replay::find("004.force").context("no race")?;
     Ok([race.flaw.act, race.cured.act])
 }
@@ -82,7 +82,7 @@ async fn a_lock_that_is_forced_lets_two_in_and_the_librarys_does_not(
         B.impatient().times_out(),
         A.finishes_and_unlocks(),
     ];
-    let [demo2, library] = of_the_race()?;
+    let [demo2, library] = course_and_library_locks()?;
     play(servers, demo2, WITHOUT_A_LEASE, 2).await?;
     play(servers, demo2, ONE_AFTER_THE_OTHER, 2).await?;
     play(servers, library, NEVER_FORCED, 1).await
@@ -122,7 +122,7 @@ async fn an_unlock_by_thread_id_frees_another_processs_lock(servers: &Servers) -
         C.on_instance_of(A).impatient().times_out(),
         B.finishes_and_unlocks(),
     ];
-    let [by_uuid, library] = of_the_race()?;
+    let [by_uuid, library] = course_and_library_locks()?;
     play(servers, BY_THREAD, FREES_ANOTHERS, 2).await?;
     play(servers, by_uuid, LEAVES_ANOTHERS, 2).await?;
     play(servers, library, LEAVES_ANOTHERS, 2).await
@@ -138,7 +138,7 @@ async fn a_value_for_each_call_cannot_enter_again_and_an_owner_can(
         B.on_instance_of(A).impatient().times_out(),
         A.finishes_and_unlocks(),
     ];
-    let [by_uuid, _] = of_the_race()?;
+    let [by_uuid, _] = course_and_library_locks()?;
     play(servers, by_uuid, AGAIN, 1).await?;
     let site = servers.site().await;
     let job = Job::new(site.id, NOW, NOW);

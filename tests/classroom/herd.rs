@@ -4,7 +4,7 @@ use crate::support::{
     http::{ask, ask_json, body_with_status, elements},
     *,
 };
-use oversell::{clients::four_letters::four_letters, lab::Lab};
+use oversell::{clients::four_letters::four_letter_command, lab::Lab};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -14,15 +14,15 @@ const HERDS: &str = "/distributed/zk-herd";
 #[apply(test!)]
 async fn a_release_wakes_all_directory_watchers_and_one_successor() -> Result<()> {
     let lab = labs::full_lab().await?;
-    counted(&lab, 20).await?;
-    counted(&lab, 1).await?;
-    in_words(&lab).await?;
-    given_up(&lab).await?;
+    notifications_are_counted(&lab, 20).await?;
+    notifications_are_counted(&lab, 1).await?;
+    report_as_text_is_exact(&lab).await?;
+    cancelled_herd_leaves_nothing(&lab).await?;
     labs::keep_for_next_test(lab);
     Ok(())
 }
 
-async fn counted(lab: &Lab, waiters: u64) -> Result<()> {
+async fn notifications_are_counted(lab: &Lab, waiters: u64) -> Result<()> {
     let (children, deleted) = server_counts(lab).await?;
     let url = format!("{}/test/zk/herd?waiters={waiters}", lab.addresses().http);
     let answer = ask_json(url).await?;
@@ -71,7 +71,7 @@ async fn counted(lab: &Lab, waiters: u64) -> Result<()> {
         "the server told {told} of {all} changes"
     );
     wait_until("the directories are gone", || async {
-        Ok(herds(lab).await? == 0)
+        Ok(count_herd_directories(lab).await? == 0)
     })
     .await
 }
@@ -80,7 +80,7 @@ fn wakes_one_each(notified: &[u64]) -> bool {
     matches!(notified, [others @ .., 0] if others.iter().all(|n| *n == 1))
 }
 
-async fn in_words(lab: &Lab) -> Result<()> {
+async fn report_as_text_is_exact(lab: &Lab) -> Result<()> {
     let url = format!("{}/test/zk/herd?waiters=4", lab.addresses().http);
     let text = body_with_status(url, StatusCode::OK).await?;
     let wanted = "4 个人排队，锁释放 5 次\n\
@@ -91,26 +91,32 @@ async fn in_words(lab: &Lab) -> Result<()> {
 }
 
 /// A client that hangs up leaves no directory, and the next request is served.
-async fn given_up(lab: &Lab) -> Result<()> {
+async fn cancelled_herd_leaves_nothing(lab: &Lab) -> Result<()> {
     let url = format!("{}/test/zk/herd", lab.addresses().instances[0].url);
     let long = ask(format!("{url}?waiters=100"));
     let long = tokio::spawn(long);
-    wait_until("a herd is there", || async { Ok(herds(lab).await? == 1) }).await?;
+    wait_until("a herd is there", || async {
+        Ok(count_herd_directories(lab).await? == 1)
+    })
+    .await?;
     long.abort();
-    wait_until("the herd is gone", || async { Ok(herds(lab).await? == 0) }).await?;
+    wait_until("the herd is gone", || async {
+        Ok(count_herd_directories(lab).await? == 0)
+    })
+    .await?;
     let next = ask_json(format!("{url}?waiters=2")).await?;
     ensure!(next["each"]["watch_parent"] == json!([2, 1, 0]), "{next}");
     Ok(())
 }
 
-async fn herds(lab: &Lab) -> Result<usize> {
+async fn count_herd_directories(lab: &Lab) -> Result<usize> {
     let herds = labs::child_nodes(&lab.addresses().zookeeper.connect, HERDS);
     Ok(herds.await?.len())
 }
 
 /// Notifications of changed children and of deletions that the server has sent since its start.
 async fn server_counts(lab: &Lab) -> Result<(u64, u64)> {
-    let answer = four_letters(&lab.addresses().zookeeper.connect, "mntr").await?;
+    let answer = four_letter_command(&lab.addresses().zookeeper.connect, "mntr").await?;
     let value = |name: &str| {
         let line = answer
             .lines()

@@ -43,7 +43,7 @@ impl Watcher {
         Ok(Self { told, reading })
     }
 
-    async fn hears(&self, what: &str, so: impl Fn(&Self) -> bool) -> Result<()> {
+    async fn wait_until_received(&self, what: &str, so: impl Fn(&Self) -> bool) -> Result<()> {
         wait_until(what, || async { Ok(so(self)) }).await
     }
 
@@ -75,7 +75,7 @@ impl Watcher {
     }
 
     /// The largest number of people inside at once.
-    fn most_inside(&self) -> usize {
+    fn max_inside_at_once(&self) -> usize {
         let mut steps = BTreeMap::<u64, isize>::new();
         for told in self.told.lock().iter() {
             let step = match told.event {
@@ -109,7 +109,7 @@ async fn send(base: &str, body: &Value) -> Result<(StatusCode, Value)> {
 }
 
 /// Sends these people, who must be accepted.
-async fn sent(base: &str, people: &Value) -> Result<()> {
+async fn send_accepted(base: &str, people: &Value) -> Result<()> {
     let (status, body) = send(base, people).await?;
     ensure!(status == StatusCode::ACCEPTED, "{status} {body}");
     Ok(())
@@ -140,7 +140,7 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
         let base = &base;
         let early = Watcher::of(base).await?;
         early
-            .hears("all three are there", |told| {
+            .wait_until_received("all three are there", |told| {
                 told.instances(VisitEventKind::Up).len() == 3
             })
             .await?;
@@ -150,16 +150,16 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
                 query_redis::<i64>(lab, "INCR", "semaphore").await?;
             }
             let before = early.count(VisitEventKind::Released);
-            sent(base, &people("/test/semaphore", 10, 300)).await?;
+            send_accepted(base, &people("/test/semaphore", 10, 300)).await?;
             early
-                .hears("ten have left", |told| {
+                .wait_until_received("ten have left", |told| {
                     told.count(VisitEventKind::Released) >= before + 10
                 })
                 .await?;
             ensure!(
-                early.most_inside() == permits,
+                early.max_inside_at_once() == permits,
                 "{permits} permits: {}",
-                early.most_inside()
+                early.max_inside_at_once()
             );
         }
         ensure!(
@@ -193,7 +193,7 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
 
         // A watcher that connects later, to another instance, sees the same.
         let late = Watcher::of(&lab.addresses().instances[1].url).await?;
-        late.hears("the late one has seen it all", |told| {
+        late.wait_until_received("the late one has seen it all", |told| {
             told.count(VisitEventKind::Released) == 20
         })
         .await?;
@@ -205,22 +205,22 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
         let killed = &killed;
         lab.kill(killed).await?;
         early
-            .hears("it is told as down", |told| {
+            .wait_until_received("it is told as down", |told| {
                 told.instances(VisitEventKind::Down).contains(killed)
             })
             .await?;
         let before = early.count(VisitEventKind::Released);
         // No person is sent to a dead instance.
-        sent(base, &people("/test/semaphore", 3, 0)).await?;
+        send_accepted(base, &people("/test/semaphore", 3, 0)).await?;
         early
-            .hears("the others go on", |told| {
+            .wait_until_received("the others go on", |told| {
                 told.count(VisitEventKind::Released) == before + 3
             })
             .await?;
         let ups = early.count(VisitEventKind::Up);
         lab.restart(killed).await?;
         early
-            .hears("it is back", |told| told.count(VisitEventKind::Up) > ups)
+            .wait_until_received("it is back", |told| told.count(VisitEventKind::Up) > ups)
             .await
     })
     .await
@@ -242,12 +242,12 @@ async fn thirty_phones_see_each_other_and_three_at_a_time() -> Result<()> {
         }
         for phone in &phones {
             phone
-                .hears("it is told of all", |told| {
+                .wait_until_received("it is told of all", |told| {
                     told.count(VisitEventKind::Released) == CLASS
                 })
                 .await?;
             let names = phone.people();
-            let (people, inside) = (names.len(), phone.most_inside());
+            let (people, inside) = (names.len(), phone.max_inside_at_once());
             ensure!(
                 (people, inside) == (CLASS, 3),
                 "{people} people, {inside} inside at once"

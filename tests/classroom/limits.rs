@@ -3,20 +3,20 @@
 use crate::support::{http::ask, *};
 use futures::future::join_all;
 use oversell::{
-    classroom::limits::{self, AT_NGINX, PER_SECOND},
+    classroom::limits::{self, NGINX_ONLY_ROUTES, REQUESTS_PER_SECOND},
     error::Error,
 };
 use reqwest::{Client, StatusCode};
 use std::time::Instant;
 
-/// Checks that one limit of `PER_SECOND` could have admitted this burst. The longer the burst took, the more it may
+/// Checks that one limit of `REQUESTS_PER_SECOND` could have admitted this burst. The longer the burst took, the more it may
 /// admit.
-fn as_one_limit(let_through: usize, took: Duration) -> Result<()> {
-    let rate = PER_SECOND.get() as usize;
+fn ensure_one_limit_admits(admitted: usize, took: Duration) -> Result<()> {
+    let rate = REQUESTS_PER_SECOND.get() as usize;
     let most = rate + (took.as_secs_f64() * rate as f64).ceil() as usize;
     ensure!(
-        (rate..=most).contains(&let_through),
-        "{let_through} in {took:?}"
+        (rate..=most).contains(&admitted),
+        "{admitted} in {took:?}"
     );
     Ok(())
 }
@@ -46,15 +46,18 @@ async fn a_shared_limit_counts_all_instances_and_a_local_is_caught(
     let (shared, each) = (instances(), instances());
     let begun = Instant::now();
     let answers = join_all((0..60).map(|n| limits::pass_shared(&shared[n % 2]))).await;
-    as_one_limit(passed(answers)?, begun.elapsed())?;
+    ensure_one_limit_admits(passed(answers)?, begun.elapsed())?;
     let begun = Instant::now();
     let answers = (0..60).map(|n| limits::pass(&each[n % 2])).collect();
-    caught(as_one_limit(passed(answers)?, begun.elapsed()), " in ")
+    caught(
+        ensure_one_limit_admits(passed(answers)?, begun.elapsed()),
+        " in ",
+    )
 }
 
 /// When each request of a burst was admitted or refused, counted from the first one.
 struct Burst {
-    let_through: Vec<Duration>,
+    admitted: Vec<Duration>,
     refused: Vec<Duration>,
 }
 
@@ -83,15 +86,15 @@ async fn burst(base: &str, path: &str, of: usize) -> Result<Burst> {
             .collect()
     };
     Ok(Burst {
-        let_through: of(true),
+        admitted: of(true),
         refused: of(false),
     })
 }
 
 /// Whether the answers leave a leaky bucket at one per second.
-fn leaks(let_through: &[Duration]) -> bool {
+fn leaves_a_leaky_bucket(admitted: &[Duration]) -> bool {
     // nginx counts in milliseconds, and its timers may be slightly early.
-    let_through
+    admitted
         .iter()
         .zip(0..)
         .all(|(at, n)| *at + Duration::from_millis(50) >= Duration::from_secs(n))
@@ -105,43 +108,44 @@ async fn nginx_keeps_its_limits_and_a_lone_instance_names_them() -> Result<()> {
     // Admitted requests stay until all have arrived.
     let stay = |path: &str| format!("{path}?hold_ms=10000");
     let (queued, nodelay, address, server, limited) = tokio::try_join!(
-        burst(base, AT_NGINX[0], 30),
-        burst(base, AT_NGINX[1], 30),
-        async { burst(base, &stay(AT_NGINX[2]), 40).await },
-        async { burst(base, &stay(AT_NGINX[3]), 130).await },
+        burst(base, NGINX_ONLY_ROUTES[0], 30),
+        burst(base, NGINX_ONLY_ROUTES[1], 30),
+        async { burst(base, &stay(NGINX_ONLY_ROUTES[2]), 40).await },
+        async { burst(base, &stay(NGINX_ONLY_ROUTES[3]), 130).await },
         burst(instance, "/seckill/limited", 30),
     )?;
-    let alone = ask(format!("{instance}{}", AT_NGINX[0])).await?;
+    let alone = ask(format!("{instance}{}", NGINX_ONLY_ROUTES[0])).await?;
     labs::keep_for_next_test(lab);
 
     // One, five in the bucket, and one more for each second until the last refusal.
     for (name, burst) in [("queued", &queued), ("nodelay", &nodelay)] {
-        let (let_through, took) = (&burst.let_through, burst.refused.last());
+        let (admitted, took) = (&burst.admitted, burst.refused.last());
         let took = took.with_context(|| format!("{name}: nobody was refused"))?;
         ensure!(
-            (6..=6 + took.as_secs_f64().ceil() as usize).contains(&let_through.len()),
-            "{name}: {let_through:?} were let through, in {took:?}"
+            (6..=6 + took.as_secs_f64().ceil() as usize).contains(&admitted.len()),
+            "{name}: {admitted:?} were let through, in {took:?}"
         );
     }
     ensure!(
-        leaks(&queued.let_through),
+        leaves_a_leaky_bucket(&queued.admitted),
         "the leaky bucket: {:?}",
-        queued.let_through
+        queued.admitted
     );
     ensure!(
-        !leaks(&nodelay.let_through),
+        !leaves_a_leaky_bucket(&nodelay.admitted),
         "a bucket without delay was taken for a leaky one: {:?}",
-        nodelay.let_through
+        nodelay.admitted
     );
-    let at_once = (address.let_through.len(), server.let_through.len());
+    let at_once = (address.admitted.len(), server.admitted.len());
     ensure!(at_once == (20, 100), "at once: {at_once:?}");
-    as_one_limit(
-        limited.let_through.len(),
-        limited.let_through.last().copied().unwrap_or_default(),
+    ensure_one_limit_admits(
+        limited.admitted.len(),
+        limited.admitted.last().copied().unwrap_or_default(),
     )?;
     let (status, words) = alone;
     ensure!(
-        status == StatusCode::NOT_FOUND && AT_NGINX.iter().all(|path| words.contains(path)),
+        status == StatusCode::NOT_FOUND
+            && NGINX_ONLY_ROUTES.iter().all(|path| words.contains(path)),
         "a lone instance says {status} {words}"
     );
     Ok(())

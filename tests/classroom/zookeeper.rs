@@ -24,7 +24,7 @@ async fn children(lab: &Lab, path: &str) -> Result<Vec<String>> {
     labs::child_nodes(&lab.addresses().zookeeper.connect, path).await
 }
 
-async fn gone(lab: &Lab, path: &str) -> Result<()> {
+async fn wait_until_node_is_gone(lab: &Lab, path: &str) -> Result<()> {
     wait_until(&format!("{path} is empty"), || async {
         Ok(children(lab, path).await?.is_empty())
     })
@@ -35,7 +35,7 @@ async fn gone(lab: &Lab, path: &str) -> Result<()> {
 async fn read_write(lab: &Lab) -> Result<()> {
     halves(lab, "/test/zk").await?;
     for product in 30..33 {
-        gone(lab, &format!("/curator/rwlock-{product}")).await?;
+        wait_until_node_is_gone(lab, &format!("/curator/rwlock-{product}")).await?;
     }
     Ok(())
 }
@@ -174,7 +174,7 @@ async fn double_barrier(lab: &Lab) -> Result<()> {
     )
     .await
     .context("alone")?;
-    gone(lab, "/curator/double-barrier").await?;
+    wait_until_node_is_gone(lab, "/curator/double-barrier").await?;
     let enter = || {
         let url = format!("{base}/enter?members=3");
         tokio::spawn(ask_json(url))
@@ -215,7 +215,7 @@ async fn double_barrier(lab: &Lab) -> Result<()> {
         let (status, text) = one.await??;
         ensure!(status == StatusCode::OK, "leaving: {status} {text}");
     }
-    gone(lab, "/curator/double-barrier").await?;
+    wait_until_node_is_gone(lab, "/curator/double-barrier").await?;
     let text = body_with_status(
         format!("{base}/leave?members=3&member={}", members[0]),
         StatusCode::BAD_REQUEST,

@@ -29,7 +29,7 @@ async fn number(url: &str, query: &'static str) -> Result<i64> {
 }
 
 /// A write on one node reaches the others a moment later.
-async fn comes_to(url: &str, query: &'static str, value: i64) -> Result<()> {
+async fn wait_until_number_is(url: &str, query: &'static str, value: i64) -> Result<()> {
     wait_until(query, || async { Ok(number(url, query).await? == value) }).await
 }
 
@@ -53,17 +53,17 @@ async fn instances_on_three_nodes_create_the_tables_once() -> Result<()> {
     let (one, two) = (one.url.as_str(), two.url.as_str());
     let files = oversell::migrations::migrator().iter().count() as i64;
     for node in &nodes {
-        comes_to(node, CLUSTER_SIZE, 3).await?;
-        comes_to(node, APPLIED_MIGRATIONS, files).await?;
+        wait_until_number_is(node, CLUSTER_SIZE, 3).await?;
+        wait_until_number_is(node, APPLIED_MIGRATIONS, files).await?;
     }
     read_after_all_that_was_written(&at, one, two).await?;
 
     // The first node bootstrapped the cluster once; now it joins and receives what it missed.
     lab.kill("mysql").await?;
-    comes_to(nodes[1], CLUSTER_SIZE, 2).await?;
+    wait_until_number_is(nodes[1], CLUSTER_SIZE, 2).await?;
     put_stock(two, 77).await?;
     lab.restart("mysql").await?;
-    comes_to(nodes[0], COUNT, 77).await?;
+    wait_until_number_is(nodes[0], COUNT, 77).await?;
     wait_until("the first instance is ready again", || async {
         Ok(status(format!("{one}/health/ready")).await? == StatusCode::OK)
     })
@@ -107,7 +107,7 @@ async fn read_after_all_that_was_written(at: &Addresses, one: &str, two: &str) -
     on_two.mysql.causal_reads = true;
     let causal = Ctx::new(on_two)?;
     put_stock(one, 10).await?;
-    comes_to(nodes[1], COUNT, 10).await?;
+    wait_until_number_is(nodes[1], COUNT, 10).await?;
     let mut node = MySqlConnection::connect(nodes[1]).await?;
     node.execute("FLUSH TABLES WITH READ LOCK").await?;
     put_stock(one, 7).await?;
@@ -118,7 +118,7 @@ async fn read_after_all_that_was_written(at: &Addresses, one: &str, two: &str) -
     );
     let stock = tokio::spawn(body_with_status(format!("{two}/stock"), StatusCode::OK));
     let causal = tokio::spawn(count(causal));
-    comes_to(nodes[1], WAIT, 2).await?;
+    wait_until_number_is(nodes[1], WAIT, 2).await?;
     node.execute("UNLOCK TABLES").await?;
     let (stock, causal) = (stock.await??, causal.await??);
     ensure!(stock.contains("\"count\":7,"), "{stock}");
@@ -163,7 +163,7 @@ async fn a_rollback_by_another_node_is_retried_and_refuses_nobody() -> Result<()
     migrate(&ctxs[0]).await;
     let files = oversell::migrations::migrator().iter().count() as i64;
     for node in &nodes {
-        comes_to(&node.url, APPLIED_MIGRATIONS, files).await?;
+        wait_until_number_is(&node.url, APPLIED_MIGRATIONS, files).await?;
     }
     let site = Site { ctxs, id: 1 };
     for (literal, retried) in RETRYING_STRATEGIES {

@@ -227,7 +227,7 @@ impl Nodes {
     }
 
     /// The node's status; none if it does not answer.
-    async fn says(&self, n: usize, what: &str) -> String {
+    async fn status_value(&self, n: usize, what: &str) -> String {
         let said = async {
             let mut node = self.connect(n).await?;
             let ask = format!("SHOW GLOBAL STATUS LIKE '{what}'");
@@ -238,12 +238,12 @@ impl Nodes {
     }
 
     /// All nodes are in one cluster with a majority and have all data.
-    async fn are_one(&self, within: Duration) -> Result<()> {
+    async fn wait_until_one_cluster(&self, within: Duration) -> Result<()> {
         let one = async {
             for n in 0..self.nodes.len() {
-                while self.says(n, "wsrep_cluster_status").await != "Primary"
-                    || self.says(n, "wsrep_cluster_size").await != "3"
-                    || self.says(n, "wsrep_local_state_comment").await != "Synced"
+                while self.status_value(n, "wsrep_cluster_status").await != "Primary"
+                    || self.status_value(n, "wsrep_cluster_size").await != "3"
+                    || self.status_value(n, "wsrep_local_state_comment").await != "Synced"
                 {
                     sleep(Duration::from_millis(200)).await;
                 }
@@ -259,17 +259,17 @@ impl Nodes {
         self.keep_down(0, Signal::SIGKILL).await?;
         self.keep_down(1, Signal::SIGKILL).await?;
         wait_until("the third one has no majority", || async {
-            Ok(self.says(2, "wsrep_cluster_status").await == "non-Primary")
+            Ok(self.status_value(2, "wsrep_cluster_status").await == "non-Primary")
         })
         .await
     }
 
     /// The node without a majority ends by itself, because each node waits for all.
-    async fn the_dead_come_back(&self, within: Duration) -> Result<()> {
+    async fn restart_dead_nodes(&self, within: Duration) -> Result<()> {
         self.lose_the_majority().await?;
         self.up(0);
         self.up(1);
-        self.are_one(within).await
+        self.wait_until_one_cluster(within).await
     }
 
     /// A dead node returns and finds one that answers without a majority; that one is restarted.
@@ -282,7 +282,7 @@ impl Nodes {
         .await?;
         self.signal(2, Signal::SIGTERM);
         self.up(1);
-        self.are_one(within).await
+        self.wait_until_one_cluster(within).await
     }
 
     /// The first node waits for its data when its donors end. Nobody tells it, and it receives no signal.
@@ -300,7 +300,7 @@ impl Nodes {
         for n in [1, 2] {
             self.up(n);
         }
-        self.are_one(within).await
+        self.wait_until_one_cluster(within).await
     }
 
     /// As after a failed transfer: the server runs outside of the cluster, which goes on.
@@ -309,18 +309,18 @@ impl Nodes {
         node.execute("SET GLOBAL wsrep_cluster_address = ''")
             .await?;
         wait_until("it is out", || async {
-            Ok(self.says(0, "wsrep_cluster_size").await == "2")
+            Ok(self.status_value(0, "wsrep_cluster_size").await == "2")
         })
         .await?;
-        self.are_one(within).await
+        self.wait_until_one_cluster(within).await
     }
 
     /// The sequence numbers that decide who is furthest must be of one cluster.
     async fn all_die_and_go_on(&self, within: Duration) -> Result<()> {
-        let id = self.says(0, "wsrep_cluster_state_uuid").await;
+        let id = self.status_value(0, "wsrep_cluster_state_uuid").await;
         self.all_die().await?;
-        self.are_one(within).await?;
-        let now = self.says(0, "wsrep_cluster_state_uuid").await;
+        self.wait_until_one_cluster(within).await?;
+        let now = self.status_value(0, "wsrep_cluster_state_uuid").await;
         ensure!(id == now, "{now} is another cluster than {id}");
         Ok(())
     }
@@ -329,7 +329,7 @@ impl Nodes {
     async fn begin_anew_by(&self, galera: &str) -> Result<()> {
         self.run_by(galera)?;
         self.all_die().await?;
-        self.are_one(CLUSTER_TIMEOUT).await
+        self.wait_until_one_cluster(CLUSTER_TIMEOUT).await
     }
 
     async fn all_die(&self) -> Result<()> {
@@ -374,13 +374,13 @@ const CLUSTER_TIMEOUT: Duration = Duration::from_secs(240);
 #[apply(soak_test!)]
 async fn nodes_without_a_majority_rejoin_with_all_their_data() -> Result<()> {
     let nodes = Nodes::start().await?;
-    nodes.are_one(CLUSTER_TIMEOUT).await?;
+    nodes.wait_until_one_cluster(CLUSTER_TIMEOUT).await?;
     let mut first = nodes.connect(0).await?;
     first
         .execute("CREATE TABLE test.kept (id INT PRIMARY KEY)")
         .await?;
     first.execute("INSERT INTO test.kept VALUES (1)").await?;
-    nodes.the_dead_come_back(CLUSTER_TIMEOUT).await?;
+    nodes.restart_dead_nodes(CLUSTER_TIMEOUT).await?;
     nodes.all_are_started_anew(CLUSTER_TIMEOUT).await?;
     nodes
         .all_are_started_anew_while_one_joins(CLUSTER_TIMEOUT)
@@ -395,7 +395,7 @@ async fn nodes_without_a_majority_rejoin_with_all_their_data() -> Result<()> {
     let stays = twin("((lost > 10))", "((lost < 0))")?;
     nodes.begin_anew_by(&stays).await?;
     caught(
-        nodes.the_dead_come_back(TEST_WAIT_LIMIT).await,
+        nodes.restart_dead_nodes(TEST_WAIT_LIMIT).await,
         "never are one",
     )?;
     nodes.begin_anew_by(&stays).await?;

@@ -37,7 +37,7 @@ fn instance(node: &ClusterNode, servers: &Servers, prefix: &str) -> Arc<Ctx> {
 }
 
 /// Nothing was changed, and the answer names the setting that helps.
-fn is_refused<T: Debug>(came: Result<T, Error>, words: &str) -> Result<()> {
+fn ensure_refused<T: Debug>(came: Result<T, Error>, words: &str) -> Result<()> {
     let named =
         matches!(&came, Err(Error::Refuses { server: "redis", why, .. }) if why.contains(words));
     ensure!(named, "not refused with {words}: {came:?}");
@@ -60,7 +60,7 @@ async fn a_refusal_on_three_nodes_changes_nothing_and_says_why(servers: &Servers
             let ctx = instance(node, servers, prefix);
             match stock_admin::reset(&ctx, site.id, 500, None).await {
                 Ok(_) => (resets, left) = (resets + 1, 500),
-                refused => is_refused(refused, cure)?,
+                refused => ensure_refused(refused, cure)?,
             }
             let seen = site.stock(Store::MySql).await;
             ensure!(seen == left, "{prefix}: not {left} but {seen}");
@@ -96,7 +96,7 @@ async fn a_refusal_on_three_nodes_changes_nothing_and_says_why(servers: &Servers
                     sold.with_context(|| format!("{} at {}", strategy.slug, node.url))?;
                     left -= i64::from(strategy.spec.store == Store::MySql);
                 } else {
-                    is_refused(sold, "redis.prefix").with_context(|| strategy.slug)?;
+                    ensure_refused(sold, "redis.prefix").with_context(|| strategy.slug)?;
                 }
                 sold_out_of[usize::from(sells)] += 1;
             }
@@ -179,7 +179,7 @@ async fn one_node_of_all_slots_resets_by_slot_and_claims_in_one(servers: &Server
             })
             .await?;
         } else {
-            is_refused(ordered, "redis.prefix")?;
+            ensure_refused(ordered, "redis.prefix")?;
             let mut claimed: Vec<String> = redis.keys("*").await?;
             claimed.retain(|key| !key.starts_with("icr:"));
             ensure!(claimed == left, "the refused claim leaves {claimed:?}");
@@ -190,8 +190,8 @@ async fn one_node_of_all_slots_resets_by_slot_and_claims_in_one(servers: &Server
         let mut limit = redis::cmd("CONFIG").arg("SET").to_owned();
         limit.arg("maxmemory");
         limit.clone().arg(1).exec_async(&mut redis).await?;
-        is_refused(stock_admin::reset(&ctx, id, 8, None).await, "full")?;
-        is_refused(stock_admin::remove(&ctx, id, None).await, "full")?;
+        ensure_refused(stock_admin::reset(&ctx, id, 8, None).await, "full")?;
+        ensure_refused(stock_admin::remove(&ctx, id, None).await, "full")?;
         let count = stock_admin::count(&ctx, Store::MySql, id).await?;
         ensure!(count == 9, "{prefix}: a refused reset leaves {count}");
         limit.arg(0).exec_async(&mut redis).await?;

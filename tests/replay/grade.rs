@@ -48,7 +48,7 @@ async fn a_lock_of_the_course_is_graded_as_the_course_says(
     servers: &Servers,
     stage: (&'static str, &'static str),
 ) -> Result<()> {
-    graded_so(servers, &scripts_of(stage.0)?, stage.1).await?;
+    check_grades(servers, &scripts_of(stage.0)?, stage.1).await?;
     Ok(())
 }
 
@@ -158,7 +158,7 @@ async fn a_broken_lock_fails_what_it_breaks(servers: &Servers, twin: Twin) -> Re
         .collect::<Vec<_>>()
         .try_into()
         .expect("three");
-    let told = graded_so(
+    let told = check_grades(
         servers,
         &Scripts {
             acquire,
@@ -178,7 +178,7 @@ fn scripts_of(stage: &str) -> Result<Scripts> {
 }
 
 /// Grades the locks under their own keys, of which none is left; returns the observations of failures.
-async fn graded_so(servers: &Servers, scripts: &Scripts, wanted: &str) -> Result<String> {
+async fn check_grades(servers: &Servers, scripts: &Scripts, wanted: &str) -> Result<String> {
     let prefix = format!("grade-{}:", servers.site().await.id);
     let ctx = servers.with(|config| config.redis.prefix.clone_from(&prefix));
     let grades = grade(&ctx, scripts).await?;

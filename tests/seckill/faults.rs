@@ -81,14 +81,14 @@ impl Crowd {
             if user > self.users && self.over.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            while !self.is_answered(user).await? {
+            while !self.order_until_answered(user).await? {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         }
     }
 
     /// Orders for this user. A refusal because of a missing server may be repeated.
-    async fn is_answered(&self, user: i64) -> Result<bool> {
+    async fn order_until_answered(&self, user: i64) -> Result<bool> {
         let at = &self.instances[fastrand::usize(..self.instances.len())];
         let url = format!(
             "{at}/voucher-order/seckill/{}?strategy=script-stream",
@@ -178,7 +178,7 @@ async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<
     .await?;
     let answers = crowd.answers.lock().expect("nobody panics").clone();
     let report = check(&voucher::books(&ctx, voucher).await?, Some(&answers));
-    shown_as_settled(&crowd, answers.orders[0].order_id).await?;
+    wait_until_shown_as_settled(&crowd, answers.orders[0].order_id).await?;
     ctx.close(TEST_WAIT_LIMIT).await;
     lab.stop().await;
     ensure!(
@@ -191,7 +191,7 @@ async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<
 }
 
 /// An order and the stream, by a surviving instance.
-async fn shown_as_settled(crowd: &Crowd, order_id: i64) -> Result<()> {
+async fn wait_until_shown_as_settled(crowd: &Crowd, order_id: i64) -> Result<()> {
     let read = async |path: String| {
         let url = format!("{}{path}", crowd.instances[1]);
         http::body_with_status(url, StatusCode::OK).await

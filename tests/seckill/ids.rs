@@ -47,7 +47,7 @@ async fn three_hundred_tasks_get_each_id_once_and_in_order(servers: &Servers) ->
         "what an instance was asked for later is less"
     );
     let all: Vec<_> = tasks.concat();
-    match doubled(&all) {
+    match count_doubled(&all) {
         0 if all.len() == TASKS * EACH => {}
         doubled => bail!("{} ids, of which {doubled} doubled", all.len()),
     }
@@ -57,7 +57,7 @@ async fn three_hundred_tasks_get_each_id_once_and_in_order(servers: &Servers) ->
     };
     let twin: Vec<_> = (0..3).flat_map(twin).collect();
     ensure!(
-        doubled(&twin) > 0,
+        count_doubled(&twin) > 0,
         "instances that count for themselves were not caught"
     );
     Ok(())
@@ -70,10 +70,10 @@ async fn a_thousand_prefixes_are_begun_on_a_day(servers: &Servers) -> Result<()>
     // Its prefixes are counted apart from those of the other tests.
     let ctx = servers.with(|config| config.redis.prefix = format!("{prefix}:"));
     for n in 0..1000 {
-        given(&ctx, &format!("{prefix}-{n}"), 1, MIDNIGHT).await?;
+        take_ids(&ctx, &format!("{prefix}-{n}"), 1, MIDNIGHT).await?;
     }
     let one_more = format!("{prefix}-more");
-    refused(
+    ensure_refused(
         batch_at(&ctx, &one_more, 1, MIDNIGHT).await,
         "1000 prefixes",
     )?;
@@ -82,8 +82,8 @@ async fn a_thousand_prefixes_are_begun_on_a_day(servers: &Servers) -> Result<()>
         .query_async(&mut ctx.redis.connection())
         .await?;
     ensure!(!left, "a refused prefix has left its key");
-    given(&ctx, &format!("{prefix}-7"), 1, MIDNIGHT).await?;
-    given(&ctx, "order", 1, MIDNIGHT).await?;
+    take_ids(&ctx, &format!("{prefix}-7"), 1, MIDNIGHT).await?;
+    take_ids(&ctx, "order", 1, MIDNIGHT).await?;
     Ok(())
 }
 
@@ -91,8 +91,8 @@ async fn a_thousand_prefixes_are_begun_on_a_day(servers: &Servers) -> Result<()>
 #[apply(test!)]
 async fn at_midnight_the_count_starts_again_and_no_id_comes_twice(servers: &Servers) -> Result<()> {
     let (ctx, prefix) = fresh(servers).await;
-    let before = given(&ctx, &prefix, 3, MIDNIGHT - 1).await?;
-    let after = given(&ctx, &prefix, 3, MIDNIGHT).await?;
+    let before = take_ids(&ctx, &prefix, 3, MIDNIGHT - 1).await?;
+    let after = take_ids(&ctx, &prefix, 3, MIDNIGHT).await?;
     for (number, at, count, date) in [
         (*before.end(), MIDNIGHT - 1, 3, "2026:02:28"),
         (*after.start(), MIDNIGHT, 1, "2026:03:01"),
@@ -125,24 +125,24 @@ async fn a_count_that_is_used_up_is_refused_until_midnight(servers: &Servers) ->
     let key = day(&prefix, "2026:02:28");
     let almost = redis::cmd("SET").arg(&key).arg(u32::MAX - 1).to_owned();
     almost.exec_async(&mut ctx.redis.connection()).await?;
-    let last = given(&ctx, &prefix, 1, MIDNIGHT - 1).await?;
+    let last = take_ids(&ctx, &prefix, 1, MIDNIGHT - 1).await?;
     ensure!(
         Id::from(*last.end()).count == i64::from(u32::MAX),
         "the last id of the day is {last:?}"
     );
     for count in [1, 1000] {
-        refused(batch_at(&ctx, &prefix, count, MIDNIGHT - 1).await, &key)?;
+        ensure_refused(batch_at(&ctx, &prefix, count, MIDNIGHT - 1).await, &key)?;
     }
-    given(&ctx, &prefix, 1, MIDNIGHT).await.map(drop)
+    take_ids(&ctx, &prefix, 1, MIDNIGHT).await.map(drop)
 }
 
 /// With a clock that goes back, on one instance or between two, no id repeats, and one instance never goes back.
 #[apply(test!)]
 async fn a_clock_that_went_back_gives_no_id_twice(servers: &Servers) -> Result<()> {
     let (ctx, prefix) = fresh(servers).await;
-    let mut all = vec![given(&ctx, &prefix, 5, MIDNIGHT + 2).await?];
+    let mut all = vec![take_ids(&ctx, &prefix, 5, MIDNIGHT + 2).await?];
     // By a little: ids go on from the last second.
-    all.push(given(&ctx, &prefix, 5, MIDNIGHT - 2).await?);
+    all.push(take_ids(&ctx, &prefix, 5, MIDNIGHT - 2).await?);
     ensure!(
         all[1].start() == &(all[0].end() + 1),
         "after {:?} came {:?}",
@@ -151,14 +151,14 @@ async fn a_clock_that_went_back_gives_no_id_twice(servers: &Servers) -> Result<(
     );
     // By much: the same, until the clock has caught up.
     for back in [3600, 30 * 86_400] {
-        let more = given(&ctx, &prefix, 5, MIDNIGHT - back).await?;
+        let more = take_ids(&ctx, &prefix, 5, MIDNIGHT - back).await?;
         ensure!(
             more.start() > all[all.len() - 1].end(),
             "a clock that went back by {back} s gives {more:?} after {all:?}"
         );
         all.push(more);
     }
-    let later = given(&ctx, &prefix, 1, MIDNIGHT + 3).await?;
+    let later = take_ids(&ctx, &prefix, 1, MIDNIGHT + 3).await?;
     ensure!(
         Id::from(*later.end()).seconds == seconds(MIDNIGHT + 3),
         "the clock is there again, and its second is not taken: {later:?}"
@@ -166,14 +166,14 @@ async fn a_clock_that_went_back_gives_no_id_twice(servers: &Servers) -> Result<(
     all.push(later);
     // Another instance cannot know. Its ids are smaller: clocks that disagree give no order.
     let behind = servers.with(|_| ());
-    all.push(given(&behind, &prefix, 5, MIDNIGHT - 3600).await?);
+    all.push(take_ids(&behind, &prefix, 5, MIDNIGHT - 3600).await?);
     ensure!(
         all[all.len() - 1].end() < all[0].start(),
         "the clock that is behind has the greater ids"
     );
     // Back over midnight: the old day's count goes on, even within the same second.
-    all.push(given(&servers.with(|_| ()), &prefix, 5, MIDNIGHT - 3600).await?);
-    match doubled(&all.iter().cloned().flatten().collect::<Vec<_>>()) {
+    all.push(take_ids(&servers.with(|_| ()), &prefix, 5, MIDNIGHT - 3600).await?);
+    match count_doubled(&all.iter().cloned().flatten().collect::<Vec<_>>()) {
         0 => Ok(()),
         doubled => bail!("{doubled} ids twice in {all:?}"),
     }
@@ -185,7 +185,7 @@ async fn a_count_is_kept_until_its_day_is_over(servers: &Servers) -> Result<()> 
     let (ctx, prefix) = fresh(servers).await;
     let now = chrono::Utc::now().timestamp();
     for at in [now - 30 * 86_400, now, now + 30 * 86_400] {
-        let id = Id::from(*given(&ctx, &prefix, 1, at).await?.end());
+        let id = Id::from(*take_ids(&ctx, &prefix, 1, at).await?.end());
         let key = day(&prefix, &id.date);
         let left: i64 = redis::cmd("TTL")
             .arg(&key)
@@ -209,10 +209,10 @@ async fn a_clock_that_the_seconds_cannot_tell_is_refused(servers: &Servers) -> R
         MIDNIGHT - seconds(MIDNIGHT) + (1 << 31),
     );
     for beyond in [first - 1, end] {
-        refused(batch_at(&ctx, &prefix, 1, beyond).await, "2090")?;
+        ensure_refused(batch_at(&ctx, &prefix, 1, beyond).await, "2090")?;
     }
     for within in [first, end - 1] {
-        let id = *given(&ctx, &prefix, 1, within).await?.end();
+        let id = *take_ids(&ctx, &prefix, 1, within).await?.end();
         ensure!(id > 0, "{id} at {within}");
     }
     Ok(())
@@ -237,11 +237,11 @@ async fn fresh(servers: &Servers) -> (Arc<Ctx>, String) {
     )
 }
 
-async fn given(ctx: &Ctx, prefix: &str, count: u32, now: i64) -> Result<Ids> {
+async fn take_ids(ctx: &Ctx, prefix: &str, count: u32, now: i64) -> Result<Ids> {
     Ok(batch_at(ctx, prefix, count, now).await?)
 }
 
-fn refused(given: Result<Ids, Error>, why: &str) -> Result<()> {
+fn ensure_refused(given: Result<Ids, Error>, why: &str) -> Result<()> {
     match given {
         Err(Error::NoId(reason)) if reason.contains(why) => Ok(()),
         other => bail!("{other:?}, and not refused for {why}"),
@@ -256,6 +256,6 @@ fn seconds(unix: i64) -> i64 {
     unix - 1_640_995_200
 }
 
-fn doubled(ids: &[i64]) -> usize {
+fn count_doubled(ids: &[i64]) -> usize {
     ids.len() - ids.iter().collect::<HashSet<_>>().len()
 }

@@ -251,7 +251,7 @@ async fn an_order_longer_than_its_lease_is_not_alone(servers: &Servers) -> Resul
     ];
     const IS_RENEWED: &[Step] = &[
         A.self_ending_lease(3000, 3000).stops_at(Point::Checked),
-        Step::Custom(|play| Box::pin(renewed(play))),
+        Step::Custom(|play| Box::pin(wait_until_renewed(play))),
         B.fails_as("under-way"),
         A.finishes(),
     ];
@@ -267,7 +267,7 @@ async fn an_order_longer_than_its_lease_is_not_alone(servers: &Servers) -> Resul
 }
 
 /// Waits until the lease was renewed.
-async fn renewed(play: &Play) -> Result<(), Error> {
+async fn wait_until_renewed(play: &Play) -> Result<(), Error> {
     let mut left = i64::MAX;
     loop {
         let now = play.lease_left().await?.unwrap_or_default();

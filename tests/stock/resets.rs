@@ -54,7 +54,7 @@ const LESSONS: &[(&str, Lesson)] = lessons![
 ];
 
 async fn under_the_layer(ctx: &Ctx, job: &Job) -> Result<(), Error> {
-    let guard = demo_layer::lock(ctx, job, demo_layer::BY_ROUTE)
+    let guard = demo_layer::lock(ctx, job, demo_layer::LOCK_NAME_BY_ROUTE)
         .acquire(job.wait_left())
         .await?;
     job.enter_and_stay().await;

@@ -20,7 +20,7 @@ const HOLD: Duration = Duration::from_millis(2);
 const WAIT: Duration = Duration::from_secs(60);
 
 /// Runs `TASKS × EACH` jobs on `instances` clients; sold pieces equal missing pieces.
-async fn exact(site: &Site, store: Store, deduct: Deduct, instances: usize) -> Result<()> {
+async fn ensure_exact(site: &Site, store: Store, deduct: Deduct, instances: usize) -> Result<()> {
     site.put_stock(STOCK).await;
     let tasks: Vec<_> = (0..TASKS)
         .map(|n| {
@@ -47,7 +47,7 @@ async fn exact(site: &Site, store: Store, deduct: Deduct, instances: usize) -> R
 
 async fn oversells(site: &Site, store: Store, deduct: Deduct, instances: usize) -> Result<()> {
     caught(
-        exact(site, store, deduct, instances).await,
+        ensure_exact(site, store, deduct, instances).await,
         "left the shelf",
     )
 }
@@ -63,9 +63,9 @@ async fn keeps_its_promise(servers: &Servers, strategy: &'static Strategy) -> Re
     let site = servers.site().await;
     let (store, deduct) = (strategy.spec.store, strategy.spec.deduct);
     match strategy.spec.promise {
-        Promise::Safe | Promise::Lease => exact(&site, store, deduct, 3).await,
+        Promise::Safe | Promise::Lease => ensure_exact(&site, store, deduct, 3).await,
         Promise::OneProcess => {
-            exact(&site, store, deduct, 1).await?;
+            ensure_exact(&site, store, deduct, 1).await?;
             oversells(&site, store, deduct, 3).await
         }
         Promise::Unsafe => {
@@ -75,7 +75,7 @@ async fn keeps_its_promise(servers: &Servers, strategy: &'static Strategy) -> Re
     }
 }
 
-fn exact_ones() -> impl Iterator<Item = &'static Strategy> {
+fn exact_strategies() -> impl Iterator<Item = &'static Strategy> {
     let is_exact = |promise| matches!(promise, Promise::Safe | Promise::Lease);
     stock::ALL
         .iter()
@@ -84,12 +84,12 @@ fn exact_ones() -> impl Iterator<Item = &'static Strategy> {
 
 /// The stock runs out midway: no exact strategy oversells, and the rest get "sold out".
 #[apply(test!)]
-#[over(exact_ones().map(by_slug))]
+#[over(exact_strategies().map(by_slug))]
 async fn sells_no_more_than_there_is(servers: &Servers, strategy: &'static Strategy) -> Result<()> {
-    no_more_than_there_is(servers, strategy.spec.store, strategy.spec.deduct).await
+    ensure_no_oversell(servers, strategy.spec.store, strategy.spec.deduct).await
 }
 
-async fn no_more_than_there_is(servers: &Servers, store: Store, deduct: Deduct) -> Result<()> {
+async fn ensure_no_oversell(servers: &Servers, store: Store, deduct: Deduct) -> Result<()> {
     const FEW: i64 = 5;
     let site = servers.site().await;
     site.put_stock(FEW).await;
@@ -137,7 +137,7 @@ async fn a_broken_twin_is_caught(servers: &Servers, twin: (Store, Deduct)) -> Re
 #[apply(test!)]
 async fn a_twin_that_sells_more_than_there_is_is_caught(servers: &Servers) -> Result<()> {
     let twin: Deduct = |ctx, job| Box::pin(get_then_set(ctx, job));
-    let verdict = no_more_than_there_is(servers, Store::Redis, twin).await;
+    let verdict = ensure_no_oversell(servers, Store::Redis, twin).await;
     caught(verdict, "were told sold out")
 }
 

@@ -27,7 +27,7 @@ pub(crate) use lesson::BEGIN;
 pub use lesson::{DEADLOCK, DeadlockLesson, LOCK_WAIT_TIMEOUT, Side};
 pub use shown::DeadlockPlan;
 pub use step::{DeadlockReplay, DeadlockStep};
-pub use table::sweep;
+pub use table::drop_abandoned_tables;
 pub(crate) use two_transactions::TwoTransactions;
 pub use two_transactions::replay;
 

@@ -39,10 +39,10 @@ pub struct DeadlockPlan {
 
 /// The text of SHOW ENGINE INNODB STATUS; `None` without the privilege to see it.
 #[derive(Debug)]
-pub(super) struct Status(Option<String>);
+pub(super) struct InnodbStatus(Option<String>);
 
-impl Status {
-    pub(super) async fn ask(conn: &mut MySqlConnection) -> Result<Self, Error> {
+impl InnodbStatus {
+    pub(super) async fn fetch(conn: &mut MySqlConnection) -> Result<Self, Error> {
         match conn
             .fetch_one(SHOW_STATUS)
             .await
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn each_transaction_is_told_from_the_other_by_its_connection() {
-        let status = Status(Some(STATUS.into()));
+        let status = InnodbStatus(Some(STATUS.into()));
         assert_eq!(
             (
                 status.row_locks(3),
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_deadlock_is_shown_only_where_it_is_ours() {
-        let status = Status(Some(STATUS.into()));
+        let status = InnodbStatus(Some(STATUS.into()));
         let ours = status.latest_deadlock("deadlock_1").expect("ours");
         assert!(
             ours.starts_with("*** (1)") && ours.ends_with("WE ROLL BACK TRANSACTION (2)"),
@@ -201,7 +201,7 @@ mod tests {
                 .contains("somebody else")
         );
         assert!(
-            Status(None)
+            InnodbStatus(None)
                 .latest_deadlock("deadlock_1")
                 .expect_err("nothing")
                 .contains("PROCESS")

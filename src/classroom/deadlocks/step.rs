@@ -29,7 +29,7 @@ pub struct DeadlockStep {
 
 impl DeadlockStep {
     /// A step whose statement is not answered yet.
-    pub(super) fn sent(side: Side, attempt: usize, sql: String) -> Self {
+    pub(super) fn unanswered(side: Side, attempt: usize, sql: String) -> Self {
         Self {
             side,
             attempt,

@@ -28,23 +28,23 @@ pub(super) struct Table {
 impl Table {
     pub(super) async fn make(ctx: &Ctx, conn: &mut MySqlConnection) -> Result<Self, Error> {
         let name = format!("deadlock_{:08x}", fastrand::u32(..));
-        let backstop = Backstop::new(ctx, drop_later(ctx.clone(), name.clone()));
-        make(conn, &name).await?;
+        let backstop = Backstop::new(ctx, drop_in_background(ctx.clone(), name.clone()));
+        create_table(conn, &name).await?;
         Ok(Self { name, backstop })
     }
 
     pub(super) async fn remove(self, conn: &mut MySqlConnection) -> Result<(), Error> {
-        drop(conn, &self.name).await?;
+        drop_table(conn, &self.name).await?;
         self.backstop.cancel();
         Ok(())
     }
 }
 
 /// Drops the table of a play on a connection of its own.
-async fn drop_later(ctx: Ctx, name: String) {
+async fn drop_in_background(ctx: Ctx, name: String) {
     let dropped = async {
         let mut conn = ctx.mysql(ctx.config.default_wait()).await?;
-        drop(&mut conn, &name).await?;
+        drop_table(&mut conn, &name).await?;
         conn.done();
         Ok::<_, Error>(())
     };
@@ -53,8 +53,8 @@ async fn drop_later(ctx: Ctx, name: String) {
     }
 }
 
-async fn make(conn: &mut MySqlConnection, name: &str) -> Result<(), Error> {
-    sweep(conn, MAX_PLAY_TIME).await?;
+async fn create_table(conn: &mut MySqlConnection, name: &str) -> Result<(), Error> {
+    drop_abandoned_tables(conn, MAX_PLAY_TIME).await?;
     let create = format!(
         "CREATE TABLE {name} (id INT NOT NULL PRIMARY KEY, code VARCHAR(16) NOT NULL, count INT NOT NULL) ENGINE = InnoDB \
          COMMENT = '{TABLE_COMMENT}'"
@@ -75,18 +75,18 @@ async fn make(conn: &mut MySqlConnection, name: &str) -> Result<(), Error> {
 
 /// Drops tables older than `age` that killed instances have left.
 /// Cancel safety: the next one drops the rest.
-pub async fn sweep(conn: &mut MySqlConnection, age: Duration) -> Result<(), Error> {
+pub async fn drop_abandoned_tables(conn: &mut MySqlConnection, age: Duration) -> Result<(), Error> {
     let left_over = sqlx::query_scalar(FIND_ABANDONED)
         .bind(TABLE_COMMENT)
         .bind(age.as_secs());
     let left_over: Vec<String> = left_over.fetch_all(&mut *conn).await?;
     for table in left_over {
-        drop(conn, &table).await?;
+        drop_table(conn, &table).await?;
     }
     Ok(())
 }
 
-async fn drop(conn: &mut MySqlConnection, name: &str) -> Result<(), Error> {
+async fn drop_table(conn: &mut MySqlConnection, name: &str) -> Result<(), Error> {
     conn.execute(format!("DROP TABLE IF EXISTS {name}").as_str())
         .await?;
     Ok(())

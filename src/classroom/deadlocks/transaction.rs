@@ -31,23 +31,23 @@ const MAX_ATTEMPTS: usize = 4;
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// What the server answered to one statement.
-pub(super) type Answer = Result<(), sqlx::Error>;
+pub(super) type StatementResult = Result<(), sqlx::Error>;
 
 /// A connection with its transaction.
 pub(super) struct Transaction {
     pub(super) id: u64,
-    pub(super) state: State,
+    pub(super) state: TransactionState,
     /// The server has ended it with an error.
     pub(super) failed: bool,
 }
 
 /// What a transaction is doing.
-pub(super) enum State {
+pub(super) enum TransactionState {
     Idle(Conn),
     /// Its statement is on its way.
     Sent,
     /// The statement of this step waits for a row lock.
-    Waiting(usize, JoinHandle<(Conn, Answer)>),
+    Waiting(usize, JoinHandle<(Conn, StatementResult)>),
 }
 
 impl Transaction {
@@ -61,22 +61,26 @@ impl Transaction {
             .await?;
         Ok(Self {
             id,
-            state: State::Idle(conn),
+            state: TransactionState::Idle(conn),
             failed: false,
         })
     }
 
-    fn conn(&mut self) -> Result<Conn, Error> {
-        match std::mem::replace(&mut self.state, State::Sent) {
-            State::Idle(conn) => Ok(conn),
+    /// Takes the connection for the next statement. Fails if the last statement has no answer yet.
+    fn take_idle_conn(&mut self) -> Result<Conn, Error> {
+        match std::mem::replace(&mut self.state, TransactionState::Sent) {
+            TransactionState::Idle(conn) => Ok(conn),
             _ => Err(Error::Internal(
                 "a script sends before the last answer".into(),
             )),
         }
     }
 
-    pub(super) fn send(&mut self, sql: String) -> Result<JoinHandle<(Conn, Answer)>, Error> {
-        let mut conn = self.conn()?;
+    pub(super) fn send(
+        &mut self,
+        sql: String,
+    ) -> Result<JoinHandle<(Conn, StatementResult)>, Error> {
+        let mut conn = self.take_idle_conn()?;
         Ok(tokio::spawn(async move {
             let answer = conn.execute(sql.as_str()).await.map(drop);
             (conn, answer)
@@ -84,7 +88,7 @@ impl Transaction {
     }
 
     /// Begins the whole transaction again until it goes through. Returns every statement of every attempt.
-    pub(super) async fn begin_again(
+    pub(super) async fn retry_until_committed(
         &mut self,
         side: Side,
         sql: Vec<String>,
@@ -94,16 +98,16 @@ impl Transaction {
             .with_max_times(MAX_ATTEMPTS - 2)
             .with_jitter();
         let whole = |(mut conn, mut steps): (Conn, Vec<DeadlockStep>)| async {
-            let outcome = attempt(&mut conn, side, &sql, &mut steps).await;
+            let outcome = attempt_once(&mut conn, side, &sql, &mut steps).await;
             ((conn, steps), outcome)
         };
-        let begun = (self.conn()?, Vec::new());
+        let begun = (self.take_idle_conn()?, Vec::new());
         let ((conn, steps), outcome) = whole
             .retry(pauses)
             .context(begun)
             .when(Option::is_none)
             .await;
-        self.state = State::Idle(conn);
+        self.state = TransactionState::Idle(conn);
         match outcome {
             Err(Some(error)) => Err(error),
             _ => Ok(steps),
@@ -112,7 +116,7 @@ impl Transaction {
 
     /// Restores the timeout of the connection, and gives it back.
     pub(super) async fn close(mut self) -> Result<(), Error> {
-        let mut conn = self.conn()?;
+        let mut conn = self.take_idle_conn()?;
         conn.execute("SET SESSION innodb_lock_wait_timeout = DEFAULT")
             .await?;
         conn.done();
@@ -121,7 +125,7 @@ impl Transaction {
 }
 
 /// Runs the whole transaction from its first statement. Fails with `None` if the server ended it because of another one.
-async fn attempt(
+async fn attempt_once(
     conn: &mut Conn,
     side: Side,
     sql: &[String],
@@ -135,7 +139,7 @@ async fn attempt(
         steps.push(DeadlockStep {
             error,
             message,
-            ..DeadlockStep::sent(side, attempt, sql.clone())
+            ..DeadlockStep::unanswered(side, attempt, sql.clone())
         });
         if error.is_some() {
             if error == Some(LOCK_WAIT_TIMEOUT) {
@@ -155,7 +159,7 @@ pub(super) async fn roll_back(
 ) -> Result<DeadlockStep, Error> {
     let sql = "ROLLBACK".to_owned();
     conn.execute(sql.as_str()).await?;
-    Ok(DeadlockStep::sent(side, attempt, sql))
+    Ok(DeadlockStep::unanswered(side, attempt, sql))
 }
 
 /// Number and message of errors 1213 and 1205; every other error is returned.

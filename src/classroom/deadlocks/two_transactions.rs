@@ -14,10 +14,10 @@
 
 use super::{
     lesson::{COMMIT, DEADLOCK, DeadlockLesson, LOCK_WAIT_TIMEOUT, Side},
-    shown::{self, DeadlockPlan, Status},
+    shown::{self, DeadlockPlan, InnodbStatus},
     step::{DeadlockReplay, DeadlockStep},
     table::Table,
-    transaction::{self, Answer, State, Transaction, deadlock_or_timeout},
+    transaction::{self, StatementResult, Transaction, TransactionState, deadlock_or_timeout},
 };
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::mysql::Conn;
@@ -120,12 +120,15 @@ impl TwoTransactions {
     /// Whether the last statement waits for a row lock, or has an answer that [`take_answer`](Self::take_answer) has not
     /// taken yet.
     pub(crate) fn has_pending_statement(&self, side: Side) -> bool {
-        matches!(self.sides[side as usize].state, State::Waiting(..))
+        matches!(
+            self.sides[side as usize].state,
+            TransactionState::Waiting(..)
+        )
     }
 
     /// Whether the pending statement has its answer.
     pub(crate) fn is_answered(&self, side: Side) -> bool {
-        matches!(&self.sides[side as usize].state, State::Waiting(_, answer) if answer.is_finished())
+        matches!(&self.sides[side as usize].state, TransactionState::Waiting(_, answer) if answer.is_finished())
     }
 
     /// Sends a statement of a transaction that has not failed and has no pending statement. Returns `None` if the server shows
@@ -138,18 +141,18 @@ impl TwoTransactions {
         let sql = sql.replace("goods", &self.table.name);
         let step = self.steps.len();
         let mut answer = self.sides[side as usize].send(sql.clone())?;
-        self.steps.push(DeadlockStep::sent(side, 1, sql));
+        self.steps.push(DeadlockStep::unanswered(side, 1, sql));
         loop {
             if let Ok(answered) = timeout(POLL_INTERVAL, &mut answer).await {
                 return self.record_answer(step, answered).await.map(Some);
             }
             let (status, id) = (
-                Status::ask(&mut self.observer).await?,
+                InnodbStatus::fetch(&mut self.observer).await?,
                 self.sides[side as usize].id,
             );
             if status.is_waiting(&mut self.observer, id).await? {
                 self.steps[step].row_locks = status.row_locks(id);
-                self.sides[side as usize].state = State::Waiting(step, answer);
+                self.sides[side as usize].state = TransactionState::Waiting(step, answer);
                 return Ok(None);
             }
         }
@@ -158,8 +161,8 @@ impl TwoTransactions {
     /// Waits for the answer of a pending statement, and records it; `None` if none is pending.
     pub(crate) async fn take_answer(&mut self, side: Side) -> Result<Option<DeadlockStep>, Error> {
         let transaction = &mut self.sides[side as usize];
-        match std::mem::replace(&mut transaction.state, State::Sent) {
-            State::Waiting(step, answer) => {
+        match std::mem::replace(&mut transaction.state, TransactionState::Sent) {
+            TransactionState::Waiting(step, answer) => {
                 let answered = answer.await;
                 self.steps[step].waited_until = Some(self.steps.len());
                 self.record_answer(step, answered).await.map(Some)
@@ -175,12 +178,12 @@ impl TwoTransactions {
     async fn record_answer(
         &mut self,
         step: usize,
-        answered: Result<(Conn, Answer), JoinError>,
+        answered: Result<(Conn, StatementResult), JoinError>,
     ) -> Result<DeadlockStep, Error> {
         let (mut conn, answer) = answered.map_err(|e| Error::Internal(e.to_string()))?;
         let failure = answer.err().map(deadlock_or_timeout).transpose()?;
         let (status, side) = (
-            Status::ask(&mut self.observer).await?,
+            InnodbStatus::fetch(&mut self.observer).await?,
             self.steps[step].side,
         );
         let transaction = &mut self.sides[side as usize];
@@ -199,7 +202,7 @@ impl TwoTransactions {
         } else {
             self.steps[step].row_locks = status.row_locks(transaction.id);
         }
-        transaction.state = State::Idle(conn);
+        transaction.state = TransactionState::Idle(conn);
         Ok(self.steps[step].clone())
     }
 
@@ -218,7 +221,9 @@ impl TwoTransactions {
                 let script = self.lesson.script(self.cured);
                 let own = script.filter(|(whose, _)| *whose == side);
                 let sql = own.map(|(_, sql)| sql.replace("goods", &self.table.name));
-                let attempts = transaction.begin_again(side, sql.collect()).await?;
+                let attempts = transaction
+                    .retry_until_committed(side, sql.collect())
+                    .await?;
                 retries += attempts.last().map_or(0, |step| step.attempt - 1);
                 ended_well = attempts.last().is_some_and(|step| step.sql == COMMIT);
                 self.steps.extend(attempts);

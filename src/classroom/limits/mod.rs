@@ -2,7 +2,7 @@
 //!
 //! 1. `token_bucket.rs`: ten a second in each instance, by governor.
 //! 2. `shared.rs`: ten a second in all instances together, by the library's rate limiter in Redis.
-//! 3. nginx limits before an instance hears of anything, at addresses of its own ([`AT_NGINX`]; `nginx/templates/` says
+//! 3. nginx limits before an instance hears of anything, at addresses of its own ([`NGINX_ONLY_ROUTES`]; `nginx/templates/` says
 //!    how): the leaky bucket, whose requests wait for their turn, the same without delay, and requests at once.
 //!
 //! What it survives: each stands alone; who was let through by one is not counted by another. **What breaks it**: a
@@ -22,10 +22,10 @@ pub use token_bucket::pass;
 use std::num::NonZeroU32;
 
 /// Requests per second that each limit lets through.
-pub const PER_SECOND: NonZeroU32 = NonZeroU32::new(10).expect("more than none");
+pub const REQUESTS_PER_SECOND: NonZeroU32 = NonZeroU32::new(10).expect("more than none");
 
 /// The addresses of the limits that only nginx has.
-pub const AT_NGINX: &[&str] = &[
+pub const NGINX_ONLY_ROUTES: &[&str] = &[
     "/nginx/leaky/queued",
     "/nginx/leaky/nodelay",
     "/nginx/connections/address",

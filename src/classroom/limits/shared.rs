@@ -12,18 +12,18 @@
 //!
 //! Next: `oversell_lock::redis::RateLimiter`, then nginx's limits in `nginx/templates/oversell.conf.template`.
 
-use super::PER_SECOND;
+use super::REQUESTS_PER_SECOND;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::LockError;
 use std::{num::NonZeroU32, time::Duration};
 
-const LIMITER: &str = "seckillLimited";
+const LIMITER_NAME: &str = "seckillLimited";
 
 /// Is let through by the limiter of all instances.
 /// Errors: [`Error::Limited`] if ten were within the last second, [`Error::Unavailable`] if Redis is down.
 /// Cancel safety: if dropped, a permit may be spent without a request.
 pub async fn pass(ctx: &Ctx) -> Result<(), Error> {
-    pass_limiter(ctx, LIMITER, Duration::from_secs(1)).await
+    pass_limiter(ctx, LIMITER_NAME, Duration::from_secs(1)).await
 }
 
 /// Is let through by the limiter of this name: ten within `window`.
@@ -32,7 +32,7 @@ pub(crate) async fn pass_limiter(ctx: &Ctx, name: &str, window: Duration) -> Res
     let admitted = match limiter.try_acquire(NonZeroU32::MIN).await {
         // No rate is set yet.
         Err(LockError::Invalid { .. }) => {
-            limiter.try_set_rate(PER_SECOND, window).await?;
+            limiter.try_set_rate(REQUESTS_PER_SECOND, window).await?;
             limiter.try_acquire(NonZeroU32::MIN).await?
         }
         answered => answered?,

@@ -11,11 +11,11 @@
 //!
 //! Next: `shared.rs`, one limit for all instances.
 
-use super::PER_SECOND;
+use super::REQUESTS_PER_SECOND;
 use crate::{ctx::Ctx, error::Error};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
-const QUOTA: Quota = Quota::per_second(PER_SECOND);
+const QUOTA: Quota = Quota::per_second(REQUESTS_PER_SECOND);
 
 /// The bucket of this process.
 pub(crate) struct Bucket(DefaultDirectRateLimiter);

@@ -30,7 +30,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             may_be_lost: false,
             wait: Some(DEFAULT_WAIT),
             stay: None,
-            visit: |ctx, job| Box::pin(lock_the_door(ctx, job)),
+            visit: |ctx, job| Box::pin(wait_until_all_are_out(ctx, job)),
         },
         Window {
             path: "/test/countdown",
@@ -55,7 +55,7 @@ const CLASS_SIZE: NonZeroU32 = NonZeroU32::new(6).expect("not zero");
 const MAX_ATTEMPTS: usize = 100;
 
 /// Waits until all of the class are out.
-async fn lock_the_door(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
+async fn wait_until_all_are_out(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let latch = latch(ctx, job);
     latch.try_set_count(CLASS_SIZE).await?;
     renew_expiry(ctx, &job.redis_name(LATCH), "opened").await?;

@@ -31,7 +31,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             may_be_lost: true,
             wait: None,
             stay: None,
-            visit: |ctx, job| Box::pin(all(ctx, job)),
+            visit: |ctx, job| Box::pin(take_all_and_stay(ctx, job)),
         },
         Window {
             path: "/test/red",
@@ -42,13 +42,13 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             may_be_lost: true,
             wait: None,
             stay: None,
-            visit: |ctx, job| Box::pin(most(ctx, job)),
+            visit: |ctx, job| Box::pin(take_majority_and_stay(ctx, job)),
         },
     ],
 };
 
 /// Takes all three locks in their order, stays as long as the job says, and gives them back in the reverse order.
-async fn all(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
+async fn take_all_and_stay(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let visit = Visit::with_new_owner(ctx);
     let names = PARTS.map(|name| job.redis_name(name));
     let parts = names
@@ -66,7 +66,7 @@ async fn all(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 
 /// Takes `redLock` on most nodes, stays as long as the job says, and gives it back. The steps name the nodes, counted
 /// from 1 as the configuration has them, that say that this process has it.
-async fn most(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
+async fn take_majority_and_stay(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let (mut visit, name) = (Visit::with_new_owner(ctx), job.redis_name(RED_LOCK));
     let lock = RedlockClient::new(&ctx.nodes)?
         .lock(&name)

@@ -32,7 +32,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
                 Box::pin(leave_to_lease(
                     ctx,
                     job,
-                    lock(ctx, job).read().lease(fixed(job)),
+                    lock(ctx, job).read().lease(fixed_lease(job)),
                     "测试读",
                 ))
             },
@@ -50,7 +50,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
                 Box::pin(leave_to_lease(
                     ctx,
                     job,
-                    lock(ctx, job).write().lease(fixed(job)),
+                    lock(ctx, job).write().lease(fixed_lease(job)),
                     "测试写",
                 ))
             },
@@ -71,25 +71,25 @@ async fn leave_to_lease(
     text: &str,
 ) -> Result<Answer, Error> {
     let guard = half.acquire(job.wait_left()).await?;
-    let end = end(ctx, job).await?;
+    let end = earliest_lease_end(ctx, job).await?;
     job.say(format_args!("{text}锁。。。。"));
-    hold_after_answer(ctx, job, guard, lease(job), Some(end));
+    hold_after_answer(ctx, job, guard, lease_or_stay(job), Some(end));
     Ok(Answer::text(text))
 }
 
-fn fixed(job: &Job) -> Lease {
-    Lease::Fixed(lease(job))
+fn fixed_lease(job: &Job) -> Lease {
+    Lease::Fixed(lease_or_stay(job))
 }
 
 /// The requested lease, else the stay, at least 1 ms.
-fn lease(job: &Job) -> Duration {
+fn lease_or_stay(job: &Job) -> Duration {
     let lease = job.request.lease.unwrap_or(job.request.hold);
     lease.max(Duration::from_millis(1))
 }
 
 /// The earliest time at which the lease can end. The server may answer late, so the remaining lease counts from before the
 /// question.
-async fn end(ctx: &Ctx, job: &Job) -> Result<SystemTime, Error> {
+async fn earliest_lease_end(ctx: &Ctx, job: &Job) -> Result<SystemTime, Error> {
     let asked = SystemTime::now();
     let left: i64 = ctx
         .redis

@@ -24,7 +24,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             may_be_lost: false,
             wait: None,
             stay: None,
-            visit: |ctx, job| Box::pin(set(ctx, job)),
+            visit: |ctx, job| Box::pin(close_barrier(ctx, job)),
         },
         Window {
             path: "/test/zk/barrier/wait",
@@ -35,7 +35,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             may_be_lost: false,
             wait: Some(DEFAULT_WAIT),
             stay: None,
-            visit: |ctx, job| Box::pin(wait(ctx, job)),
+            visit: |ctx, job| Box::pin(wait_at_barrier(ctx, job)),
         },
         Window {
             path: "/test/zk/barrier/remove",
@@ -46,7 +46,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             may_be_lost: false,
             wait: None,
             stay: None,
-            visit: |ctx, job| Box::pin(remove(ctx, job)),
+            visit: |ctx, job| Box::pin(open_barrier(ctx, job)),
         },
     ],
 };
@@ -55,14 +55,14 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
 const DEFAULT_WAIT: Duration = Duration::from_secs(600);
 
 /// Cancel safety: dropped, it may be closed or not.
-async fn set(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
+async fn close_barrier(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     job.enter();
     let set = ctx.zk.barrier(&job.zk_path(BARRIER)).set().await?;
     Ok(answer_for(job, set, ["栅栏已关上", "栅栏本来就关着"]))
 }
 
 /// Cancel safety: dropped, it may be open or not.
-async fn remove(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
+async fn open_barrier(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     job.enter();
     let removed = ctx.zk.barrier(&job.zk_path(BARRIER)).remove().await?;
     Ok(answer_for(job, removed, ["栅栏已移除", "栅栏本来就开着"]))
@@ -74,7 +74,7 @@ fn answer_for(job: &Job, done: bool, [now, before]: [&str; 2]) -> Answer {
     Answer::text(text)
 }
 
-async fn wait(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
+async fn wait_at_barrier(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     job.say("在栅栏前等着");
     ctx.zk
         .barrier(&job.zk_path(BARRIER))

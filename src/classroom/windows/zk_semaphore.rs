@@ -28,7 +28,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
         example: "hello Semaphore",
         may_be_lost: false,
         wait: None,
-        stay: Some(stay),
+        stay: Some(random_stay),
         visit: |ctx, job| Box::pin(visit(ctx, job)),
     }],
 };
@@ -42,7 +42,7 @@ const MIN_STAY: Duration = Duration::from_secs(10);
 const MAX_STAY: Duration = Duration::from_secs(20);
 
 /// A random default stay.
-fn stay() -> Duration {
+fn random_stay() -> Duration {
     MIN_STAY + (MAX_STAY - MIN_STAY).mul_f64(fastrand::f64())
 }
 

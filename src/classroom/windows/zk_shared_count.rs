@@ -23,7 +23,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
         may_be_lost: false,
         wait: None,
         stay: None,
-        visit: |ctx, job| Box::pin(share(ctx, job)),
+        visit: |ctx, job| Box::pin(set_random_count(ctx, job)),
     }],
 };
 
@@ -31,7 +31,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
 const NUMBER_LIMIT: i32 = 1000;
 
 /// Cancel safety: dropped, it may have been set or not.
-async fn share(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
+async fn set_random_count(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let count = ctx.zk.shared_count(&job.zk_path(COUNT), 0);
     job.enter();
     let before = count.get().await?.value;

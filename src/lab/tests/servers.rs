@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::lab::{
-    mysql::{MySql, Program},
+    mysql::{MySql, MySqlProgram},
     server::Server,
     user::User,
 };
@@ -48,7 +48,7 @@ async fn in_a_closed_folder_servers_run_as_the_user() {
 
 #[tokio::test]
 async fn mysql_has_the_promised_settings_and_touches_no_files() {
-    let lab = start(only(&[Part::MySql])).await;
+    let lab = start(only_parts(&[Part::MySql])).await;
     let url = &lab.addresses().mysql.url;
     for (query, value) in [
         ("SELECT CAST(@@innodb_flush_log_at_trx_commit AS CHAR)", "1"),
@@ -96,7 +96,7 @@ async fn mysql_has_the_promised_settings_and_touches_no_files() {
 async fn only_the_main_redis_keeps_its_data_over_restart_and_kill() {
     let mut lab = start(Options {
         redis_ports: vec![0; 2],
-        ..only(&[Part::Redis])
+        ..only_parts(&[Part::Redis])
     })
     .await;
     let nodes: Vec<String> = lab
@@ -142,7 +142,7 @@ async fn console_lines_carry_the_instance_name_and_logs_stay_out() {
         program: Some(program),
         console: Some(console),
         dir: Some(dir.join("lab")),
-        ..only(&[Part::Instances])
+        ..only_parts(&[Part::Instances])
     };
     let port = start_error(options).await;
     let name = port.split_whitespace().nth(1).unwrap().to_owned();
@@ -158,7 +158,7 @@ async fn console_lines_carry_the_instance_name_and_logs_stay_out() {
 
 fn server_sharing(shared: &Path) -> MySql {
     MySql {
-        program: Program::at(crate::programs::path("mariadbd")),
+        program: MySqlProgram::with_version(crate::programs::path("mariadbd")),
         shared: Some(shared.to_owned()),
         port: 0,
         galera: None,
@@ -256,8 +256,8 @@ async fn a_redis_without_a_movable_clock_does_not_stop_the_lab() {
         ..one_redis()
     })
     .await;
-    let [why] = lab.unavailable() else {
-        panic!("{:?}", lab.unavailable())
+    let [why] = lab.unavailable_lessons() else {
+        panic!("{:?}", lab.unavailable_lessons())
     };
     assert!(
         why.contains("clock") && why.contains("signal: 11 (SIGSEGV)"),

@@ -109,7 +109,7 @@ pub async fn run(
 ) -> Result<(), Failure> {
     let at = match at {
         Some(at) => at,
-        None => Addresses::of_running_lab(&args.lab_json)?,
+        None => Addresses::read_running_lab(&args.lab_json)?,
     };
     let works = measurements();
     let slugs: Vec<_> = works.iter().filter_map(|work| work.strategy()).collect();

@@ -161,7 +161,7 @@ async fn demo4(
 pub(in crate::http) fn demo_routes(app: &AppState) -> [UtoipaMethodRouter<AppState>; 4] {
     let (by_route, by_key) = (
         LockLayer::by_route("/demo3"),
-        LockLayer::by_key(demo_layer::BY_PARAMETERS),
+        LockLayer::by_key(demo_layer::KEY_BY_PARAMETERS),
     );
     [
         routes!(demo1),
