@@ -438,13 +438,11 @@ impl Claim for LockClaim {
                 let told = self.run_release().await?;
                 let others =
                     told.unwrap_or(0) - i64::from(self.lock.object.subscription.has_begun());
-                let releases_to_yield =
-                    others > 0 && head.as_ref().is_some_and(|head| head.has_waiters());
+                let must_yield = others > 0 && head.as_ref().is_some_and(|head| head.has_waiters());
                 // The first message is our own, or says that the subscription has begun.
-                self.lock.releases_to_yield.store(
-                    if releases_to_yield { others + 1 } else { 0 },
-                    Ordering::Relaxed,
-                );
+                self.lock
+                    .releases_to_yield
+                    .store(if must_yield { others + 1 } else { 0 }, Ordering::Relaxed);
                 Ok(told.is_some())
             }
         }

@@ -444,7 +444,7 @@ impl NodesClaim {
     }
 
     /// Whether a quorum says yes; an error if too few nodes answer.
-    async fn check_agreed(
+    async fn quorum_says_yes(
         &self,
         answers: impl ExactSizeIterator<Item = impl Future<Output = NodeAnswer>>,
     ) -> Result<bool, Failure> {
@@ -484,13 +484,13 @@ impl Claim for NodesClaim {
 
     /// Renews on every node; each has the node timeout as its limit.
     async fn renew(&self, lease: Lease, _: Option<Duration>) -> Result<bool, Failure> {
-        self.check_agreed(self.nodes.iter().map(|node| node.renew(self.id, lease)))
+        self.quorum_says_yes(self.nodes.iter().map(|node| node.renew(self.id, lease)))
             .await
     }
 
     /// Releases on every node; the release of a silent node repeats itself.
     async fn release(&self) -> Result<bool, Failure> {
-        self.check_agreed(self.release_on_all_nodes().into_iter())
+        self.quorum_says_yes(self.release_on_all_nodes().into_iter())
             .await
     }
 }

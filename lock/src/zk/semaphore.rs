@@ -1,6 +1,6 @@
 //! Curator's `InterProcessSemaphoreV2`, and its mutex with one lease.
 //!
-//! 1. Take the mutex `<path>/mutex_path`: its holder alone waits for leases, in order of arrival.
+//! 1. Take the mutex `<path>/locks`: its holder alone waits for leases, in order of arrival.
 //! 2. Make a node in `<path>/leases` for each lease that is wanted.
 //! 3. Watch the directory. Once it has no more nodes than there are leases, ours are held; release the mutex.
 //! 4. Release: delete the node of the lease.
@@ -51,7 +51,7 @@ const LEASE_COUNT_RULE: &str = "at least 1 lease, and no more than the semaphore
 ///
 /// # Format
 ///
-/// Curator's `InterProcessSemaphoreV2`: a [`ZkLock`](super::ZkLock) at `<path>/mutex_path`, and an ephemeral node
+/// Curator's `InterProcessSemaphoreV2`: a [`ZkLock`](super::ZkLock) at `<path>/locks`, and an ephemeral node
 /// `<path>/leases/_c_<uuid>-lease-NNNNNNNNNN` for each lease.
 ///
 /// # Example
