@@ -137,7 +137,7 @@ impl Observer {
     }
 
     /// Returns the present time; `None` without an observer, for which no clock is read.
-    pub(crate) fn now(&self) -> Option<Instant> {
+    pub(crate) fn now_if_observed(&self) -> Option<Instant> {
         self.0.as_ref().map(|_| Instant::now())
     }
 
@@ -146,12 +146,12 @@ impl Observer {
     /// # Cancel safety
     ///
     /// As that of `acquire`.
-    pub(crate) async fn acquire<T>(
+    pub(crate) async fn report_acquire<T>(
         &self,
         name: &str,
         acquire: impl Future<Output = Result<T, LockError>>,
     ) -> Result<T, LockError> {
-        let began = self.now();
+        let began = self.now_if_observed();
         let acquired = acquire.await;
         if let Some(began) = began {
             let waited = began.elapsed();

@@ -61,11 +61,11 @@ pub struct Guard {
 #[derive(Clone)]
 struct Expiry {
     sure_until: SureUntil,
-    leased: Option<Weak<dyn Leased>>,
+    extendable: Option<Weak<dyn ExtendableLease>>,
 }
 
 /// A hold with a lease, for as long as its keeper has it.
-pub(crate) trait Leased: Send + Sync {
+pub(crate) trait ExtendableLease: Send + Sync {
     /// Extends the lease to at least this, from now; `false` if the hold is gone.
     fn extend(self: Arc<Self>, lease: Duration) -> BoxFuture<'static, Result<bool, LockError>>;
 }
@@ -104,16 +104,16 @@ impl Guard {
         let (guard, keeper) = Self::new(name, fence);
         let expiries = vec![Expiry {
             sure_until,
-            leased: None,
+            extendable: None,
         }];
         (Self { expiries, ..guard }, keeper)
     }
 
     /// Adds the hold's lease, which [`extend`](Self::extend) extends.
     #[cfg(any(test, feature = "mysql", feature = "redis"))]
-    pub(crate) fn with_lease(mut self, hold: Weak<dyn Leased>) -> Self {
+    pub(crate) fn with_lease(mut self, hold: Weak<dyn ExtendableLease>) -> Self {
         for expiry in &mut self.expiries {
-            expiry.leased = Some(Weak::clone(&hold));
+            expiry.extendable = Some(Weak::clone(&hold));
         }
         self
     }
@@ -231,14 +231,22 @@ impl Guard {
             let rule = "its lease must be 1 ms to ten years";
             return Err(LockError::invalid(&*self.name, rule));
         }
-        if self.expiries.iter().all(|expiry| expiry.leased.is_none()) {
+        if self
+            .expiries
+            .iter()
+            .all(|expiry| expiry.extendable.is_none())
+        {
             return Err(LockError::invalid(&*self.name, "has no lease to extend"));
         }
-        for Expiry { sure_until, leased } in &self.expiries {
-            let (Some(leased), sent) = (leased, Instant::now()) else {
+        for Expiry {
+            sure_until,
+            extendable,
+        } in &self.expiries
+        {
+            let (Some(extendable), sent) = (extendable, Instant::now()) else {
                 continue;
             };
-            let extended = match leased.upgrade() {
+            let extended = match extendable.upgrade() {
                 Some(hold) if !self.is_lost() => hold.extend(lease).await?,
                 _ => false,
             };
@@ -339,7 +347,7 @@ mod tests {
         assert_eq!(guard.sure_for(), Some(Duration::ZERO));
     }
 
-    impl Leased for AtomicBool {
+    impl ExtendableLease for AtomicBool {
         fn extend(self: Arc<Self>, _: Duration) -> BoxFuture<'static, Result<bool, LockError>> {
             std::future::ready(Ok(self.load(SeqCst))).boxed()
         }
@@ -353,12 +361,12 @@ mod tests {
             SureUntil::new(Instant::now() + 60 * second),
             SureUntil::new(Instant::now() + 600 * second),
         );
-        let (leased, _first) = Guard::with_sure_until(short, "leased", None);
+        let (extendable, _first) = Guard::with_sure_until(short, "leased", None);
         let hold = Arc::downgrade(&there);
-        let leased = leased.with_lease(hold);
+        let extendable = extendable.with_lease(hold);
         let (session, _second) = Guard::with_sure_until(long, "session", None);
         let (plain, _third) = Guard::new("plain", None);
-        let parts = [leased, session, plain];
+        let parts = [extendable, session, plain];
         let (all, _fourth) = Guard::of_parts("all", &parts);
         let about = |sure: Option<Duration>, wanted: Duration| {
             sure.is_some_and(|sure| sure <= wanted && sure > wanted / 2)

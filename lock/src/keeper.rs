@@ -89,7 +89,7 @@ pub(crate) trait Share: Send + 'static {
 /// Keeps a hold until its holder releases it.
 pub(crate) async fn keep(mut share: impl Share, sure_until: SureUntil, mut keeper: Keeper) {
     let (observer, name) = (share.observer().clone(), Arc::clone(&keeper.name));
-    let began = observer.now();
+    let began = observer.now_if_observed();
     let held = || began.map(|began| began.elapsed()).unwrap_or_default();
     let request = tokio::select! {
         biased;
@@ -101,7 +101,7 @@ pub(crate) async fn keep(mut share: impl Share, sure_until: SureUntil, mut keepe
         Some(request) if !sure_until.is_over() => (false, request),
         request => {
             tracing::warn!(lock = &*name, "lost while it was held");
-            sure_until.end();
+            sure_until.end_now();
             keeper.tell_lost();
             observer.observe(LockEvent::Lost {
                 name: &name,

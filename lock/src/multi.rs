@@ -105,22 +105,22 @@ impl<L: Lock> MultiLock<L> {
     }
 
     /// Makes one guard of these, with a keeper.
-    fn guard_of(&self, guards: Vec<Guard>) -> Guard {
+    fn guard_for_parts(&self, guards: Vec<Guard>) -> Guard {
         let (guard, keeper) = Guard::of_parts(&self.name, &guards);
         // Each part has its own expiry.
         let sure_until = SureUntil::new(Instant::now() + MAX_DURATION);
-        tokio::spawn(keep(Parts(guards), sure_until, keeper));
+        tokio::spawn(keep(PartsShare(guards), sure_until, keeper));
         guard
     }
 
     /// Whether a waiter goes on after this error: only an unavailable server is waited for, and a closed client stays closed.
-    fn waits_out(&self, error: &LockError) -> bool {
+    fn keeps_waiting_after(&self, error: &LockError) -> bool {
         self.waits_while_unavailable
             && matches!(error, LockError::Unavailable { reason, .. } if !reason.is::<ClientClosed>())
     }
 
     /// Acquires the parts once, in their order; releases them and returns `None` if one was not free in time.
-    async fn attempt(
+    async fn try_round(
         &self,
         until: Instant,
         part_wait: Duration,
@@ -167,10 +167,10 @@ impl<L: Lock> Lock for MultiLock<L> {
         }
         let (until, mut part_wait) = (deadline(wait), FURTHER_PART_WAIT);
         loop {
-            let missed = match self.attempt(until, part_wait).await {
-                Ok(Some(guards)) => return Ok(self.guard_of(guards)),
+            let missed = match self.try_round(until, part_wait).await {
+                Ok(Some(guards)) => return Ok(self.guard_for_parts(guards)),
                 Ok(None) => LockError::taken(&self.name, wait),
-                Err(error) if self.waits_out(&error) => error,
+                Err(error) if self.keeps_waiting_after(&error) => error,
                 Err(error) => return Err(error),
             };
             let pause = MAX_ROUND_PAUSE.mul_f64(fastrand::f64());
@@ -186,9 +186,9 @@ impl<L: Lock> Lock for MultiLock<L> {
 inherent!(MultiLock<L>);
 
 /// The share of a guard of several locks: the guards of all parts.
-struct Parts(Vec<Guard>);
+struct PartsShare(Vec<Guard>);
 
-impl Share for Parts {
+impl Share for PartsShare {
     /// Waits for the loss of the first part.
     async fn renew_until_lost(&self, _: &SureUntil) {
         select_all(self.0.iter().map(|part| Box::pin(part.lost()))).await;

@@ -31,12 +31,12 @@ pub struct Process(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    id: Id,
+    id: ProcessId,
     next: AtomicI64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Id {
+struct ProcessId {
     label: ArrayString<MAX_LABEL_LENGTH>,
     uuid: Uuid,
 }
@@ -44,7 +44,7 @@ struct Id {
 /// One contender: written `<process>:<number>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Owner {
-    process: Id,
+    process: ProcessId,
     number: i64,
 }
 
@@ -52,7 +52,7 @@ impl Process {
     /// Makes a process with a uuid of its own, whose owners are counted from 1.
     #[must_use]
     pub fn new() -> Self {
-        Self::with(ArrayString::new())
+        Self::with_label(ArrayString::new())
     }
 
     /// Makes a process that is written `<label>-<uuid>`, so that the server shows whose lock it is.
@@ -64,7 +64,9 @@ impl Process {
     pub fn labelled(label: &str) -> Result<Self, LockError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         match ArrayString::from(label) {
-            Ok(label) if !label.is_empty() && label.chars().all(plain) => Ok(Self::with(label)),
+            Ok(label) if !label.is_empty() && label.chars().all(plain) => {
+                Ok(Self::with_label(label))
+            }
             _ => Err(LockError::Invalid {
                 name: label.to_owned(),
                 rule: "a label has 1 to 32 letters, digits, -, _ or .",
@@ -72,9 +74,9 @@ impl Process {
         }
     }
 
-    fn with(label: ArrayString<MAX_LABEL_LENGTH>) -> Self {
+    fn with_label(label: ArrayString<MAX_LABEL_LENGTH>) -> Self {
         Self(Arc::new(Inner {
-            id: Id {
+            id: ProcessId {
                 label,
                 uuid: Uuid::new_v4(),
             },
@@ -110,7 +112,7 @@ impl fmt::Display for Process {
     }
 }
 
-impl fmt::Display for Id {
+impl fmt::Display for ProcessId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.label.is_empty() {
             write!(f, "{}-", self.label)?;

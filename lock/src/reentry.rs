@@ -38,6 +38,14 @@ pub(crate) struct OwnerHolds<H> {
     _registration: Registration,
 }
 
+/// Whether a hold excludes all others, or is shared as readers' holds are.
+#[cfg(any(feature = "redis", feature = "zookeeper"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HoldKind {
+    Exclusive,
+    Shared,
+}
+
 impl<H> Default for Reentry<H> {
     fn default() -> Self {
         Self(Registry::default())
@@ -45,7 +53,7 @@ impl<H> Default for Reentry<H> {
 }
 
 impl<H> OwnerHolds<H> {
-    fn none(registration: Registration) -> Self {
+    fn without_holds(registration: Registration) -> Self {
         Self {
             exclusive: Weak::new(),
             shared: Weak::new(),
@@ -53,13 +61,12 @@ impl<H> OwnerHolds<H> {
         }
     }
 
-    /// The owner's hold of the requested kind, and that of the other kind.
+    /// The owner's hold of this kind, and that of the other kind.
     #[cfg(any(feature = "redis", feature = "zookeeper"))]
-    pub(crate) fn of(&mut self, shared: bool) -> (&mut Weak<H>, &mut Weak<H>) {
-        if shared {
-            (&mut self.shared, &mut self.exclusive)
-        } else {
-            (&mut self.exclusive, &mut self.shared)
+    pub(crate) fn same_and_other_kind(&mut self, kind: HoldKind) -> (&mut Weak<H>, &mut Weak<H>) {
+        match kind {
+            HoldKind::Exclusive => (&mut self.exclusive, &mut self.shared),
+            HoldKind::Shared => (&mut self.shared, &mut self.exclusive),
         }
     }
 }
@@ -70,15 +77,17 @@ impl<H: Send + Sync + 'static> Reentry<H> {
     /// # Cancel safety
     ///
     /// Safe.
-    pub(crate) async fn enter(
+    pub(crate) async fn lock_slot(
         &self,
         name: &str,
         owner: Owner,
         until: Instant,
     ) -> Option<OwnedMutexGuard<OwnerHolds<H>>> {
-        let slot = self.0.of(&(name.to_owned(), owner), |registration| {
-            Mutex::new(OwnerHolds::none(registration))
-        });
+        let slot = self
+            .0
+            .get_or_make(&(name.to_owned(), owner), |registration| {
+                Mutex::new(OwnerHolds::without_holds(registration))
+            });
         timeout_at(until, slot.lock_owned()).await.ok()
     }
 }

@@ -38,7 +38,7 @@ where
     V: Send + Sync + 'static,
 {
     /// Returns the value of `key`, and makes it if there is none. A new value must keep its registration.
-    pub(crate) fn of(&self, key: &K, make: impl FnOnce(Registration) -> V) -> Arc<V> {
+    pub(crate) fn get_or_make(&self, key: &K, make: impl FnOnce(Registration) -> V) -> Arc<V> {
         let mut entries = self.0.lock();
         if let Some(value) = entries.get(key).and_then(Weak::upgrade) {
             return value;
@@ -108,12 +108,14 @@ mod tests {
     #[test]
     fn one_name_has_one_value_and_unused_names_are_forgotten() {
         let registry = Registry::<u32, Value>::default();
-        let mut kept: Vec<_> = (0..100_000).map(|n| registry.of(&n, value(n))).collect();
-        assert!(Arc::ptr_eq(&kept[7], &registry.of(&7, value(8))));
+        let mut kept: Vec<_> = (0..100_000)
+            .map(|n| registry.get_or_make(&n, value(n)))
+            .collect();
+        assert!(Arc::ptr_eq(&kept[7], &registry.get_or_make(&7, value(8))));
         assert_eq!(registry.len(), 100_000);
         kept.truncate(10);
         assert_eq!(registry.len(), 10);
-        assert_eq!(registry.of(&7, value(8)).0, 7);
+        assert_eq!(registry.get_or_make(&7, value(8)).0, 7);
         kept.clear();
         assert_eq!(registry.len(), 0);
         assert!(
@@ -125,11 +127,11 @@ mod tests {
     #[test]
     fn an_old_value_that_goes_leaves_the_new_one_alone() {
         let registry = Registry::<u32, Value>::default();
-        let old = registry.of(&7, value(1));
+        let old = registry.get_or_make(&7, value(1));
         // The old value has no user left, and its registration is dropped only after the next call.
         let Value(_, registration) = Arc::into_inner(old).unwrap();
-        let new = registry.of(&7, value(2));
+        let new = registry.get_or_make(&7, value(2));
         drop(registration);
-        assert!(Arc::ptr_eq(&new, &registry.of(&7, value(3))));
+        assert!(Arc::ptr_eq(&new, &registry.get_or_make(&7, value(3))));
     }
 }

@@ -21,20 +21,20 @@ use tokio::{
 
 /// The end, shared by all that rely on it.
 #[derive(Debug, Clone)]
-pub(crate) struct SureUntil(watch::Sender<End>);
+pub(crate) struct SureUntil(watch::Sender<SureEnd>);
 
 /// An end, and what is needed to move it by a later suspension.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct End {
+struct SureEnd {
     at: Instant,
     /// The machine's total suspension when the end was last moved.
     suspended: Duration,
 }
 
-impl End {
+impl SureEnd {
     /// The end by tokio's clock, which stood still during a suspension.
     fn by_tokio_clock(self) -> Instant {
-        let since = suspended().saturating_sub(self.suspended);
+        let since = total_suspension().saturating_sub(self.suspended);
         self.at.checked_sub(since).unwrap_or_else(Instant::now)
     }
 }
@@ -48,7 +48,7 @@ pub(crate) fn sure_part(lease: Duration) -> Duration {
 
 /// The machine's total suspension since it started.
 #[cfg(all(target_os = "linux", not(test)))]
-fn suspended() -> Duration {
+fn total_suspension() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
     // The clocks are read in this order, so that the time between the two calls does not count as suspension.
     let (boot, running) = (
@@ -63,18 +63,18 @@ fn suspended() -> Duration {
 }
 
 #[cfg(all(not(target_os = "linux"), not(test)))]
-fn suspended() -> Duration {
+fn total_suspension() -> Duration {
     Duration::ZERO
 }
 
 #[cfg(test)]
-use tests::suspended;
+use tests::total_suspension;
 
 impl SureUntil {
     pub(crate) fn new(end: Instant) -> Self {
-        Self(watch::Sender::new(End {
+        Self(watch::Sender::new(SureEnd {
             at: end,
-            suspended: suspended(),
+            suspended: total_suspension(),
         }))
     }
 
@@ -87,13 +87,13 @@ impl SureUntil {
             let by_tokio_clock = end.by_tokio_clock();
             lasts = Instant::now() < by_tokio_clock;
             if lasts {
-                let moved = End {
+                let moved = SureEnd {
                     at: later,
                     suspended: end.suspended,
                 };
-                *end = End {
+                *end = SureEnd {
                     at: moved.by_tokio_clock().max(by_tokio_clock),
-                    suspended: suspended(),
+                    suspended: total_suspension(),
                 };
             }
             !lasts
@@ -101,7 +101,7 @@ impl SureUntil {
         lasts
     }
 
-    pub(crate) fn end(&self) {
+    pub(crate) fn end_now(&self) {
         self.0
             .send_modify(|end| end.at = Instant::now().min(end.at));
     }
@@ -146,7 +146,7 @@ mod tests {
         static SUSPENDED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     }
 
-    pub(super) fn suspended() -> Duration {
+    pub(super) fn total_suspension() -> Duration {
         SUSPENDED.get()
     }
 
@@ -187,7 +187,7 @@ mod tests {
         let sure = SureUntil::new(start + LONG);
         assert!(!sure.is_over() && sure.extend(start + 2 * LONG) && sure.extend(start + LONG));
         assert_eq!(sure.0.borrow().at, start + 2 * LONG, "nor back");
-        sure.end();
+        sure.end_now();
         assert!(sure.is_over() && !sure.extend(start + 9 * LONG) && sure.is_over());
         sure.wait_until_over().await;
     }
@@ -199,7 +199,7 @@ mod tests {
         assert!(futures::poll!(&mut waiter).is_pending());
         assert!(sure.extend(Instant::now() + 2 * LONG));
         assert!(futures::poll!(&mut waiter).is_pending());
-        sure.end();
+        sure.end_now();
         assert!(futures::poll!(&mut waiter).is_ready());
     }
 }

@@ -30,7 +30,7 @@ impl Tasks {
     /// # Errors
     ///
     /// [`LockError::Invalid`] if there is no runtime.
-    pub(crate) fn on(runtime: Option<Handle>) -> Result<Self, LockError> {
+    pub(crate) fn in_runtime(runtime: Option<Handle>) -> Result<Self, LockError> {
         let rule = "must be made in a tokio runtime, or be given one";
         let current = || Handle::try_current().map_err(|_| LockError::invalid("runtime", rule));
         Ok(Self {

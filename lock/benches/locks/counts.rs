@@ -10,7 +10,7 @@ use std::alloc::System;
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// What marks the end of a count.
-const END: &str = "end of the count";
+const END_MARKER: &str = "end of the count";
 
 /// How often this process has asked for memory.
 pub(crate) fn allocations() -> u64 {
@@ -42,14 +42,14 @@ impl RoundTrips {
         let own = info.split(' ').find_map(|word| word.strip_prefix("addr="));
         let own = own.context("no address")?;
         redis::cmd("ECHO")
-            .arg(END)
+            .arg(END_MARKER)
             .exec_async(&mut connection)
             .await?;
         let mut commands = self.monitor.into_on_message::<String>();
         let mut count = 0;
         loop {
             let command = commands.next().await.context("the monitor ended")?;
-            if command.contains(END) {
+            if command.contains(END_MARKER) {
                 return Ok(count);
             }
             // What a script does is no round trip.

@@ -21,7 +21,7 @@ use oversell::{
     clients::peer::Peer,
     lab::{Lab, Options, Part},
 };
-use scene::{Answer, Library, PROCESSES, Scene};
+use scene::{Library, Measurement, PROCESSES, Scene};
 use std::{collections::BTreeMap, env, time::Duration};
 use table::Figures;
 use tokio::process::Command;
@@ -33,7 +33,7 @@ const ROUNDS: usize = 5;
 const SCENE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The processes of one library.
-struct Side {
+struct LibraryProcesses {
     library: Library,
     processes: Vec<Peer>,
 }
@@ -65,7 +65,7 @@ async fn measure(url: &str, rounds: usize) -> Result<Figures> {
     for library in Library::ALL {
         match library.why_missing() {
             Some(why) => eprintln!("{library} is left out: {why}"),
-            None => sides.push(Side::start(library, url).await?),
+            None => sides.push(LibraryProcesses::start(library, url).await?),
         }
     }
     let mut rates = BTreeMap::new();
@@ -92,7 +92,7 @@ async fn measure(url: &str, rounds: usize) -> Result<Figures> {
     Ok(Figures { rates, costs })
 }
 
-impl Side {
+impl LibraryProcesses {
     async fn start(library: Library, url: &str) -> Result<Self> {
         let starting = (0..PROCESSES).map(|number| async move {
             let mut program = match library {
@@ -112,7 +112,7 @@ impl Side {
     }
 
     /// Does all of the scene once.
-    async fn play(&self, scene: Scene) -> Result<Answer> {
+    async fn play(&self, scene: Scene) -> Result<Measurement> {
         let commands = scene.commands();
         // All are sent before any is waited for.
         let pending: Vec<_> = self
@@ -125,7 +125,9 @@ impl Side {
             let answer = answer.wait_at_most(SCENE_TIMEOUT).await?;
             answer.parse().with_context(|| answer)
         });
-        let answers: Vec<Answer> = try_join_all(answers).await?;
-        Ok(answers.into_iter().fold(Answer::default(), Answer::beside))
+        let answers: Vec<Measurement> = try_join_all(answers).await?;
+        Ok(answers
+            .into_iter()
+            .fold(Measurement::default(), Measurement::beside))
     }
 }

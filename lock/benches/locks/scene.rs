@@ -66,7 +66,7 @@ pub(crate) enum Scene {
 
 /// What a process answers: four numbers.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Answer {
+pub(crate) struct Measurement {
     /// How often it was acquired and released.
     pub(crate) holds: u64,
     pub(crate) time: Duration,
@@ -299,7 +299,7 @@ impl Display for Scene {
     }
 }
 
-impl Answer {
+impl Measurement {
     /// Both together, which began at the same time.
     pub(crate) fn beside(self, other: Self) -> Self {
         Self {
@@ -323,7 +323,7 @@ impl Answer {
     }
 }
 
-impl Display for Answer {
+impl Display for Measurement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -335,7 +335,7 @@ impl Display for Answer {
     }
 }
 
-impl FromStr for Answer {
+impl FromStr for Measurement {
     type Err = Error;
 
     fn from_str(line: &str) -> Result<Self> {

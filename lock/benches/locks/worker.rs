@@ -1,12 +1,12 @@
 //! A process that uses one library, as it is told by lines: see [`Peer`](oversell::clients::peer::Peer).
 //!
 //! `contend KIND NAME CONTENDERS MILLIS`: all begin at once; each acquires and releases until the time is over, at least once.
-//! `hand-off NAME TIMES`: one client has the lock and another one waits. Both answer an [`Answer`].
+//! `hand-off NAME TIMES`: one client has the lock and another one waits. Both answer an [`Measurement`].
 
 use super::{
     client::Client,
     counts::allocations,
-    scene::{Answer, Kind, Library},
+    scene::{Kind, Library, Measurement},
 };
 use anyhow::{Context, Result, bail};
 use std::{sync::Arc, time::Duration};
@@ -36,12 +36,12 @@ pub(crate) async fn run(library: Library, url: &str) -> Result<()> {
     Ok(())
 }
 
-async fn command(words: &[&str], client: &Client, other: &Client) -> Result<Answer> {
+async fn command(words: &[&str], client: &Client, other: &Client) -> Result<Measurement> {
     match words {
         ["ping"] => {
             client.ping().await?;
             other.ping().await?;
-            Ok(Answer::default())
+            Ok(Measurement::default())
         }
         ["contend", kind, name, contenders, millis] => {
             let time = Duration::from_millis(millis.parse()?);
@@ -58,7 +58,7 @@ async fn contend(
     name: &str,
     contenders: usize,
     time: Duration,
-) -> Result<Answer> {
+) -> Result<Measurement> {
     client.prepare(kind, name).await?;
     let begin = Arc::new(Barrier::new(contenders + 1));
     let mut running = JoinSet::new();
@@ -82,14 +82,14 @@ async fn contend(
     while let Some(contender) = running.join_next().await {
         holds += contender??;
     }
-    Ok(Answer {
+    Ok(Measurement {
         holds,
         time: begun.elapsed(),
         allocations: allocations() - before,
     })
 }
 
-async fn hand_off(client: &Client, other: &Client, name: &str, times: u64) -> Result<Answer> {
+async fn hand_off(client: &Client, other: &Client, name: &str, times: u64) -> Result<Measurement> {
     let mut time = Duration::ZERO;
     for _ in 0..times {
         let held = client.take(Kind::Lock, name).await?;
@@ -105,7 +105,7 @@ async fn hand_off(client: &Client, other: &Client, name: &str, times: u64) -> Re
         time += acquired.saturating_duration_since(released);
         hold.release().await?;
     }
-    Ok(Answer {
+    Ok(Measurement {
         holds: times,
         time,
         allocations: 0,

@@ -31,7 +31,7 @@ struct LineState<T, A> {
 }
 
 /// The length at which a line is swept for the first time.
-const FIRST_SWEEP: usize = 64;
+const FIRST_SWEEP_LENGTH: usize = 64;
 
 /// A waiter, as the head sees it.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl<T, A> Default for Line<T, A> {
         Self(Mutex::new(LineState {
             has_head: false,
             waiting: VecDeque::new(),
-            sweep_at: FIRST_SWEEP,
+            sweep_at: FIRST_SWEEP_LENGTH,
         }))
     }
 }
@@ -102,7 +102,7 @@ impl<T, A> Line<T, A> {
     /// Removes and returns the next waiter; without one, the line has no head any more.
     fn take_next_head(&self) -> Option<LineWaiter<T, A>> {
         let mut state = self.0.lock();
-        let next = state.pop();
+        let next = state.pop_live_waiter();
         state.has_head = next.is_some();
         next
     }
@@ -113,11 +113,11 @@ impl<T, A> LineState<T, A> {
     fn sweep(&mut self) {
         if self.waiting.len() >= self.sweep_at {
             self.waiting.retain(|waiter| !waiter.turn.is_closed());
-            self.sweep_at = FIRST_SWEEP.max(self.waiting.len() * 2);
+            self.sweep_at = FIRST_SWEEP_LENGTH.max(self.waiting.len() * 2);
         }
     }
 
-    fn pop(&mut self) -> Option<LineWaiter<T, A>> {
+    fn pop_live_waiter(&mut self) -> Option<LineWaiter<T, A>> {
         loop {
             let waiter = self.waiting.pop_front()?;
             if !waiter.turn.is_closed() {
@@ -138,12 +138,12 @@ impl<T, A> Head<T, A> {
     /// Removes and returns the next waiter. The caller must give it a turn.
     #[must_use]
     pub(crate) fn take_next(&self) -> Option<LineWaiter<T, A>> {
-        self.line.0.lock().pop()
+        self.line.0.lock().pop_live_waiter()
     }
 
     /// Lets the waiters at the front contend beside the present ones, up to the first one that `may` refuses. When all of
     /// them have left, the next waiter becomes the head.
-    pub(crate) fn invite(self: &Arc<Self>, mut may: impl FnMut(&A) -> bool) {
+    pub(crate) fn invite_while(self: &Arc<Self>, mut may: impl FnMut(&A) -> bool) {
         loop {
             let mut state = self.line.0.lock();
             let Some(next) = state.waiting.front() else {
@@ -155,7 +155,7 @@ impl<T, A> Head<T, A> {
             let next = state.waiting.pop_front();
             drop(state);
             if let Some(next) = next {
-                drop(next.give(Turn::Contend(Arc::clone(self))));
+                drop(next.give_turn(Turn::Contend(Arc::clone(self))));
             }
         }
     }
@@ -163,7 +163,7 @@ impl<T, A> Head<T, A> {
     /// Gives all waiters the error of an unavailable server.
     pub(crate) fn fail_waiters(&self, error: &LockError) {
         while let Some(waiter) = self.take_next() {
-            drop(waiter.give(Turn::Failed(error.clone())));
+            drop(waiter.give_turn(Turn::Failed(error.clone())));
         }
     }
 
@@ -202,7 +202,7 @@ impl<T, A> LineWaiter<T, A> {
     /// Gives the waiter this turn, or returns it if the waiter has gone.
     ///
     /// # Errors
-    pub(crate) fn give(self, turn: Turn<T, A>) -> Result<(), Turn<T, A>> {
+    pub(crate) fn give_turn(self, turn: Turn<T, A>) -> Result<(), Turn<T, A>> {
         self.turn.send(turn)
     }
 }
@@ -265,7 +265,7 @@ mod tests {
         let [(one, _), (gone, _), (two, _), (mut big, _), (mut small, _)] =
             [1, 1, 1, 9, 1].map(join);
         drop(gone);
-        first.invite(|n| *n == 1);
+        first.invite_while(|n| *n == 1);
         let (Some(Turn::Contend(one)), Some(Turn::Contend(two))) = (one.await, two.await) else {
             panic!("not invited");
         };
@@ -301,7 +301,7 @@ mod tests {
         for _ in 0..10_000 {
             drop(waiter(&line));
         }
-        assert!(line.0.lock().waiting.len() <= FIRST_SWEEP);
+        assert!(line.0.lock().waiting.len() <= FIRST_SWEEP_LENGTH);
     }
 
     #[tokio::test]

@@ -50,7 +50,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> Mutexes<K> {
     ///
     /// Safe: the place in the queue is given up.
     pub async fn lock(&self, key: &K, wait: Duration) -> Option<MutexGuard> {
-        let mutex = self.0.of(key, Mutex::new);
+        let mutex = self.0.get_or_make(key, Mutex::new);
         tokio::time::timeout(wait, mutex.lock_owned())
             .await
             .ok()

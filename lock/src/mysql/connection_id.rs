@@ -1,7 +1,7 @@
 //! The server's identity of a connection, so that another connection can kill it: an abandoned statement would
 //! otherwise continue, and might be carried out later.
 
-use super::pool::is_one_of;
+use super::pool::has_error_number;
 use crate::Owner;
 use sqlx::{Connection, Executor, MySqlConnection, mysql::MySqlConnectOptions};
 use std::{future::Future, io, sync::Arc, time::Duration};
@@ -17,7 +17,7 @@ const CONNECTION_TABLES: [&str; 2] = [
     "performance_schema.processlist",
 ];
 /// MySQL's error for such a character.
-const CANNOT_CONVERT: u16 = 3854;
+const UNREADABLE_CHARACTER_ERROR: u16 = 3854;
 
 /// A connection's number and its client's address: after a restart of the server the number may be another's.
 #[derive(Debug, Clone)]
@@ -38,11 +38,11 @@ impl ConnectionId {
         // A killed connection is gone within milliseconds, unless its statement is being undone.
         const CHECK_PAUSE: Duration = Duration::from_millis(20);
         let mut connection = self.connect().await?;
-        while in_time(self.is_there(&mut connection)).await? {
-            in_time(send_kill(&mut connection, format!("KILL {}", self.id))).await?;
+        while within_reply_timeout(self.is_connected(&mut connection)).await? {
+            within_reply_timeout(send_kill(&mut connection, format!("KILL {}", self.id))).await?;
             tokio::time::sleep(CHECK_PAUSE).await;
         }
-        in_time(connection.close()).await
+        within_reply_timeout(connection.close()).await
     }
 
     /// Whether the server has a row of this name by another owner. A row counts too while its insertion or its deletion is not
@@ -58,28 +58,28 @@ impl ConnectionId {
         let mut rows = 0;
         for level in ["READ UNCOMMITTED", "READ COMMITTED"] {
             let set = format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}");
-            in_time(connection.execute(set.as_str())).await?;
+            within_reply_timeout(connection.execute(set.as_str())).await?;
             let count = sqlx::query_scalar::<_, i64>(COUNT);
             let count = count.bind(name).bind(owner.to_string());
-            rows += in_time(count.fetch_one(&mut connection)).await?;
+            rows += within_reply_timeout(count.fetch_one(&mut connection)).await?;
         }
-        in_time(connection.close()).await?;
+        within_reply_timeout(connection.close()).await?;
         Ok(rows > 0)
     }
 
     async fn connect(&self) -> Result<MySqlConnection, sqlx::Error> {
-        in_time(MySqlConnection::connect_with(&self.server)).await
+        within_reply_timeout(MySqlConnection::connect_with(&self.server)).await
     }
 
     /// Whether the server still has this connection.
-    async fn is_there(&self, connection: &mut MySqlConnection) -> Result<bool, sqlx::Error> {
-        let there = number_and_host(connection, Some(self.id)).await?;
+    async fn is_connected(&self, connection: &mut MySqlConnection) -> Result<bool, sqlx::Error> {
+        let there = id_and_host(connection, Some(self.id)).await?;
         Ok(there.is_some_and(|(_, host)| *host == *self.host))
     }
 }
 
 /// The number and the client's address of the connection `id`, or of this one without an `id`.
-pub(super) async fn number_and_host(
+pub(super) async fn id_and_host(
     connection: &mut MySqlConnection,
     id: Option<i64>,
 ) -> Result<Option<(i64, String)>, sqlx::Error> {
@@ -91,7 +91,8 @@ pub(super) async fn number_and_host(
         let select = sqlx::query_as(&select).bind(id);
         found = select.fetch_optional(&mut *connection).await;
         match &found {
-            Err(sqlx::Error::Database(error)) if is_one_of(&**error, &[CANNOT_CONVERT]) => {}
+            Err(sqlx::Error::Database(error))
+                if has_error_number(&**error, &[UNREADABLE_CHARACTER_ERROR]) => {}
             _ => break,
         }
     }
@@ -99,7 +100,7 @@ pub(super) async fn number_and_host(
 }
 
 /// Fails with a timeout if there is no answer in time.
-async fn in_time<T>(
+async fn within_reply_timeout<T>(
     answer: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, sqlx::Error> {
     timeout(REPLY_TIMEOUT, answer)

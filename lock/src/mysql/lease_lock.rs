@@ -9,13 +9,13 @@
 //! Next to read: `row.rs`.
 
 use super::{
-    pool::{MySqlPool, unanswered},
+    pool::{MySqlPool, no_answer_error},
     row::{Contender, REPLY_TIMEOUT, Row, RowDescription},
 };
 use crate::{
     Guard, Holder, Lease, Lock, LockError, Owner, deadline,
     events::{LockEvent, Observer},
-    guard::Leased,
+    guard::ExtendableLease,
     inherent,
     keeper::{Share, keep},
     lease::owner_and_lease,
@@ -155,12 +155,12 @@ impl TableLeaseLock {
     }
 
     /// Inserts a row, and makes its first share.
-    async fn first_share(
+    async fn take_first_share(
         &self,
         wait: Duration,
         slot: Option<Arc<OwnerSlot<RowHold>>>,
     ) -> Result<RowShare, LockError> {
-        let (row, lease_start) = self.contender.row(Some(self.lease), wait).await?;
+        let (row, lease_start) = self.contender.insert_row(Some(self.lease), wait).await?;
         let hold = RowHold {
             row,
             guards: AtomicU32::new(1),
@@ -176,13 +176,13 @@ impl TableLeaseLock {
     }
 
     /// Joins the owner's hold, or takes its first one.
-    async fn share_of(&self, owner: Owner, wait: Duration) -> Result<RowShare, LockError> {
+    async fn join_or_take(&self, owner: Owner, wait: Duration) -> Result<RowShare, LockError> {
         let (contender, end) = (&self.contender, deadline(wait));
         let slot = contender
             .pool
             .shared()
             .of::<Reentry<RowHold>>()
-            .enter(&contender.name, owner, end)
+            .lock_slot(&contender.name, owner, end)
             .await;
         let mut slot = slot.ok_or_else(|| contender.taken(wait))?;
         if let Some(share) = slot
@@ -190,13 +190,13 @@ impl TableLeaseLock {
             .upgrade()
             .and_then(|hold| RowShare::join(hold, self.lease))
             && share
-                .write(Some(share.lease), time_left(end) + REPLY_TIMEOUT)
+                .write_count_and_lease(Some(share.lease), time_left(end) + REPLY_TIMEOUT)
                 .await?
         {
             return Ok(share);
         }
         let share = self
-            .first_share(time_left(end), Some(slot_of(&slot)))
+            .take_first_share(time_left(end), Some(slot_of(&slot)))
             .await?;
         slot.exclusive = Arc::downgrade(&share.hold);
         Ok(share)
@@ -212,16 +212,16 @@ impl Lock for TableLeaseLock {
         self.lease.check(&self.contender.name)?;
         let take = async {
             let share = match self.owner {
-                Some(owner) => self.share_of(owner, wait).await?,
-                None => self.first_share(wait, None).await?,
+                Some(owner) => self.join_or_take(owner, wait).await?,
+                None => self.take_first_share(wait, None).await?,
             };
             // A guard that is already lost is not given out: its row goes with the share.
             if self.lease.is_unsure(share.lease_start) {
-                return Err(unanswered());
+                return Err(no_answer_error());
             }
             Ok(share)
         };
-        let share = self.contender.acquire(take).await?;
+        let share = self.contender.report_acquire(take).await?;
         let sure_until = SureUntil::new(self.lease.sure_end(share.lease_start));
         let name = &*self.contender.name;
         let (guard, keeper) = Guard::with_sure_until(sure_until.clone(), name, None);
@@ -237,10 +237,14 @@ impl Lock for TableLeaseLock {
 
 inherent!(TableLeaseLock);
 
-impl Leased for RowHold {
+impl ExtendableLease for RowHold {
     fn extend(self: Arc<Self>, lease: Duration) -> BoxFuture<'static, Result<bool, LockError>> {
         let lease = Some(Lease::Fixed(lease));
-        async move { self.write(lease, REPLY_TIMEOUT, false).await }.boxed()
+        async move {
+            self.write_count_and_lease(lease, REPLY_TIMEOUT, false)
+                .await
+        }
+        .boxed()
     }
 }
 
@@ -260,12 +264,16 @@ impl RowShare {
         (!share.hold.lost.is_cancelled()).then_some(share)
     }
 
-    async fn write(&self, lease: Option<Lease>, bound: Duration) -> Result<bool, LockError> {
-        self.hold.write(lease, bound, false).await
+    async fn write_count_and_lease(
+        &self,
+        lease: Option<Lease>,
+        bound: Duration,
+    ) -> Result<bool, LockError> {
+        self.hold.write_count_and_lease(lease, bound, false).await
     }
 
     /// Leaves the hold; returns whether it was the last.
-    fn leave(&mut self) -> bool {
+    fn leave_and_check_if_last(&mut self) -> bool {
         self.finished = true;
         self.hold.guards.fetch_sub(1, Ordering::Relaxed) == 1
     }
@@ -273,7 +281,7 @@ impl RowShare {
 
 impl RowHold {
     /// Writes the hold count and extends the lease. If the row is no longer ours, all guards become lost.
-    async fn write(
+    async fn write_count_and_lease(
         &self,
         lease: Option<Lease>,
         bound: Duration,
@@ -295,7 +303,10 @@ impl Share for RowShare {
 
     async fn renew_until_lost(&self, sure_until: &SureUntil) {
         let limit = REPLY_TIMEOUT.min(self.lease.renewal_timeout());
-        let renew = || self.hold.write(Some(self.lease), limit, true);
+        let renew = || {
+            self.hold
+                .write_count_and_lease(Some(self.lease), limit, true)
+        };
         let late = |left| {
             let name = &self.hold.row.name;
             self.observer()
@@ -312,12 +323,12 @@ impl Share for RowShare {
         if lost {
             return Ok(());
         }
-        if self.leave() {
+        if self.leave_and_check_if_last() {
             return self.hold.row.release().await;
         }
         // A later share may have been the last one and have deleted the row before this write.
-        let still =
-            self.write(None, REPLY_TIMEOUT).await? || self.hold.guards.load(Ordering::Relaxed) == 0;
+        let still = self.write_count_and_lease(None, REPLY_TIMEOUT).await?
+            || self.hold.guards.load(Ordering::Relaxed) == 0;
         if still {
             Ok(())
         } else {
@@ -329,7 +340,7 @@ impl Share for RowShare {
 impl Drop for RowShare {
     fn drop(&mut self) {
         if !self.finished {
-            self.leave();
+            self.leave_and_check_if_last();
         }
     }
 }

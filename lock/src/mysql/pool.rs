@@ -7,7 +7,7 @@
 //!
 //! Next to read: `connection_id.rs`.
 
-use super::connection_id::{ConnectionId, number_and_host};
+use super::connection_id::{ConnectionId, id_and_host};
 use crate::{
     LockError, LockObserver, Owner, Process, deadline,
     events::Observer,
@@ -47,19 +47,19 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const MAX_UNCHECKED_IDLE: Duration = Duration::from_secs(1);
 
 /// Temporary errors: there are too many connections, or the server ended the statement because of others.
-const RETRYABLE: [u16; 6] = [1040, 1203, 1205, 1213, 1226, 1317];
+const RETRYABLE_ERRORS: [u16; 6] = [1040, 1203, 1205, 1213, 1226, 1317];
 
 /// Errors after which the server has changed nothing, and will change nothing on this connection: it is read-only after
 /// a fail-over (1290, 1836), has left its Galera cluster (1047) or replication group (3101), is offline (3032), or has
 /// closed an idle connection (4031).
-const READ_ONLY: [u16; 6] = [1047, 1290, 1836, 3032, 3101, 4031];
+const NOT_WRITABLE_ERRORS: [u16; 6] = [1047, 1290, 1836, 3032, 3101, 4031];
 
 /// The server shuts down (1053), or the connection was killed (1927). A proxy also says so when the server behind it
 /// has gone, so the statement may have been carried out.
-const CONNECTION_KILLED: [u16; 2] = [1053, 1927];
+const CONNECTION_KILLED_ERRORS: [u16; 2] = [1053, 1927];
 
 /// The error for an unknown variable.
-const UNKNOWN_VARIABLE: u16 = 1193;
+const UNKNOWN_VARIABLE_ERROR: u16 = 1193;
 
 /// All connections of the pool were in use for all of the wait. It is the reason of a [`LockError::Unavailable`].
 #[derive(Debug, thiserror::Error)]
@@ -208,7 +208,7 @@ impl fmt::Debug for MySqlOptions {
 
 /// Makes connections, and takes them back as they are, because only clean ones come back.
 #[derive(Debug)]
-struct Connections {
+struct ConnectionManager {
     nodes: Arc<Nodes>,
     /// The pool's runtime: a connection ends with the runtime in which it is made.
     runtime: Handle,
@@ -222,7 +222,7 @@ struct Nodes {
 }
 
 /// A connection, and its identity on the server.
-struct Link {
+struct PooledConnection {
     connection: MySqlConnection,
     server: Arc<MySqlConnectOptions>,
     id: i64,
@@ -232,11 +232,11 @@ struct Link {
     close_when_done_flag: Arc<AtomicBool>,
 }
 
-impl managed::Manager for Connections {
-    type Type = Link;
+impl managed::Manager for ConnectionManager {
+    type Type = PooledConnection;
     type Error = sqlx::Error;
 
-    async fn create(&self) -> Result<Link, sqlx::Error> {
+    async fn create(&self) -> Result<PooledConnection, sqlx::Error> {
         let nodes = Arc::clone(&self.nodes);
         let making = self.runtime.spawn(async move { nodes.connect().await });
         AbortOnDropHandle::new(making)
@@ -244,14 +244,14 @@ impl managed::Manager for Connections {
             .unwrap_or_else(|stopped| Err(sqlx::Error::Io(std::io::Error::other(stopped))))
     }
 
-    async fn recycle(&self, _: &mut Link, _: &Metrics) -> RecycleResult<sqlx::Error> {
+    async fn recycle(&self, _: &mut PooledConnection, _: &Metrics) -> RecycleResult<sqlx::Error> {
         Ok(())
     }
 }
 
 impl Nodes {
     /// Connects to the first usable server. Each has an equal part of the time, so that a silent one does not use up all.
-    async fn connect(&self) -> Result<Link, sqlx::Error> {
+    async fn connect(&self) -> Result<PooledConnection, sqlx::Error> {
         let share = CONNECT_TIMEOUT / u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
         let mut made = Err(sqlx::Error::Io(std::io::ErrorKind::NotFound.into()));
         for server in &self.servers {
@@ -266,9 +266,12 @@ impl Nodes {
 
     /// Opens a connection, with its id and its HOST: a restarted server gives the same ids again, and HOST has the client's
     /// port, so that both together name this connection.
-    async fn open(&self, server: &Arc<MySqlConnectOptions>) -> Result<Link, sqlx::Error> {
+    async fn open(
+        &self,
+        server: &Arc<MySqlConnectOptions>,
+    ) -> Result<PooledConnection, sqlx::Error> {
         let mut connection = MySqlConnection::connect_with(server).await?;
-        let own = number_and_host(&mut connection, None).await?;
+        let own = id_and_host(&mut connection, None).await?;
         let (id, host) = own.ok_or(sqlx::Error::RowNotFound)?;
         if self.servers.len() > 1 {
             // A Galera node without its cluster refuses this, but still answers from its own tables.
@@ -278,11 +281,12 @@ impl Nodes {
         for variable in &self.variables {
             match connection.execute(variable.as_str()).await {
                 Ok(_) => {}
-                Err(sqlx::Error::Database(e)) if is_one_of(&*e, &[UNKNOWN_VARIABLE]) => {}
+                Err(sqlx::Error::Database(e))
+                    if has_error_number(&*e, &[UNKNOWN_VARIABLE_ERROR]) => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(Link {
+        Ok(PooledConnection {
             connection,
             server: Arc::clone(server),
             id,
@@ -329,9 +333,9 @@ pub struct MySqlPool(Arc<Inner>);
 
 /// The callers' connections, one more for renewals, and what all locks of this pool share.
 struct Inner {
-    connections: Pool<Connections>,
+    connections: Pool<ConnectionManager>,
     /// One connection for renewals, which is made where the others are all in use.
-    renewals: Pool<Connections>,
+    renewals: Pool<ConnectionManager>,
     shared: ByType,
     process: Process,
     observer: Observer,
@@ -340,7 +344,7 @@ struct Inner {
 
 /// A connection that closes unless it is returned by [`done`](Conn::done).
 #[must_use = "a connection that is dropped without `done` is closed"]
-pub struct Conn(Option<Object<Connections>>, MySqlPool);
+pub struct Conn(Option<Object<ConnectionManager>>, MySqlPool);
 
 impl MySqlPool {
     /// Makes a pool of at most 10 connections to `url`, and makes the first one at once, so that an unreachable server
@@ -380,11 +384,11 @@ impl MySqlPool {
         if options.connections == 0 {
             return Err(invalid("connections", "must be 1 or more"));
         }
-        let tasks = Tasks::on(options.runtime)?;
+        let tasks = Tasks::in_runtime(options.runtime)?;
         let variables = options.variables;
         let nodes = Arc::new(Nodes { servers, variables });
         let pool = |max_size| {
-            let connections = Connections {
+            let connections = ConnectionManager {
                 nodes: Arc::clone(&nodes),
                 runtime: tasks.runtime().clone(),
             };
@@ -421,13 +425,13 @@ impl MySqlPool {
     /// Safe: nothing is taken before it completes.
     pub async fn conn(&self, wait: Duration) -> Result<Conn, LockError> {
         let end = deadline(wait) + CONNECT_TIMEOUT;
-        self.conn_of(&self.0.connections, wait, end).await
+        self.conn_from(&self.0.connections, wait, end).await
     }
 
     /// Gets a connection of this pool that is free within `wait` and answers by `end`.
-    async fn conn_of(
+    async fn conn_from(
         &self,
-        pool: &Pool<Connections>,
+        pool: &Pool<ConnectionManager>,
         wait: Duration,
         end: Instant,
     ) -> Result<Conn, LockError> {
@@ -440,7 +444,7 @@ impl MySqlPool {
             };
             let mut conn = match pool.timeout_get(&timeouts).await {
                 Ok(object) => Conn(Some(object), self.clone()),
-                Err(PoolError::Backend(e)) => return Err(failed(e)),
+                Err(PoolError::Backend(e)) => return Err(to_lock_error(e)),
                 Err(PoolError::Closed) => return Err(tasks::closed_error(SERVER)),
                 Err(PoolError::Timeout(managed::TimeoutType::Wait)) => {
                     let exhausted = PoolExhausted { waited: wait };
@@ -448,7 +452,8 @@ impl MySqlPool {
                 }
                 Err(e) => return Err(LockError::unavailable(SERVER, e)),
             };
-            if conn.is_fresh() || matches!(timeout_at(end, conn.ping()).await, Ok(Ok(()))) {
+            if conn.was_used_recently() || matches!(timeout_at(end, conn.ping()).await, Ok(Ok(())))
+            {
                 return Ok(conn);
             }
             drop(conn);
@@ -462,14 +467,14 @@ impl MySqlPool {
     /// # Cancel safety
     ///
     /// The statement may have been carried out; its connection is closed and killed.
-    pub(super) async fn ask<T>(
+    pub(super) async fn run_statement<T>(
         &self,
         bound: Duration,
         statement: impl Fn(&mut MySqlConnection) -> BoxFuture<'_, Result<T, sqlx::Error>>,
     ) -> Result<T, Failure> {
         let end = deadline(bound);
-        let conn = self.conn_of(&self.0.connections, bound, end).await;
-        self.ask_on(conn, end, statement).await
+        let conn = self.conn_from(&self.0.connections, bound, end).await;
+        self.run_on(conn, end, statement).await
     }
 
     /// As [`ask`](Self::ask), and for a keeper by the connection for renewals if all others are in use.
@@ -477,21 +482,23 @@ impl MySqlPool {
     /// # Cancel safety
     ///
     /// As [`ask`](Self::ask).
-    pub(super) async fn ask_to_renew<T>(
+    pub(super) async fn run_renewal<T>(
         &self,
         is_by_keeper: bool,
         bound: Duration,
         statement: impl Fn(&mut MySqlConnection) -> BoxFuture<'_, Result<T, sqlx::Error>>,
     ) -> Result<T, Failure> {
         if !is_by_keeper {
-            return self.ask(bound, statement).await;
+            return self.run_statement(bound, statement).await;
         }
         let end = deadline(bound);
-        let mut conn = self.conn_of(&self.0.connections, Duration::ZERO, end).await;
+        let mut conn = self
+            .conn_from(&self.0.connections, Duration::ZERO, end)
+            .await;
         if conn.as_ref().is_err_and(is_exhausted) {
-            conn = self.conn_of(&self.0.renewals, bound, end).await;
+            conn = self.conn_from(&self.0.renewals, bound, end).await;
         }
-        self.ask_on(conn, end, statement).await
+        self.run_on(conn, end, statement).await
     }
 
     /// As [`ask`](Self::ask), also after the pool was closed, when late holders delete what they had.
@@ -499,7 +506,7 @@ impl MySqlPool {
     /// # Cancel safety
     ///
     /// As [`ask`](Self::ask).
-    pub(super) async fn ask_to_delete<T>(
+    pub(super) async fn run_deletion<T>(
         &self,
         bound: Duration,
         statement: impl Fn(&mut MySqlConnection) -> BoxFuture<'_, Result<T, sqlx::Error>>,
@@ -510,12 +517,12 @@ impl MySqlPool {
         } else {
             &self.0.connections
         };
-        let conn = self.conn_of(pool, bound, end).await;
-        self.ask_on(conn, end, statement).await
+        let conn = self.conn_from(pool, bound, end).await;
+        self.run_on(conn, end, statement).await
     }
 
     /// Runs `statement` on this connection until `end`.
-    async fn ask_on<T>(
+    async fn run_on<T>(
         &self,
         conn: Result<Conn, LockError>,
         end: Instant,
@@ -531,11 +538,11 @@ impl MySqlPool {
             }
         })
         .await;
-        self.settle(conn, answer)
+        self.classify_answer(conn, answer)
     }
 
     /// Classifies an answer, and returns the connection to the pool only if the server can be asked more over it.
-    pub(super) fn settle<T>(
+    pub(super) fn classify_answer<T>(
         &self,
         conn: Conn,
         answer: Result<Result<T, sqlx::Error>, Elapsed>,
@@ -545,15 +552,17 @@ impl MySqlPool {
                 conn.done();
                 return Ok(done);
             }
-            Ok(Err(sqlx::Error::Database(error))) if !is_one_of(&*error, &CONNECTION_KILLED) => {
-                if !is_one_of(&*error, &READ_ONLY) {
+            Ok(Err(sqlx::Error::Database(error)))
+                if !has_error_number(&*error, &CONNECTION_KILLED_ERRORS) =>
+            {
+                if !has_error_number(&*error, &NOT_WRITABLE_ERRORS) {
                     conn.done();
                     return Err(Failure::Answered(error));
                 }
                 Failure::Answered(error)
             }
-            Ok(Err(error)) => Failure::Unanswered(failed(error)),
-            Err(_) => Failure::Unanswered(unanswered()),
+            Ok(Err(error)) => Failure::Unanswered(to_lock_error(error)),
+            Err(_) => Failure::Unanswered(no_answer_error()),
         };
         // Connections of the same age are probably broken too.
         drop(conn);
@@ -628,7 +637,7 @@ impl fmt::Debug for MySqlPool {
 }
 
 /// Why a [`Conn`] always has a connection.
-const NOT_EMPTY: &str = "only `done` and `drop` empty it, and both consume it";
+const CONN_IS_PRESENT: &str = "only `done` and `drop` empty it, and both consume it";
 
 impl Conn {
     /// Puts the connection back: no statement is under way and no transaction open.
@@ -644,20 +653,20 @@ impl Conn {
     /// Returns the connection's number on the server, which `KILL QUERY` takes.
     #[must_use]
     pub fn id(&self) -> i64 {
-        self.link().id
+        self.pooled().id
     }
 
     /// Returns the options for another connection to the same server: to the same node of a cluster.
     #[must_use]
     pub fn server(&self) -> Arc<MySqlConnectOptions> {
-        Arc::clone(&self.link().server)
+        Arc::clone(&self.pooled().server)
     }
 
     /// Returns a flag for the caller to set. While it is set, [`done`](Self::done) closes the connection: the caller sets it
     /// while something may still happen to the connection, such as a `KILL QUERY` without an answer.
     #[must_use]
     pub fn close_when_done_flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.link().close_when_done_flag)
+        Arc::clone(&self.pooled().close_when_done_flag)
     }
 
     /// Checks whether the server accepts writes of this user, without changing anything. No transaction may be open.
@@ -674,16 +683,16 @@ impl Conn {
     }
 
     pub(super) fn connection_id(&self) -> ConnectionId {
-        let link = self.link();
+        let link = self.pooled();
         ConnectionId::new(self.server(), link.id, Arc::clone(&link.host))
     }
 
-    fn link(&self) -> &Link {
-        self.0.as_ref().expect(NOT_EMPTY)
+    fn pooled(&self) -> &PooledConnection {
+        self.0.as_ref().expect(CONN_IS_PRESENT)
     }
 
-    fn is_fresh(&self) -> bool {
-        self.link().idle_since.elapsed() < MAX_UNCHECKED_IDLE
+    fn was_used_recently(&self) -> bool {
+        self.pooled().idle_since.elapsed() < MAX_UNCHECKED_IDLE
     }
 }
 
@@ -706,13 +715,13 @@ impl Deref for Conn {
     type Target = MySqlConnection;
 
     fn deref(&self) -> &MySqlConnection {
-        &self.link().connection
+        &self.pooled().connection
     }
 }
 
 impl DerefMut for Conn {
     fn deref_mut(&mut self) -> &mut MySqlConnection {
-        &mut self.0.as_mut().expect(NOT_EMPTY).connection
+        &mut self.0.as_mut().expect(CONN_IS_PRESENT).connection
     }
 }
 
@@ -720,16 +729,20 @@ impl From<Failure> for LockError {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Unsent(error) | Failure::Unanswered(error) => error,
-            Failure::Answered(error) => failed(sqlx::Error::Database(error)),
+            Failure::Answered(error) => to_lock_error(sqlx::Error::Database(error)),
         }
     }
 }
 
-fn failed(error: sqlx::Error) -> LockError {
+fn to_lock_error(error: sqlx::Error) -> LockError {
     let refused = match &error {
-        sqlx::Error::Database(answer) => [&RETRYABLE[..], &READ_ONLY, &CONNECTION_KILLED]
-            .iter()
-            .all(|passing| !is_one_of(&**answer, passing)),
+        sqlx::Error::Database(answer) => [
+            &RETRYABLE_ERRORS[..],
+            &NOT_WRITABLE_ERRORS,
+            &CONNECTION_KILLED_ERRORS,
+        ]
+        .iter()
+        .all(|passing| !has_error_number(&**answer, passing)),
         _ => false,
     };
     let (server, reason) = (SERVER, error.into());
@@ -748,7 +761,7 @@ fn is_exhausted(error: &LockError) -> bool {
 /// Whether the server ended the statement because of others (a deadlock, a lock wait timeout, a `KILL QUERY`), so that
 /// it can be repeated at once.
 pub(super) fn is_contention(error: &dyn DatabaseError) -> bool {
-    is_one_of(error, &[1205, 1213, 1317])
+    has_error_number(error, &[1205, 1213, 1317])
 }
 
 /// Whether the server shuts down (1053) or the connection was killed (1927). A proxy also says so when the server
@@ -757,18 +770,18 @@ pub(super) fn is_contention(error: &dyn DatabaseError) -> bool {
 pub fn is_cut_off(error: &sqlx::Error) -> bool {
     error
         .as_database_error()
-        .is_some_and(|error| is_one_of(error, &CONNECTION_KILLED))
+        .is_some_and(|error| has_error_number(error, &CONNECTION_KILLED_ERRORS))
 }
 
 /// Whether the error has one of these numbers.
-pub(super) fn is_one_of(error: &dyn DatabaseError, numbers: &[u16]) -> bool {
+pub(super) fn has_error_number(error: &dyn DatabaseError, numbers: &[u16]) -> bool {
     error
         .try_downcast_ref::<MySqlDatabaseError>()
         .is_some_and(|error| numbers.contains(&error.number()))
 }
 
 /// The error of a statement without an answer in time.
-pub(super) fn unanswered() -> LockError {
+pub(super) fn no_answer_error() -> LockError {
     LockError::unavailable(
         SERVER,
         "no answer in time; what was asked is undone or goes on in the background",

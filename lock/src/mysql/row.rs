@@ -12,7 +12,7 @@
 
 use super::{
     connection_id::ConnectionId,
-    pool::{Conn, Failure, MySqlPool, is_contention, unanswered},
+    pool::{Conn, Failure, MySqlPool, is_contention, no_answer_error},
 };
 use crate::{Holder, Lease, LockError, Owner};
 use futures::FutureExt;
@@ -34,9 +34,9 @@ pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long an insert may wait for a row lock before the server is asked whose row is in its way, and then between two
 /// such questions.
-const MAX_LOCK_WAIT: Duration = Duration::from_secs(1);
+const ROW_LOCK_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Added to the wait before the first such question, because an insert that does not wait takes time too.
-const LOCK_CHECK_PAUSE: Duration = Duration::from_millis(100);
+const FIRST_ROW_LOCK_CHECK_DELAY: Duration = Duration::from_millis(100);
 
 /// The pauses between attempts to delete a row, or to kill a connection, while the server does not answer; they double. A
 /// server that restarts is noticed within 5 s.
@@ -46,17 +46,18 @@ const MAX_DELETE_PAUSE: Duration = Duration::from_secs(5);
 /// The width of `tb_lock.lock_name`.
 const MAX_NAME_LENGTH: usize = 50;
 
-const TABLE: &str = include_str!("tb_lock.sql");
+const CREATE_TABLE: &str = include_str!("tb_lock.sql");
 const INSERT: &str = "INSERT INTO tb_lock (lock_name, class_name, method_name, server_name, thread_name, create_time, \
                       `desc`, owner, holds, expires_at) \
                       VALUES (?, ?, ?, ?, ?, NOW(), ?, ?, 1, NOW(3) + INTERVAL ? MICROSECOND)";
 /// Waiters first read whether the lease has ended, because a plain read locks nothing and so does not block the holder.
-const EXPIRED: &str = "SELECT COUNT(*) FROM tb_lock WHERE lock_name = ? AND expires_at <= NOW(3)";
-const SWEEP: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND expires_at <= NOW(3)";
+const COUNT_EXPIRED: &str =
+    "SELECT COUNT(*) FROM tb_lock WHERE lock_name = ? AND expires_at <= NOW(3)";
+const DELETE_EXPIRED: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND expires_at <= NOW(3)";
 const RENEW: &str = "UPDATE tb_lock SET holds = ?, expires_at = GREATEST(expires_at, NOW(3) + INTERVAL ? MICROSECOND) \
                      WHERE lock_name = ? AND owner = ? AND expires_at > NOW(3)";
 /// The rest of the lease in microseconds; negative if it has ended and the row has not been swept.
-const HOLDER: &str = "SELECT COALESCE(owner, ''), TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) FROM tb_lock WHERE lock_name = ?";
+const SELECT_HOLDER: &str = "SELECT COALESCE(owner, ''), TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) FROM tb_lock WHERE lock_name = ?";
 const FORCE_UNLOCK: &str = "DELETE FROM tb_lock WHERE lock_name = ?";
 const DELETE: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND owner = ?";
 
@@ -116,8 +117,8 @@ impl MySqlPool {
     ///
     /// It may be made or not; calling it again is safe.
     pub async fn create_table(&self) -> Result<(), LockError> {
-        self.ask(REPLY_TIMEOUT, |conn| {
-            sqlx::query(TABLE).execute(conn).boxed()
+        self.run_statement(REPLY_TIMEOUT, |conn| {
+            sqlx::query(CREATE_TABLE).execute(conn).boxed()
         })
         .await?;
         Ok(())
@@ -142,32 +143,33 @@ impl Contender {
     /// # Cancel safety
     ///
     /// As that of `take`.
-    pub(super) async fn acquire<T>(
+    pub(super) async fn report_acquire<T>(
         &self,
         take: impl Future<Output = Result<T, LockError>>,
     ) -> Result<T, LockError> {
         let take = self.pool.while_open(take);
-        self.pool.observer().acquire(&self.name, take).await
+        self.pool.observer().report_acquire(&self.name, take).await
     }
 
     /// The owner of the present row.
     pub(super) async fn holder(&self) -> Result<Option<Holder>, LockError> {
-        let row = self.pool.ask(REPLY_TIMEOUT, |conn| {
-            let holder = sqlx::query_as::<_, (String, Option<i64>)>(HOLDER);
+        let row = self.pool.run_statement(REPLY_TIMEOUT, |conn| {
+            let holder = sqlx::query_as::<_, (String, Option<i64>)>(SELECT_HOLDER);
             holder.bind(self.name.clone()).fetch_optional(conn).boxed()
         });
         let row = row.await?;
-        let left = |micros| Duration::from_micros(u64::try_from(micros).unwrap_or_default());
-        let holder = row.map(|(id, micros)| Holder {
+        let left =
+            |lease_micros| Duration::from_micros(u64::try_from(lease_micros).unwrap_or_default());
+        let holder = row.map(|(id, lease_micros)| Holder {
             id,
-            remaining: micros.map(left),
+            remaining: lease_micros.map(left),
         });
         Ok(holder.filter(|holder| holder.remaining != Some(Duration::ZERO)))
     }
 
     /// Deletes the row, whoever has it; returns whether there was one.
     pub(super) async fn force_unlock(&self) -> Result<bool, LockError> {
-        let deleted = self.pool.ask(REPLY_TIMEOUT, |conn| {
+        let deleted = self.pool.run_statement(REPLY_TIMEOUT, |conn| {
             let delete = sqlx::query(FORCE_UNLOCK).bind(self.name.clone());
             delete.execute(conn).boxed()
         });
@@ -175,7 +177,7 @@ impl Contender {
     }
 
     /// Inserts the row, waiting at most `wait`; returns it and when its lease began.
-    pub(super) async fn row(
+    pub(super) async fn insert_row(
         &self,
         lease: Option<Lease>,
         wait: Duration,
@@ -199,7 +201,7 @@ impl Contender {
                 return Ok((row, lease_start));
             }
             was_taken = true;
-            if lease.is_some() && self.sweep().await? {
+            if lease.is_some() && self.delete_if_expired().await? {
                 continue;
             }
             if time_left().is_zero() {
@@ -224,28 +226,31 @@ impl Contender {
         lease: Option<Lease>,
         wait: Duration,
     ) -> Result<Option<Row>, LockError> {
-        let row = Row::absent(&self.pool, &self.name, self.pool.owner());
+        let row = Row::without_deletion(&self.pool, &self.name, self.pool.owner());
         let (reply, answer) = oneshot::channel();
         self.pool
             .tasks()
             .spawn(row.insert(conn, self.description.clone(), lease, wait, reply));
-        answer.await.unwrap_or_else(|_| Err(unanswered()))
+        answer.await.unwrap_or_else(|_| Err(no_answer_error()))
     }
 
     /// Deletes the row of this name if its lease has ended; returns whether there was one. Without a free connection it
     /// returns `false`.
-    async fn sweep(&self) -> Result<bool, LockError> {
-        let swept = self.pool.ask(REPLY_TIMEOUT, |conn| {
+    async fn delete_if_expired(&self) -> Result<bool, LockError> {
+        let swept = self.pool.run_statement(REPLY_TIMEOUT, |conn| {
             let name = self.name.clone();
             async move {
-                let expired: i64 = sqlx::query_scalar(EXPIRED)
+                let expired: i64 = sqlx::query_scalar(COUNT_EXPIRED)
                     .bind(&name)
                     .fetch_one(&mut *conn)
                     .await?;
                 if expired == 0 {
                     return Ok(false);
                 }
-                let swept = sqlx::query(SWEEP).bind(&name).execute(conn).await?;
+                let swept = sqlx::query(DELETE_EXPIRED)
+                    .bind(&name)
+                    .execute(conn)
+                    .await?;
                 Ok(swept.rows_affected() > 0)
             }
             .boxed()
@@ -259,7 +264,7 @@ impl Contender {
 
 impl Row {
     /// A row that is not in the table, or that others delete, so that its drop does nothing.
-    fn absent(pool: &MySqlPool, name: &str, owner: Owner) -> Self {
+    fn without_deletion(pool: &MySqlPool, name: &str, owner: Owner) -> Self {
         Self {
             pool: pool.clone(),
             name: name.to_owned(),
@@ -280,24 +285,24 @@ impl Row {
         let thread = std::thread::current().name().unwrap_or_default().to_owned();
         let insert = sqlx::query(INSERT)
             .bind(&self.name)
-            .bind(cut(&description.class, 100))
-            .bind(cut(&description.method, 50))
-            .bind(cut(&description.server, 50))
-            .bind(cut(&thread, 50))
-            .bind(cut(&description.desc, 100))
+            .bind(truncate(&description.class, 100))
+            .bind(truncate(&description.method, 50))
+            .bind(truncate(&description.server, 50))
+            .bind(truncate(&thread, 50))
+            .bind(truncate(&description.desc, 100))
             .bind(self.owner.to_string())
-            .bind(lease.map(micros));
+            .bind(lease.map(lease_micros));
         let connection_id = conn.connection_id();
         let answer = tokio::select! {
             biased;
             answer = timeout(REPLY_TIMEOUT, insert.execute(&mut *conn)) => answer,
-            () = self.wait_until_blocked_by_other_owner(&connection_id, wait.min(MAX_LOCK_WAIT)) => {
+            () = self.wait_until_blocked_by_other_owner(&connection_id, wait.min(ROW_LOCK_CHECK_INTERVAL)) => {
                 drop(conn);
                 reply.send(Ok(None)).ok();
                 return self.undo_insert(connection_id).await;
             }
         };
-        match self.pool.settle(conn, answer) {
+        match self.pool.classify_answer(conn, answer) {
             Ok(_) => {
                 self.is_gone.store(false, Ordering::Relaxed);
                 reply.send(Ok(Some(self))).ok();
@@ -324,7 +329,7 @@ impl Row {
         connection_id: &ConnectionId,
         wait: Duration,
     ) {
-        let mut pause = wait + LOCK_CHECK_PAUSE;
+        let mut pause = wait + FIRST_ROW_LOCK_CHECK_DELAY;
         loop {
             sleep(pause).await;
             match connection_id
@@ -335,7 +340,7 @@ impl Row {
                 Ok(false) => {}
                 Err(error) => tracing::debug!(%error, name = self.name, "a slow insert"),
             }
-            pause = MAX_LOCK_WAIT;
+            pause = ROW_LOCK_CHECK_INTERVAL;
         }
     }
 
@@ -360,10 +365,10 @@ impl Row {
         bound: Duration,
         is_by_keeper: bool,
     ) -> Result<bool, LockError> {
-        let renewed = self.pool.ask_to_renew(is_by_keeper, bound, |conn| {
+        let renewed = self.pool.run_renewal(is_by_keeper, bound, |conn| {
             sqlx::query(RENEW)
                 .bind(holds)
-                .bind(lease.map_or(0, micros))
+                .bind(lease.map_or(0, lease_micros))
                 .bind(self.name.clone())
                 .bind(self.owner.to_string())
                 .execute(conn)
@@ -378,7 +383,7 @@ impl Row {
             Ok(Ok(true)) => Ok(()),
             Ok(Ok(false)) => Err(LockError::lost(&self.name)),
             Ok(Err(refused)) => Err(refused),
-            Err(_) => Err(unanswered()),
+            Err(_) => Err(no_answer_error()),
         }
     }
 
@@ -408,7 +413,7 @@ impl Row {
     /// Deletes it once; returns whether there was a row. After an attempt without an answer (`asked`) a missing row counts
     /// as deleted by that attempt.
     async fn delete_once(&self, asked: &mut bool) -> Result<bool, LockError> {
-        let deleted = self.pool.ask_to_delete(REPLY_TIMEOUT, |conn| {
+        let deleted = self.pool.run_deletion(REPLY_TIMEOUT, |conn| {
             sqlx::query(DELETE)
                 .bind(self.name.clone())
                 .bind(self.owner.to_string())
@@ -428,7 +433,7 @@ impl Drop for Row {
         if self.is_gone.load(Ordering::Relaxed) {
             return;
         }
-        let row = Self::absent(&self.pool, &self.name, self.owner);
+        let row = Self::without_deletion(&self.pool, &self.name, self.owner);
         self.pool
             .tasks()
             .spawn(async move { row.delete_until_done().await });
@@ -436,12 +441,12 @@ impl Drop for Row {
 }
 
 /// The first `longest` characters; `None` for an empty text.
-fn cut(text: &str, longest: usize) -> Option<String> {
+fn truncate(text: &str, longest: usize) -> Option<String> {
     (!text.is_empty()).then(|| text.chars().take(longest).collect())
 }
 
 /// The microseconds that the database adds to its clock: a millisecond more than the lease, because the database cuts the
 /// time of day to whole milliseconds.
-fn micros(lease: Lease) -> u64 {
+fn lease_micros(lease: Lease) -> u64 {
     lease.millis().saturating_add(1).saturating_mul(1000)
 }

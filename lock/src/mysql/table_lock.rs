@@ -107,7 +107,7 @@ impl Lock for TableLock {
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let (row, _) = self.0.acquire(self.0.row(None, wait)).await?;
+        let (row, _) = self.0.report_acquire(self.0.insert_row(None, wait)).await?;
         let (guard, keeper) = Guard::new(&*self.0.name, None);
         // There is no lease to end.
         let sure_until = SureUntil::new(Instant::now() + MAX_DURATION);

@@ -132,7 +132,7 @@ impl RedisClient {
     }
 
     fn build(options: RedisOptions, users_own: Option<Connection>) -> Result<Self, LockError> {
-        let tasks = Tasks::on(options.runtime.clone())?;
+        let tasks = Tasks::in_runtime(options.runtime.clone())?;
         let disconnects = watch::Sender::new(());
         let servers = options.servers(tasks.runtime(), &disconnects)?;
         let connection = users_own.unwrap_or_else(|| servers.connection());
@@ -168,7 +168,7 @@ impl RedisClient {
     pub async fn own_connection(&self) -> RedisResult<MultiplexedConnection> {
         let node = match &self.0.servers {
             Servers::One(node) => Arc::clone(node),
-            Servers::Cluster(cluster) => cluster.home().await?,
+            Servers::Cluster(cluster) => cluster.node_for_commands_without_key().await?,
         };
         let primary = &node.primary;
         Ok(primary.connect(&primary.config()).await?.0)
@@ -223,7 +223,10 @@ impl RedisClient {
         name: &Arc<str>,
         make: impl FnOnce(Registration) -> T,
     ) -> Arc<T> {
-        self.0.shared.of::<Registry<Arc<str>, T>>().of(name, make)
+        self.0
+            .shared
+            .of::<Registry<Arc<str>, T>>()
+            .get_or_make(name, make)
     }
 
     /// How many names of one kind this process uses.
@@ -264,7 +267,7 @@ impl RedisClient {
     }
 
     /// Whether a waiter goes on after this error: never after the end of the client's runtime.
-    pub(super) fn waits_out(&self, error: &LockError) -> bool {
+    pub(super) fn keeps_waiting_after(&self, error: &LockError) -> bool {
         self.0.options.waits_while_unavailable
             && matches!(error, LockError::Unavailable { reason, .. } if !reason.is::<JoinError>())
     }

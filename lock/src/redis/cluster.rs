@@ -42,9 +42,9 @@ use tokio::{
 /// The slots of every Redis Cluster.
 const SLOTS: usize = 16384;
 /// The longest wait for one node's map: a dead node must not use up the time in which another one would answer.
-const MAX_MAP_TIMEOUT: Duration = Duration::from_secs(1);
+const MAX_SLOT_MAP_TIMEOUT: Duration = Duration::from_secs(1);
 /// The shortest time between two maps: many commands that fail together ask for one.
-const MAP_INTERVAL: Duration = Duration::from_millis(50);
+const MIN_SLOT_MAP_INTERVAL: Duration = Duration::from_millis(50);
 /// The pauses before a refused command is sent again; they double. A slot is moved in milliseconds, but a fail-over takes
 /// seconds.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(5);
@@ -53,7 +53,7 @@ const MAX_RETRY_PAUSE: Duration = Duration::from_millis(100);
 const MAX_QUICK_REDIRECTS: u32 = 3;
 
 /// The slot of a key: that of the text in its first braces, if there is one.
-pub(super) fn slot(key: &[u8]) -> u16 {
+pub(super) fn slot_of_key(key: &[u8]) -> u16 {
     let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
         let rest = &key[open + 1..];
         let length = rest.iter().position(|byte| *byte == b'}')?;
@@ -82,9 +82,9 @@ pub(super) struct Cluster {
     disconnects: watch::Sender<()>,
     /// The slot of commands without a key.
     home: u16,
-    map: Mutex<Map>,
+    map: Mutex<SlotMap>,
     /// Whether the map may be old.
-    is_stale: AtomicBool,
+    is_map_stale: AtomicBool,
     /// When the last map came. Its lock lets one task at a time ask for a map.
     last_map_at: tokio::sync::Mutex<Option<Instant>>,
     /// The place in the order of nodes at which the next request for a map begins.
@@ -92,8 +92,8 @@ pub(super) struct Cluster {
 }
 
 /// Who has which slot.
-struct Map {
-    owners: Vec<Option<Arc<RedisNode>>>,
+struct SlotMap {
+    node_by_slot: Vec<Option<Arc<RedisNode>>>,
     nodes: HashMap<Address, Arc<RedisNode>>,
 }
 
@@ -105,7 +105,7 @@ enum Refusal {
     /// Another node may have the key.
     Ask(Address),
     /// The same node may carry it out later.
-    Later,
+    TryLater,
 }
 
 impl Cluster {
@@ -124,26 +124,27 @@ impl Cluster {
             process: options.process.clone(),
             runtime: runtime.clone(),
             disconnects: disconnects.clone(),
-            home: slot(options.prefix.as_bytes()),
-            map: Mutex::new(Map {
-                owners: vec![None; SLOTS],
+            home: slot_of_key(options.prefix.as_bytes()),
+            map: Mutex::new(SlotMap {
+                node_by_slot: vec![None; SLOTS],
                 nodes: HashMap::new(),
             }),
-            is_stale: AtomicBool::new(true),
+            is_map_stale: AtomicBool::new(true),
             last_map_at: tokio::sync::Mutex::default(),
             next_asked: AtomicUsize::new(0),
         })
     }
 
     /// The slot's node by the present map.
-    pub(super) fn owner(&self, slot: u16) -> Option<Arc<RedisNode>> {
-        self.map.lock().owners[usize::from(slot)].clone()
+    pub(super) fn node_of_slot(&self, slot: u16) -> Option<Arc<RedisNode>> {
+        self.map.lock().node_by_slot[usize::from(slot)].clone()
     }
 
     /// The node that answers commands without a key.
-    pub(super) async fn home(&self) -> RedisResult<Arc<RedisNode>> {
+    pub(super) async fn node_for_commands_without_key(&self) -> RedisResult<Arc<RedisNode>> {
         self.refresh_map_if_stale().await?;
-        self.owner(self.home).ok_or_else(no_owner)
+        self.node_of_slot(self.home)
+            .ok_or_else(slot_without_node_error)
     }
 
     /// Sends a request to the node that has its key, and to another node only if the first one has refused it or nothing
@@ -158,32 +159,35 @@ impl Cluster {
     ) -> RedisResult<Value> {
         *sent = false;
         let ends = Instant::now() + self.timeout;
-        let slot = key_of(request).map(slot);
+        let slot = key_of(request).map(slot_of_key);
         let (mut redirect, mut redirects, mut pause) = (None, 0, FIRST_RETRY_PAUSE);
         loop {
             if redirect.is_none() {
                 self.refresh_map_if_stale().await?;
             }
-            let keyless = || last.clone().or_else(|| self.owner(self.home));
+            let keyless = || last.clone().or_else(|| self.node_of_slot(self.home));
             let (node, is_asking) = match redirect.take() {
                 Some((node, is_asking)) => (Some(node), is_asking),
-                None => (slot.map_or_else(keyless, |slot| self.owner(slot)), false),
+                None => (
+                    slot.map_or_else(keyless, |slot| self.node_of_slot(slot)),
+                    false,
+                ),
             };
             let refusal = match &node {
                 Some(node) => {
                     *last = Some(Arc::clone(node));
                     let answer = send_to(&node.shared, request, is_asking, limit, sent).await;
-                    match refusal(request, &answer) {
+                    match refusal_in(request, &answer) {
                         Some(refusal) => refusal,
                         None if answer.is_ok() => return answer,
                         None => {
-                            self.is_stale.store(true, Ordering::Release);
+                            self.is_map_stale.store(true, Ordering::Release);
                             if *sent || Instant::now() >= ends {
                                 return answer;
                             }
                             // Nothing went out. Another node may have the slot by now.
                             self.refresh_map_if_stale().await?;
-                            let now = slot.map_or_else(|| None, |slot| self.owner(slot));
+                            let now = slot.map_or_else(|| None, |slot| self.node_of_slot(slot));
                             if !is_asking && now.is_none_or(|now| Arc::ptr_eq(&now, node)) {
                                 return answer;
                             }
@@ -191,20 +195,20 @@ impl Cluster {
                         }
                     }
                 }
-                None => Refusal::Later,
+                None => Refusal::TryLater,
             };
             // A node that refuses a command has not carried it out.
             *sent = false;
             redirects += 1;
             if Instant::now() >= ends {
-                return Err(no_owner());
+                return Err(slot_without_node_error());
             }
             redirect = match &node {
-                Some(node) => self.follow(refusal, node)?,
+                Some(node) => self.redirect_of(refusal, node)?,
                 None => None,
             };
             if redirect.is_none() {
-                self.is_stale.store(true, Ordering::Release);
+                self.is_map_stale.store(true, Ordering::Release);
                 redirects += MAX_QUICK_REDIRECTS;
             }
             if redirects > MAX_QUICK_REDIRECTS {
@@ -222,32 +226,32 @@ impl Cluster {
     ) -> RedisResult<Option<(Arc<RedisNode>, bool)>> {
         let errors = error.clone().into_server_errors();
         let refusal = errors.and_then(|errors| Refusal::of(&errors.first()?.1));
-        refusal.map_or(Ok(None), |refusal| self.follow(refusal, from))
+        refusal.map_or(Ok(None), |refusal| self.redirect_of(refusal, from))
     }
 
     /// The node to which this refusal of `from` redirects, and whether it needs `ASKING`; `None` if it redirects nowhere.
-    fn follow(
+    fn redirect_of(
         &self,
         refusal: Refusal,
         from: &Arc<RedisNode>,
     ) -> RedisResult<Option<(Arc<RedisNode>, bool)>> {
         Ok(match refusal {
-            Refusal::Moved(slot, address) => Some((self.note_move(slot, address, from)?, false)),
+            Refusal::Moved(slot, address) => Some((self.record_move(slot, address, from)?, false)),
             Refusal::Ask(address) => Some((self.node_at(&self.full_address(address, from))?, true)),
-            Refusal::Later => None,
+            Refusal::TryLater => None,
         })
     }
 
     /// Notes in the map that the slot has moved, and returns its new node.
-    fn note_move(
+    fn record_move(
         &self,
         slot: u16,
         address: Address,
         from: &Arc<RedisNode>,
     ) -> RedisResult<Arc<RedisNode>> {
         let there = self.node_at(&self.full_address(address, from))?;
-        self.map.lock().owners[usize::from(slot)] = Some(Arc::clone(&there));
-        self.is_stale.store(true, Ordering::Release);
+        self.map.lock().node_by_slot[usize::from(slot)] = Some(Arc::clone(&there));
+        self.is_map_stale.store(true, Ordering::Release);
         Ok(there)
     }
 
@@ -282,12 +286,12 @@ impl Cluster {
 
     /// Asks for the map if it may be old. Only a client that never had one fails if nobody answers.
     async fn refresh_map_if_stale(&self) -> RedisResult<()> {
-        if !self.is_stale.load(Ordering::Acquire) {
+        if !self.is_map_stale.load(Ordering::Acquire) {
             return Ok(());
         }
         let mut asked = self.last_map_at.lock().await;
-        let is_recent = asked.is_some_and(|asked| asked.elapsed() < MAP_INTERVAL);
-        if is_recent || !self.is_stale.swap(false, Ordering::AcqRel) {
+        let is_recent = asked.is_some_and(|asked| asked.elapsed() < MIN_SLOT_MAP_INTERVAL);
+        if is_recent || !self.is_map_stale.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
         match self.refresh_map().await {
@@ -296,7 +300,7 @@ impl Cluster {
                 Ok(())
             }
             Err(error) => {
-                self.is_stale.store(true, Ordering::Release);
+                self.is_map_stale.store(true, Ordering::Release);
                 tracing::debug!(%error, "no node tells who has which slot");
                 if asked.is_some() { Ok(()) } else { Err(error) }
             }
@@ -314,12 +318,12 @@ impl Cluster {
         let (number, first) = (nodes.len(), self.next_asked.fetch_add(1, Ordering::Relaxed));
         nodes.sort_by(|(one, _), (other, _)| one.cmp(other));
         nodes.rotate_left(first % number.max(1));
-        nodes.sort_by_key(|(_, node)| node.shared.failures());
-        let limit =
-            MAX_MAP_TIMEOUT.min(self.timeout / (1 + u32::try_from(number).unwrap_or(u32::MAX - 1)));
-        let mut failed = no_owner();
+        nodes.sort_by_key(|(_, node)| node.shared.consecutive_failures());
+        let limit = MAX_SLOT_MAP_TIMEOUT
+            .min(self.timeout / (1 + u32::try_from(number).unwrap_or(u32::MAX - 1)));
+        let mut failed = slot_without_node_error();
         for ((host, _), node) in &nodes {
-            match timeout(limit, map_of(&node.shared, host)).await {
+            match timeout(limit, read_slot_ranges(&node.shared, host)).await {
                 Ok(Ok(ranges)) => return self.store_map(ranges),
                 Ok(Err(error)) => failed = error,
                 Err(_) => failed = io::Error::from(io::ErrorKind::TimedOut).into(),
@@ -331,18 +335,21 @@ impl Cluster {
     /// Stores the map, and forgets nodes that have no slot. A slot that the map leaves out keeps its node, which refuses
     /// its commands.
     fn store_map(&self, ranges: Vec<SlotRange>) -> RedisResult<()> {
-        let mut owners = Vec::new();
+        let mut node_by_slot = Vec::new();
         for (from, to, address) in ranges {
-            owners.push((from, to, self.node_at(&address)?));
+            node_by_slot.push((from, to, self.node_at(&address)?));
         }
         let mut map = self.map.lock();
-        for (from, to, node) in owners {
+        for (from, to, node) in node_by_slot {
             for slot in from..=to.min(SLOTS - 1) {
-                map.owners[slot] = Some(Arc::clone(&node));
+                map.node_by_slot[slot] = Some(Arc::clone(&node));
             }
         }
-        let Map { owners, nodes } = &mut *map;
-        let mut with_slots: Vec<_> = owners.iter().flatten().map(Arc::as_ptr).collect();
+        let SlotMap {
+            node_by_slot,
+            nodes,
+        } = &mut *map;
+        let mut with_slots: Vec<_> = node_by_slot.iter().flatten().map(Arc::as_ptr).collect();
         with_slots.dedup();
         nodes.retain(|_, node| with_slots.contains(&Arc::as_ptr(node)));
         Ok(())
@@ -353,10 +360,10 @@ impl Cluster {
 type SlotRange = (usize, usize, Address);
 
 /// Asks the node at `host` for its map.
-async fn map_of(node: &Arc<SharedConnection>, host: &str) -> RedisResult<Vec<SlotRange>> {
+async fn read_slot_ranges(node: &Arc<SharedConnection>, host: &str) -> RedisResult<Vec<SlotRange>> {
     let mut ask = redis::cmd("CLUSTER");
     ask.arg("SLOTS");
-    let answer = node.send(Request::One(&ask), None, &mut false).await?;
+    let answer = node.send(Request::Command(&ask), None, &mut false).await?;
     let ranges = Vec::<Vec<Value>>::from_redis_value(answer.extract_error()?)?;
     let mut known = Vec::new();
     for range in ranges {
@@ -400,11 +407,11 @@ async fn send_to(
     let mut commands = redis::pipe();
     commands.cmd("ASKING");
     let (skipped, wanted) = match request {
-        Request::One(cmd) => {
+        Request::Command(cmd) => {
             commands.add_command(cmd.clone());
             (1, 1)
         }
-        Request::Several(several, ..) => {
+        Request::Pipeline(several, ..) => {
             commands.cmd("MULTI");
             for cmd in several.cmd_iter() {
                 commands.add_command(cmd.clone());
@@ -413,16 +420,16 @@ async fn send_to(
             (several.len() + 2, 1)
         }
     };
-    let asking = Request::Several(&commands, skipped, wanted);
+    let asking = Request::Pipeline(&commands, skipped, wanted);
     let answer = node.send(asking, limit, sent).await?;
     match (request, answer) {
-        (Request::One(_), Value::Array(mut answers)) => Ok(answers.pop().unwrap_or(Value::Nil)),
+        (Request::Command(_), Value::Array(mut answers)) => Ok(answers.pop().unwrap_or(Value::Nil)),
         (_, answer) => Ok(answer),
     }
 }
 
 /// The refusal in this answer, if it means that nothing of the request was carried out.
-fn refusal(request: Request<'_>, answer: &RedisResult<Value>) -> Option<Refusal> {
+fn refusal_in(request: Request<'_>, answer: &RedisResult<Value>) -> Option<Refusal> {
     let said = |value: &Value| match value {
         Value::ServerError(error) => Refusal::of(error),
         _ => None,
@@ -436,9 +443,9 @@ fn refusal(request: Request<'_>, answer: &RedisResult<Value>) -> Option<Refusal>
             }
             // Each command of a pipeline would need an `ASKING` of its own.
             let is_pipeline =
-                matches!(request, Request::Several(commands, ..) if !commands.is_transaction());
+                matches!(request, Request::Pipeline(commands, ..) if !commands.is_transaction());
             match first {
-                Refusal::Ask(_) if is_pipeline => Some(Refusal::Later),
+                Refusal::Ask(_) if is_pipeline => Some(Refusal::TryLater),
                 first => Some(first),
             }
         }
@@ -462,7 +469,7 @@ impl Refusal {
         match error.code() {
             "MOVED" => redirect().map(|(slot, address)| Self::Moved(slot, address)),
             "ASK" => redirect().map(|(_, address)| Self::Ask(address)),
-            "TRYAGAIN" | "CLUSTERDOWN" => Some(Self::Later),
+            "TRYAGAIN" | "CLUSTERDOWN" => Some(Self::TryLater),
             _ => None,
         }
     }
@@ -471,8 +478,8 @@ impl Refusal {
 /// The key by which a request finds its node. If this takes another argument for the key, the node says `MOVED`.
 fn key_of(request: Request<'_>) -> Option<&[u8]> {
     match request {
-        Request::One(cmd) => key_of_command(cmd),
-        Request::Several(commands, ..) => key_of_pipeline(commands),
+        Request::Command(cmd) => key_of_command(cmd),
+        Request::Pipeline(commands, ..) => key_of_pipeline(commands),
     }
 }
 
@@ -497,7 +504,7 @@ fn key_of_command(cmd: &Cmd) -> Option<&[u8]> {
     }
 }
 
-fn no_owner() -> RedisError {
+fn slot_without_node_error() -> RedisError {
     io::Error::other("no node of the cluster serves the slot for now").into()
 }
 
@@ -519,19 +526,23 @@ mod tests {
     #[test]
     fn a_slot_is_that_of_the_text_in_the_first_braces() {
         // As `CLUSTER KEYSLOT` says.
-        assert_eq!(slot(b"123456789"), 12739);
-        assert_eq!(slot(b"foo"), 12182);
+        assert_eq!(slot_of_key(b"123456789"), 12739);
+        assert_eq!(slot_of_key(b"foo"), 12182);
         for (key, same) in [
             ("{user1000}.following", "user1000"),
             ("redisson_lock__channel:{lock}", "lock"),
             ("foo{bar}{zap}", "bar"),
             ("foo{{bar}}zap", "{bar"),
         ] {
-            assert_eq!(slot(key.as_bytes()), slot(same.as_bytes()), "{key}");
+            assert_eq!(
+                slot_of_key(key.as_bytes()),
+                slot_of_key(same.as_bytes()),
+                "{key}"
+            );
         }
         assert_ne!(
-            slot(b"foo{}{bar}"),
-            slot(b"bar"),
+            slot_of_key(b"foo{}{bar}"),
+            slot_of_key(b"bar"),
             "empty braces do not count"
         );
     }
@@ -558,7 +569,7 @@ mod tests {
         let said = |line: &str| {
             let value = parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
             let cmd = redis::cmd("GET");
-            refusal(Request::One(&cmd), &Ok(value))
+            refusal_in(Request::Command(&cmd), &Ok(value))
         };
         let at = |host: &str| (host.to_owned(), 6381);
         assert_eq!(
@@ -574,20 +585,26 @@ mod tests {
             said("ASK 3999 10.0.0.1:6381"),
             Some(Refusal::Ask(at("10.0.0.1")))
         );
-        assert_eq!(said("TRYAGAIN Multiple keys request"), Some(Refusal::Later));
+        assert_eq!(
+            said("TRYAGAIN Multiple keys request"),
+            Some(Refusal::TryLater)
+        );
         assert_eq!(
             said("CLUSTERDOWN Hash slot not served"),
-            Some(Refusal::Later)
+            Some(Refusal::TryLater)
         );
         assert_eq!(said("MOVED 99999 10.0.0.1:6381"), None);
         assert_eq!(said("ERR Script attempted to access a non local key"), None);
         let broken = Err(io::Error::from(io::ErrorKind::TimedOut).into());
-        assert_eq!(refusal(Request::One(&redis::cmd("GET")), &broken), None);
+        assert_eq!(
+            refusal_in(Request::Command(&redis::cmd("GET")), &broken),
+            None
+        );
         // One that ran beside one that was refused: nothing is sent again.
         let mut both = redis::pipe();
         both.cmd("GET").arg("a").cmd("GET").arg("b");
         let moved = parse_redis_value(b"-MOVED 3999 10.0.0.1:6381\r\n").unwrap();
         let answers = Ok(Value::Array(vec![moved, Value::Nil]));
-        assert_eq!(refusal(Request::Several(&both, 0, 2), &answers), None);
+        assert_eq!(refusal_in(Request::Pipeline(&both, 0, 2), &answers), None);
     }
 }

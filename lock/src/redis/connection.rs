@@ -59,15 +59,15 @@ enum Transport {
 /// A command; or a pipeline, with how many of its first answers to skip and how many of the next ones to return.
 #[derive(Clone, Copy)]
 pub(super) enum Request<'a> {
-    One(&'a Cmd),
-    Several(&'a Pipeline, usize, usize),
+    Command(&'a Cmd),
+    Pipeline(&'a Pipeline, usize, usize),
 }
 
 impl Request<'_> {
     /// The answer to each of its commands. Those of several come in an array.
     pub(super) fn answers(self, answer: &Value) -> &[Value] {
         match (self, answer) {
-            (Self::Several(..), Value::Array(answers)) => answers,
+            (Self::Pipeline(..), Value::Array(answers)) => answers,
             _ => slice::from_ref(answer),
         }
     }
@@ -94,14 +94,14 @@ struct CurrentConnection {
     /// Counts connections, so that a report about an old one does not affect the new one.
     number: u64,
     /// The connection, ready or being made; `None` until a command needs it.
-    attempt: Option<Attempt>,
+    attempt: Option<ConnectAttempt>,
     /// No attempt to connect begins before this time.
     not_before: Instant,
     /// How many connections in a row failed before it.
     failures: u32,
 }
 
-type Attempt = future::Shared<BoxFuture<'static, RedisResult<MultiplexedConnection>>>;
+type ConnectAttempt = future::Shared<BoxFuture<'static, RedisResult<MultiplexedConnection>>>;
 
 impl Connection {
     /// A connection for commands to one server.
@@ -140,7 +140,7 @@ impl Connection {
     }
 
     /// Limits the wait for each answer: a connection without one by then is given up.
-    pub(super) fn within(self, limit: Option<Duration>) -> Self {
+    pub(super) fn with_answer_limit(self, limit: Option<Duration>) -> Self {
         Self { limit, ..self }
     }
 
@@ -189,11 +189,11 @@ impl UserConnection {
         answer: RedisFuture<'_, T>,
     ) -> RedisResult<T> {
         let limit = limit.map_or(self.timeout, |limit| limit.min(self.timeout));
-        timeout(limit, answer).await.unwrap_or_else(timed_out)
+        timeout(limit, answer).await.unwrap_or_else(timeout_error)
     }
 }
 
-fn timed_out<T>(_: Elapsed) -> RedisResult<T> {
+fn timeout_error<T>(_: Elapsed) -> RedisResult<T> {
     Err(io::Error::from(io::ErrorKind::TimedOut).into())
 }
 
@@ -228,18 +228,18 @@ impl SharedConnection {
         let (number, mut connection) = self.connect(sent).await?;
         let answer = async {
             match request {
-                Request::One(cmd) => connection.send_packed_command(cmd).await,
-                Request::Several(commands, offset, count) => {
+                Request::Command(cmd) => connection.send_packed_command(cmd).await,
+                Request::Pipeline(commands, offset, count) => {
                     let answers = connection.send_packed_commands(commands, offset, count);
                     answers.await.map(Value::Array)
                 }
             }
         };
         let answer = match limit {
-            Some(limit) => timeout(limit, answer).await.unwrap_or_else(timed_out),
+            Some(limit) => timeout(limit, answer).await.unwrap_or_else(timeout_error),
             None => answer.await,
         };
-        self.note_answer(
+        self.discard_if_broken(
             number,
             answer.as_ref().map(|answer| request.answers(answer)),
         );
@@ -247,7 +247,7 @@ impl SharedConnection {
     }
 
     /// How many connections in a row failed.
-    pub(super) fn failures(&self) -> u32 {
+    pub(super) fn consecutive_failures(&self) -> u32 {
         self.current.lock().failures
     }
 
@@ -266,7 +266,7 @@ impl SharedConnection {
         Ok((number, connection?))
     }
 
-    fn current_attempt(self: &Arc<Self>) -> (u64, Attempt) {
+    fn current_attempt(self: &Arc<Self>) -> (u64, ConnectAttempt) {
         let mut current = self.current.lock();
         let (number, not_before) = (current.number, current.not_before);
         let attempt = current
@@ -276,7 +276,7 @@ impl SharedConnection {
     }
 
     /// Connects in a task of its own, which continues if the command that wanted it is dropped.
-    fn begin_attempt(self: &Arc<Self>, number: u64, not_before: Instant) -> Attempt {
+    fn begin_attempt(self: &Arc<Self>, number: u64, not_before: Instant) -> ConnectAttempt {
         let told = Arc::downgrade(self);
         let config = self
             .primary
@@ -303,7 +303,7 @@ impl SharedConnection {
     }
 
     /// Notes the answer, and discards the connection if it is broken or the server cannot do the command.
-    fn note_answer(&self, number: u64, answer: Result<&[Value], &RedisError>) {
+    fn discard_if_broken(&self, number: u64, answer: Result<&[Value], &RedisError>) {
         let needs_another = |value: &Value| matches!(value, Value::ServerError(error) if needs_new_connection(error.code(), error.details()));
         if answer.is_err() || answer.is_ok_and(|values| values.iter().any(needs_another)) {
             return self.discard(number);
@@ -346,7 +346,7 @@ impl ConnectionLike for Connection {
                 let answer = connection.req_packed_command(cmd);
                 return user.answer(limit, answer).await;
             }
-            transport.send(Request::One(cmd), limit, sent).await
+            transport.send(Request::Command(cmd), limit, sent).await
         };
         answer.boxed()
     }
@@ -369,7 +369,7 @@ impl ConnectionLike for Connection {
                 let answers = connection.req_packed_commands(commands, offset, count);
                 return check_exec(commands, user.answer(limit, answers).await?);
             }
-            let request = Request::Several(commands, offset, count);
+            let request = Request::Pipeline(commands, offset, count);
             let answer = transport.send(request, limit, sent).await?;
             check_exec(commands, Vec::from_redis_value(answer)?)
         };

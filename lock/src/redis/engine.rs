@@ -24,7 +24,7 @@ use super::{
 use crate::{
     Guard, Lease, LockError, Owner, deadline,
     local::line::{Head, Line, Turn},
-    reentry::slot_of,
+    reentry::{HoldKind, slot_of},
     registry::Registration,
     time_left,
 };
@@ -76,7 +76,7 @@ impl AcquireRequest {
     }
 
     /// Returns a guard of the owner's existing hold, or of a new hold that `first_hold` takes. `first_hold` gets the owner's
-    /// live hold of the other kind (read or write), if there is one; `shared` says that this is a reader's request.
+    /// live hold of the other kind (read or write), if there is one.
     ///
     /// # Cancel safety
     ///
@@ -85,17 +85,17 @@ impl AcquireRequest {
         &self,
         client: &RedisClient,
         name: &str,
-        shared: bool,
+        kind: HoldKind,
         first_hold: impl Fn(Option<Arc<Hold<C>>>) -> F,
     ) -> Result<Guard, LockError>
     where
         F: Future<Output = Result<Option<Hold<C>>, LockError>>,
     {
-        let take = self.join_or_take(client, name, shared, first_hold);
+        let take = self.join_or_take(client, name, kind, first_hold);
         // Both only await `take`: one notes how it ended, the other ends it when the client closes.
         client
             .observer()
-            .acquire(name, client.while_open(take))
+            .report_acquire(name, client.while_open(take))
             .await
     }
 
@@ -104,7 +104,7 @@ impl AcquireRequest {
         &self,
         client: &RedisClient,
         name: &str,
-        shared: bool,
+        kind: HoldKind,
         first_hold: impl Fn(Option<Arc<Hold<C>>>) -> F,
     ) -> Result<Guard, LockError>
     where
@@ -114,19 +114,19 @@ impl AcquireRequest {
         let Some(owner) = self.owner else {
             loop {
                 let hold = first_hold(None).await?.ok_or_else(taken)?;
-                match hold.replicated().await {
-                    Ok(hold) => return Ok(Arc::new(hold).guard()),
-                    Err(error) => wait_out(client, error, self.until).await?,
+                match hold.wait_until_replicated().await {
+                    Ok(hold) => return Ok(Arc::new(hold).first_guard()),
+                    Err(error) => pause_or_return_error(client, error, self.until).await?,
                 }
             }
         };
         let reentry = client.reentry::<Hold<C>>();
         let mut holds = reentry
-            .enter(name, owner, self.until)
+            .lock_slot(name, owner, self.until)
             .await
             .ok_or_else(taken)?;
         let slot = slot_of(&holds);
-        let (same, other) = holds.of(shared);
+        let (same, other) = holds.same_and_other_kind(kind);
         loop {
             if let Some(hold) = same.upgrade() {
                 if self.fenced && hold.fence.is_none() && hold.is_live() {
@@ -137,20 +137,20 @@ impl AcquireRequest {
                     Ok(Some(guard)) => return Ok(guard),
                     Ok(None) => {}
                     Err(error) => {
-                        wait_out(client, error, self.until).await?;
+                        pause_or_return_error(client, error, self.until).await?;
                         continue;
                     }
                 }
             }
             let other = other.upgrade().filter(|hold| hold.is_live());
             let hold = first_hold(other).await?.ok_or_else(taken)?;
-            match hold.replicated().await {
+            match hold.wait_until_replicated().await {
                 Ok(hold) => {
                     let hold = hold.with_slot(slot);
                     *same = Arc::downgrade(&hold);
-                    return Ok(hold.guard());
+                    return Ok(hold.first_guard());
                 }
-                Err(error) => wait_out(client, error, self.until).await?,
+                Err(error) => pause_or_return_error(client, error, self.until).await?,
             }
         }
     }
@@ -261,15 +261,15 @@ impl<A: Send> SharedObject<(), A> {
 
 /// Decides what a failed try means. If the client waits out an outage, its wait goes on. Otherwise all waiters behind the
 /// head get the error of an unavailable server; a refusal for good may concern this caller alone.
-pub(super) fn after_failure<T, H, A>(
+pub(super) fn result_after_failure<T, H, A>(
     client: &RedisClient,
     head: Option<&Head<H, A>>,
     failure: Failure,
 ) -> Result<TryResult<T>, LockError> {
-    if client.waits_out(&failure.error) {
+    if client.keeps_waiting_after(&failure.error) {
         return Ok(TryResult::Unavailable(failure.error));
     }
-    if failure.is_of_server()
+    if failure.affects_all_waiters()
         && let Some(head) = head
     {
         head.fail_waiters(&failure.error);
@@ -286,13 +286,13 @@ pub(super) fn after_failure<T, H, A>(
 /// # Cancel safety
 ///
 /// Safe.
-pub(super) async fn wait_out(
+pub(super) async fn pause_or_return_error(
     client: &RedisClient,
     error: LockError,
     until: Instant,
 ) -> Result<(), LockError> {
     let left = time_left(until);
-    if left.is_zero() || !client.waits_out(&error) {
+    if left.is_zero() || !client.keeps_waiting_after(&error) {
         return Err(error);
     }
     tracing::debug!(%error, "waiting for redis");
@@ -343,7 +343,7 @@ where
 }
 
 /// The time until a lease of `millis` milliseconds has surely ended; `None` for a negative number, which means unknown.
-pub(super) fn retry_time(millis: i64) -> Option<Duration> {
+pub(super) fn time_until_lease_end(millis: i64) -> Option<Duration> {
     u64::try_from(millis)
         .ok()
         .map(|millis| Duration::from_millis(millis) + Duration::from_millis(1))

@@ -14,10 +14,10 @@ pub(super) const MAX_COMMAND_DELAY: Duration = Duration::from_secs(5);
 
 /// Temporary refusals, after which nothing was done, that another connection may avoid: it may lead to the new primary,
 /// or log in.
-const RETRY_ON_NEW_CONNECTION: [&str; 5] =
+const RETRY_ON_NEW_CONNECTION_CODES: [&str; 5] =
     ["READONLY", "NOREPLICAS", "LOADING", "MASTERDOWN", "NOAUTH"];
 /// Temporary refusals that another connection does not avoid.
-const RETRY_LATER: [&str; 6] = [
+const RETRY_LATER_CODES: [&str; 6] = [
     "MISCONF",
     "OOM",
     "BUSY",
@@ -26,9 +26,9 @@ const RETRY_LATER: [&str; 6] = [
     "TRYAGAIN",
 ];
 /// While a slot moves, the old node may not write a key again that a script has just deleted: the script ends half-way.
-const ENDED_HALF_WAY: &str = "attempted to access a non local key";
+const ENDED_HALF_WAY_MESSAGE: &str = "attempted to access a non local key";
 /// The prefix that Redis 6 puts before a command's error in a script.
-const IN_SCRIPT: &str = "Error running script";
+const REDIS_6_SCRIPT_ERROR_PREFIX: &str = "Error running script";
 
 /// Why a command failed, and what may be done about it.
 #[derive(Debug, Clone)]
@@ -46,11 +46,11 @@ impl Failure {
         let answered = matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension);
         let is_temporary = error
             .code()
-            .and_then(|code| refusal(code, error.detail()))
+            .and_then(|code| temporary_refusal(code, error.detail()))
             .is_some();
         let is_half_done = error
             .detail()
-            .is_some_and(|detail| detail.contains(ENDED_HALF_WAY));
+            .is_some_and(|detail| detail.contains(ENDED_HALF_WAY_MESSAGE));
         let for_good = answered && !is_temporary && !is_half_done;
         let is_refusal = for_good || error.kind() == ErrorKind::AuthenticationFailed;
         let (server, reason) = (SERVER, error.into());
@@ -69,7 +69,7 @@ impl Failure {
 
 impl Failure {
     /// Whether the next waiter would get the same error.
-    pub(super) fn is_of_server(&self) -> bool {
+    pub(super) fn affects_all_waiters(&self) -> bool {
         self.retryable || matches!(self.error, LockError::Unavailable { .. })
     }
 
@@ -96,14 +96,16 @@ pub(super) fn failed(error: RedisError) -> LockError {
 
 /// Whether another connection may avoid this refusal.
 pub(super) fn needs_new_connection(code: &str, details: Option<&str>) -> bool {
-    refusal(code, details).is_some_and(|refusal| RETRY_ON_NEW_CONNECTION.contains(&refusal))
+    temporary_refusal(code, details)
+        .is_some_and(|refusal| RETRY_ON_NEW_CONNECTION_CODES.contains(&refusal))
 }
 
 /// The temporary refusal, as Redis 7 writes it or as Redis 6 puts it in a script's error.
-fn refusal<'a>(code: &'a str, details: Option<&'a str>) -> Option<&'a str> {
-    let is_temporary =
-        |word: &&str| RETRY_ON_NEW_CONNECTION.contains(word) || RETRY_LATER.contains(word);
-    let in_script = details.filter(|details| details.starts_with(IN_SCRIPT));
+fn temporary_refusal<'a>(code: &'a str, details: Option<&'a str>) -> Option<&'a str> {
+    let is_temporary = |word: &&str| {
+        RETRY_ON_NEW_CONNECTION_CODES.contains(word) || RETRY_LATER_CODES.contains(word)
+    };
+    let in_script = details.filter(|details| details.starts_with(REDIS_6_SCRIPT_ERROR_PREFIX));
     Some(code).filter(is_temporary).or_else(|| {
         let words = in_script?.split_whitespace();
         words
@@ -118,7 +120,7 @@ mod tests {
     use redis::{Value, make_extension_error, parse_redis_value};
 
     /// The error that a server writes as this line.
-    fn said(line: &str) -> RedisError {
+    fn server_error(line: &str) -> RedisError {
         let value = parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
         let Value::ServerError(error) = value else {
             panic!("{line} is {value:?}");
@@ -127,7 +129,7 @@ mod tests {
     }
 
     /// (may have run, retryable)
-    fn answers(error: RedisError, sent: bool) -> (bool, bool) {
+    fn classified(error: RedisError, sent: bool) -> (bool, bool) {
         let failure = Failure::of(error, sent);
         (failure.may_have_run, failure.retryable)
     }
@@ -154,9 +156,13 @@ mod tests {
             "TRYAGAIN Multiple keys request during rehashing of slot",
         ];
         for line in refusals {
-            assert_eq!(answers(said(line), true), (false, true), "{line}");
+            assert_eq!(
+                classified(server_error(line), true),
+                (false, true),
+                "{line}"
+            );
             assert!(
-                matches!(failed(said(line)), LockError::Unavailable { .. }),
+                matches!(failed(server_error(line)), LockError::Unavailable { .. }),
                 "{line}"
             );
         }
@@ -171,9 +177,13 @@ mod tests {
             "NOPERM this user has no permissions to run the 'evalsha' command",
         ];
         for line in refusals {
-            assert_eq!(answers(said(line), true), (true, false), "{line}");
+            assert_eq!(
+                classified(server_error(line), true),
+                (true, false),
+                "{line}"
+            );
             assert!(
-                matches!(failed(said(line)), LockError::Refused { .. }),
+                matches!(failed(server_error(line)), LockError::Refused { .. }),
                 "{line}"
             );
         }
@@ -186,8 +196,8 @@ mod tests {
             "ERR Error running script (call to f_5f1): @user_script:16: @user_script: 16: Lua script attempted to access a \
              non local key in a cluster node",
         ] {
-            assert_eq!(answers(said(line), true), (true, true), "{line}");
-            let error = failed(said(line));
+            assert_eq!(classified(server_error(line), true), (true, true), "{line}");
+            let error = failed(server_error(line));
             assert!(matches!(error, LockError::Unavailable { .. }), "{line}");
         }
     }
@@ -196,12 +206,12 @@ mod tests {
     fn a_command_that_was_never_sent_is_sent_again() {
         let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
         let login = || make_extension_error("WRONGPASS".into(), None);
-        assert_eq!(answers(refused.into(), false), (false, true));
-        assert_eq!(answers(login(), false), (false, true));
+        assert_eq!(classified(refused.into(), false), (false, true));
+        assert_eq!(classified(login(), false), (false, true));
         assert!(matches!(failed(login()), LockError::Refused { .. }));
         let silent = std::io::Error::from(std::io::ErrorKind::TimedOut);
         assert_eq!(
-            answers(silent.into(), true),
+            classified(silent.into(), true),
             (true, true),
             "sent, and not answered"
         );

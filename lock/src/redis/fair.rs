@@ -17,19 +17,20 @@
 use super::{
     client::RedisClient,
     engine::{
-        AcquireRequest, Outage, TryResult, after_failure, retry_time, run_to_end, try_until, undo,
-        wait_out,
+        AcquireRequest, Outage, TryResult, pause_or_return_error, result_after_failure, run_to_end,
+        time_until_lease_end, try_until, undo,
     },
     failure::{Failure, MAX_COMMAND_DELAY},
     hold::{Claim, Hold},
     scripts::{
-        self, Call, NotifyingScript, fair_channel, lock_channel, prefixed, renewal, suffixed,
+        self, NotifyingScript, ScriptCall, fair_channel, lock_channel, prefixed, renewal_call,
+        suffixed,
     },
     wakeups::Subscription,
 };
 use crate::{
     Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease,
-    local::line::Head, time_left,
+    local::line::Head, reentry::HoldKind, time_left,
 };
 use std::{
     sync::{
@@ -154,27 +155,27 @@ impl RedisFairLock {
     ///
     /// It may have been freed or not.
     pub async fn force_unlock(&self) -> Result<bool, LockError> {
-        let script = call(&self.client, &scripts::FAIR_FORCE_UNLOCK, &self.name);
-        Ok(self.client.run(&script).await?)
+        let script = lock_script_call(&self.client, &scripts::FAIR_FORCE_UNLOCK, &self.name);
+        Ok(self.client.run_script(&script).await?)
     }
 
     /// Takes a first hold. An identity that may have queued or taken the lock is undone and never used again; the next try
     /// queues with a new one.
-    async fn first_hold(
+    async fn take_first_hold(
         &self,
         mut wait: Duration,
         until: Instant,
     ) -> Result<Option<Hold<FairClaim>>, LockError> {
         loop {
-            match self.first_hold_by_one_identity(wait, until).await {
-                Err(error) => wait_out(&self.client, error, until).await?,
+            match self.take_first_hold_by_one_identity(wait, until).await {
+                Err(error) => pause_or_return_error(&self.client, error, until).await?,
                 acquired => return acquired,
             }
             wait = time_left(until);
         }
     }
 
-    async fn first_hold_by_one_identity(
+    async fn take_first_hold_by_one_identity(
         &self,
         wait: Duration,
         until: Instant,
@@ -205,7 +206,7 @@ impl RedisFairLock {
         )
         .await?;
         if acquired.is_none() {
-            run_to_end(&self.client, waiter.leave()).await?;
+            run_to_end(&self.client, waiter.leave_queue()).await?;
         }
         Ok(acquired)
     }
@@ -218,9 +219,14 @@ impl Lock for RedisFairLock {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
-        let first_hold = |_| self.first_hold(wait, request.until);
+        let take_first_hold = |_| self.take_first_hold(wait, request.until);
         request
-            .guard(&self.client, &self.name, false, first_hold)
+            .guard(
+                &self.client,
+                &self.name,
+                HoldKind::Exclusive,
+                take_first_hold,
+            )
             .await
     }
 }
@@ -237,10 +243,10 @@ impl FairWaiter {
         let left = until
             .saturating_duration_since(lease_start)
             .min(claim.wait_limit);
-        let script = call(&claim.client, &scripts::FAIR_ACQUIRE, &claim.name);
+        let script = lock_script_call(&claim.client, &scripts::FAIR_ACQUIRE, &claim.name);
         let script = script.arg(claim.lease.millis()).arg(claim.id);
         let script = script.arg(millis(claim.wait_limit)).arg(millis(left));
-        match claim.client.run::<(bool, i64)>(&script).await {
+        match claim.client.run_script::<(bool, i64)>(&script).await {
             Ok((true, _)) if claim.lease.is_unsure(lease_start) => {
                 // The answer came late. The same identity can only be tried again once this is undone.
                 self.may_be_in_redis.store(true, Ordering::Release);
@@ -261,19 +267,19 @@ impl FairWaiter {
             Ok((false, millis)) => {
                 let queues = !claim.wait_limit.is_zero();
                 self.may_be_in_redis.store(queues, Ordering::Release);
-                Ok(TryResult::RetryWithin(retry_time(millis)))
+                Ok(TryResult::RetryWithin(time_until_lease_end(millis)))
             }
             Err(failure) if failure.may_have_run => {
                 self.may_be_in_redis.store(true, Ordering::Release);
                 Err(failure.error)
             }
             // Nothing was done: this waiter keeps its place.
-            Err(failure) => after_failure(&claim.client, None::<&Head<()>>, failure),
+            Err(failure) => result_after_failure(&claim.client, None::<&Head<()>>, failure),
         }
     }
 
     /// Leaves the queue, waiting for at most one command. If that fails, the drop continues in the background.
-    async fn leave(self: Arc<Self>) -> Result<(), LockError> {
+    async fn leave_queue(self: Arc<Self>) -> Result<(), LockError> {
         if self.may_be_in_redis.load(Ordering::Acquire) && self.claim.release().await.is_ok() {
             self.may_be_in_redis.store(false, Ordering::Release);
         }
@@ -295,7 +301,7 @@ impl Drop for FairWaiter {
 }
 
 /// A call of a script with the keys of the lock `name`.
-fn call(client: &RedisClient, script: &NotifyingScript, name: &str) -> Call {
+fn lock_script_call(client: &RedisClient, script: &NotifyingScript, name: &str) -> ScriptCall {
     let queue = prefixed("redisson_lock_queue", name);
     let timeouts = prefixed("redisson_lock_timeout", name);
     let (channel, seen) = (lock_channel(name), suffixed(name, "seen"));
@@ -315,20 +321,20 @@ impl Claim for FairClaim {
     }
 
     async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, Failure> {
-        let renewal = renewal(&self.name, lease, self.id);
-        self.client.run_within(&renewal, limit).await
+        let renewal = renewal_call(&self.name, lease, self.id);
+        self.client.run_script_within(&renewal, limit).await
     }
 
     async fn wait_for_replicas(&self, lease: Lease) -> Result<bool, LockError> {
-        let renewal = || renewal(&self.name, lease, self.id);
+        let renewal = || renewal_call(&self.name, lease, self.id);
         self.client.wait_for_replicas(&self.name, renewal).await
     }
 
     /// Runs `fair_release.lua`, which also leaves the queue.
     async fn release(&self) -> Result<bool, Failure> {
-        let script = call(&self.client, &scripts::FAIR_RELEASE, &self.name);
+        let script = lock_script_call(&self.client, &scripts::FAIR_RELEASE, &self.name);
         let script = script.arg(self.id).arg(millis(self.wait_limit));
-        self.client.run(&script).await
+        self.client.run_script(&script).await
     }
 }
 

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     Fence, Guard, Lease, LockError,
     events::{LockEvent, Observer},
-    guard::Leased,
+    guard::ExtendableLease,
     keeper::{Share, keep},
     reentry::OwnerSlot,
     sure_until::SureUntil,
@@ -89,13 +89,13 @@ pub(super) struct Hold<C: Claim> {
     lease_start: Instant,
     /// The slot of a named owner, which keeps this hold for re-entry.
     slot: Option<Arc<OwnerSlot<Self>>>,
-    state: Mutex<State<C::Head>>,
+    state: Mutex<HoldState<C::Head>>,
     /// Set once Redis said that the identity is gone.
     revoked: SetOnce<()>,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct HoldState<T> {
     /// How many guards are not lost.
     live: usize,
     /// `None` once all guards are lost.
@@ -111,7 +111,7 @@ impl<C: Claim> Hold<C> {
         lease_start: Instant,
         head: C::Head,
     ) -> Self {
-        let state = Mutex::new(State {
+        let state = Mutex::new(HoldState {
             live: 1,
             head: Some(head),
             released: false,
@@ -128,12 +128,12 @@ impl<C: Claim> Hold<C> {
     }
 
     /// Returns the hold, or releases it and returns `None` if its lease ended before the answer came.
-    pub(super) fn unless_late(self) -> Option<Self> {
+    pub(super) fn into_unexpired(self) -> Option<Self> {
         (!self.lease.is_unsure(self.lease_start)).then_some(self)
     }
 
     pub(super) fn into_try_result(self) -> TryResult<Self> {
-        self.unless_late()
+        self.into_unexpired()
             .map_or(TryResult::RetryWithin(None), TryResult::Acquired)
     }
 
@@ -153,7 +153,7 @@ impl<C: Claim> Hold<C> {
     }
 
     /// Returns the hold once enough replicas have it; otherwise it is released.
-    pub(super) async fn replicated(mut self) -> Result<Self, LockError> {
+    pub(super) async fn wait_until_replicated(mut self) -> Result<Self, LockError> {
         let sent = Instant::now();
         let error = match self.claim.wait_for_replicas(self.lease).await {
             Ok(false) => return Ok(self),
@@ -161,10 +161,10 @@ impl<C: Claim> Hold<C> {
                 self.lease_start = sent;
                 return Ok(self);
             }
-            Ok(true) => lease_ended_before("as many replicas had the lock"),
+            Ok(true) => lease_ended_error("as many replicas had the lock"),
             Err(error) => error,
         };
-        if !self.claim.client().waits_out(&error)
+        if !self.claim.client().keeps_waiting_after(&error)
             && let Some(head) = &self.state.get_mut().head
         {
             C::fail_waiters(head, &error);
@@ -175,7 +175,7 @@ impl<C: Claim> Hold<C> {
     }
 
     /// Makes its first guard.
-    pub(super) fn guard(self: Arc<Self>) -> Guard {
+    pub(super) fn first_guard(self: Arc<Self>) -> Guard {
         let (lease, lease_start) = (self.lease, self.lease_start);
         self.guard_for(lease, lease_start)
     }
@@ -183,7 +183,7 @@ impl<C: Claim> Hold<C> {
     /// Makes one more guard; `None` if the hold is lost. A hold that may have ended is not renewed: that would keep everybody
     /// out, its owner included.
     pub(super) async fn reenter(self: Arc<Self>, lease: Lease) -> Result<Option<Guard>, LockError> {
-        if !self.count_guard() {
+        if !self.try_count_guard() {
             return Ok(None);
         }
         let (mut reentry, sent) = (PendingReentry(Some(Arc::clone(&self))), Instant::now());
@@ -191,7 +191,7 @@ impl<C: Claim> Hold<C> {
             return Ok(None);
         }
         if lease.is_unsure(sent) {
-            return Err(lease_ended_before("it was renewed"));
+            return Err(lease_ended_error("it was renewed"));
         }
         reentry.0 = None;
         Ok(Some(self.guard_for(lease, sent)))
@@ -207,7 +207,7 @@ impl<C: Claim> Hold<C> {
     }
 
     /// Counts one more guard, unless all are lost; returns whether it did.
-    fn count_guard(&self) -> bool {
+    fn try_count_guard(&self) -> bool {
         let mut state = self.state.lock();
         let live = state.live > 0;
         state.live += usize::from(live);
@@ -234,7 +234,7 @@ impl<C: Claim> Hold<C> {
     }
 
     /// Counts a lost guard. With the last one the turn passes on; the identity stays, because the holder may still be at work.
-    fn count_loss(&self) {
+    fn count_lost_guard(&self) {
         let head = {
             let mut state = self.state.lock();
             state.live -= 1;
@@ -248,7 +248,7 @@ impl<C: Claim> Hold<C> {
     }
 
     /// Counts a released guard; returns whether it was the last.
-    fn count_release(&self) -> bool {
+    fn count_released_guard_and_check_if_last(&self) -> bool {
         let mut state = self.state.lock();
         state.live -= 1;
         state.live == 0
@@ -268,14 +268,14 @@ impl<C: Claim> Hold<C> {
     }
 }
 
-impl<C: Claim> Leased for Hold<C> {
+impl<C: Claim> ExtendableLease for Hold<C> {
     fn extend(self: Arc<Self>, lease: Duration) -> BoxFuture<'static, Result<bool, LockError>> {
         async move { self.renew(Lease::Fixed(lease), None).await }.boxed()
     }
 }
 
 /// The error of a hold whose lease ended before `what` had happened.
-fn lease_ended_before(what: &str) -> LockError {
+fn lease_ended_error(what: &str) -> LockError {
     LockError::unavailable(
         SERVER,
         format!("its lease ended before {what}: it is given back"),
@@ -288,7 +288,7 @@ struct PendingReentry<C: Claim>(Option<Arc<Hold<C>>>);
 impl<C: Claim> Drop for PendingReentry<C> {
     fn drop(&mut self) {
         if let Some(hold) = self.0.take() {
-            hold.count_loss();
+            hold.count_lost_guard();
         }
     }
 }
@@ -329,12 +329,15 @@ impl<C: Claim> Share for LeaseShare<C> {
     }
 
     fn on_loss(&mut self) {
-        self.hold.count_loss();
+        self.hold.count_lost_guard();
     }
 
     async fn finish(self, lost: bool) -> Result<(), LockError> {
         // A lost share releases nothing here: `Drop for Hold` does, with the last one.
-        if lost || !self.hold.count_release() || self.hold.release().await? {
+        if lost
+            || !self.hold.count_released_guard_and_check_if_last()
+            || self.hold.release().await?
+        {
             return Ok(());
         }
         Err(LockError::lost(&**self.hold.claim.name()))
@@ -382,7 +385,7 @@ impl<C: Claim> Drop for Hold<C> {
 
 impl Failure {
     /// Releases what the command may have taken, if it may have run.
-    pub(super) fn undo<C: Claim>(&self, claim: &Arc<C>, lease: Lease) {
+    pub(super) fn undo_claim_if_run<C: Claim>(&self, claim: &Arc<C>, lease: Lease) {
         if self.may_have_run {
             undo_claim(claim, lease, self.max_delay(), ());
         }

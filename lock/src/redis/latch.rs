@@ -10,9 +10,9 @@
 
 use super::{
     client::RedisClient,
-    engine::{RECHECK_INTERVAL, SharedObject, wait_out},
+    engine::{RECHECK_INTERVAL, SharedObject, pause_or_return_error},
     failure::failed,
-    scripts::{self, Call, NotifyingScript, suffixed},
+    scripts::{self, NotifyingScript, ScriptCall, suffixed},
 };
 use crate::{LockError, deadline};
 use parking_lot::Mutex;
@@ -82,7 +82,7 @@ pub struct RedisLatch {
 pub(super) struct SharedLatch {
     object: SharedObject,
     /// The number of the next look, which it gets when it is sent: a look says nothing about changes after that.
-    next_look: AtomicU64,
+    next_read: AtomicU64,
     poller: Poller,
 }
 
@@ -90,13 +90,13 @@ pub(super) struct SharedLatch {
 #[derive(Debug)]
 struct Poller {
     /// The last look's number and result.
-    last: watch::Sender<NumberedLook>,
+    last: watch::Sender<NumberedRead>,
     /// Whether the task runs. Waiters join and the task ends under this mutex, so it runs while anybody waits.
     running: Mutex<bool>,
 }
 
 /// The number of a look, and its result.
-type NumberedLook = (u64, Result<LatchState, LockError>);
+type NumberedRead = (u64, Result<LatchState, LockError>);
 
 /// What one look has read.
 #[derive(Debug, Clone, Copy)]
@@ -119,7 +119,7 @@ impl RedisClient {
                 format!("redisson_countdownlatch__channel__{{{name}}}"),
                 registration,
             ),
-            next_look: AtomicU64::new(0),
+            next_read: AtomicU64::new(0),
             poller: Poller::default(),
         });
         RedisLatch {
@@ -149,7 +149,7 @@ impl RedisLatch {
     pub async fn try_set_count(&self, count: NonZeroU32) -> Result<bool, LockError> {
         let script = self.call(&scripts::LATCH_SET);
         let script = script.arg(count).arg(self.shared.object.channel());
-        Ok(self.client.run(&script).await?)
+        Ok(self.client.run_script(&script).await?)
     }
 
     /// Counts down by one. Returns how many are left, 0 if this call opened it, or `None` if it was open already.
@@ -164,10 +164,10 @@ impl RedisLatch {
     pub async fn count_down(&self) -> Result<Option<u64>, LockError> {
         let script = self.call(&scripts::LATCH_COUNT_DOWN);
         let script = script.arg(self.shared.object.channel());
-        Ok(self.client.run(&script).await?)
+        Ok(self.client.run_script(&script).await?)
     }
 
-    fn call(&self, script: &NotifyingScript) -> Call {
+    fn call(&self, script: &NotifyingScript) -> ScriptCall {
         let opened = suffixed(&self.name, "opened");
         self.client.script(script).call([&*self.name, &opened])
     }
@@ -201,9 +201,9 @@ impl RedisLatch {
     async fn wait_until_open(&self, limit: Duration) -> Result<(), LockError> {
         let until = deadline(limit);
         let (since, first) = loop {
-            match self.look().await {
+            match self.read_state().await {
                 (number, Ok(look)) => break (number, look),
-                (_, Err(error)) => wait_out(&self.client, error, until).await?,
+                (_, Err(error)) => pause_or_return_error(&self.client, error, until).await?,
             }
         };
         if !first.closed {
@@ -219,13 +219,13 @@ impl RedisLatch {
         }
         let decides = |look: &Result<LatchState, LockError>| match look {
             Ok(look) => is_open(look),
-            Err(error) => !self.client.waits_out(error),
+            Err(error) => !self.client.keeps_waiting_after(error),
         };
         let told = seen.wait_for(|(number, look)| *number > since && decides(look));
         if let Ok(Ok(look)) = timeout_at(until, told).await {
             return look.1.clone().map(drop);
         }
-        if is_open(&self.look().await.1?) {
+        if is_open(&self.read_state().await.1?) {
             return Ok(());
         }
         Err(LockError::timeout(&*self.name, limit))
@@ -235,7 +235,7 @@ impl RedisLatch {
     async fn poll_for_all(self) {
         let SharedLatch { object, poller, .. } = &*self.shared;
         while !poller.stop_if_idle() {
-            drop(poller.last.send_replace(self.look().await));
+            drop(poller.last.send_replace(self.read_state().await));
             // Pauses until a message, the end of the last waiter, or the next interval.
             let pause = timeout(RECHECK_INTERVAL, object.subscription.wait_for_message());
             tokio::select! {
@@ -246,8 +246,8 @@ impl RedisLatch {
     }
 
     /// Reads the count and how often the latch was opened; returns the number of this look too.
-    async fn look(&self) -> (u64, Result<LatchState, LockError>) {
-        let number = self.shared.next_look.fetch_add(1, Ordering::AcqRel) + 1;
+    async fn read_state(&self) -> (u64, Result<LatchState, LockError>) {
+        let number = self.shared.next_read.fetch_add(1, Ordering::AcqRel) + 1;
         let keys = [&*self.name, &suffixed(&self.name, "opened")];
         let look = self
             .client
@@ -277,7 +277,7 @@ impl Default for Poller {
 
 impl Poller {
     /// Adds a waiter; returns whether it must start the task.
-    fn join(&self) -> (watch::Receiver<NumberedLook>, bool) {
+    fn join(&self) -> (watch::Receiver<NumberedRead>, bool) {
         let mut running = self.running.lock();
         let must_start = !std::mem::replace(&mut *running, true);
         (self.last.subscribe(), must_start)

@@ -12,15 +12,19 @@
 
 use super::{
     client::RedisClient,
-    engine::{AcquireRequest, SharedObject, TryResult, after_failure, retry_time, try_until},
+    engine::{
+        AcquireRequest, SharedObject, TryResult, result_after_failure, time_until_lease_end,
+        try_until,
+    },
     failure::{Failure, failed},
     hold::{Claim, Hold},
-    scripts::{self, Call, Script, lock_channel, prefixed, renewal},
+    scripts::{self, Script, ScriptCall, lock_channel, prefixed, renewal_call},
 };
 use crate::{
     Fence, Guard, Holder, Lease, Lock, LockError, Owner, inherent,
     lease::owner_and_lease,
     local::line::{Head, LineWaiter, Turn},
+    reentry::HoldKind,
     time_left,
 };
 use redis::AsyncCommands;
@@ -85,7 +89,7 @@ pub const YIELD_TIME: Duration = Duration::from_millis(2);
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct RedisLock(Handle);
+pub struct RedisLock(LockHandle);
 
 /// A handle on one lock in Redis whose guards have a fencing token: one for each hold, which its owner's guards share.
 ///
@@ -124,33 +128,33 @@ pub struct RedisLock(Handle);
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct RedisFencedLock(Handle);
+pub struct RedisFencedLock(LockHandle);
 
 /// What both kinds of handle consist of.
 #[derive(Debug, Clone)]
-struct Handle {
+struct LockHandle {
     client: RedisClient,
     lock: Arc<SharedLock>,
     owner: Option<Owner>,
-    terms: Terms,
+    terms: AcquireTerms,
 }
 
 /// The lease and the kind of one acquire.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Terms {
+pub(super) struct AcquireTerms {
     lease: Lease,
     fenced: bool,
 }
 
-type LockHead = Arc<Head<Hold<LockClaim>, Terms>>;
+type LockHead = Arc<Head<Hold<LockClaim>, AcquireTerms>>;
 
 /// What all handles of one lock share in this process.
 #[derive(Debug)]
 pub(super) struct SharedLock {
     name: Arc<str>,
-    object: SharedObject<Hold<LockClaim>, Terms>,
+    object: SharedObject<Hold<LockClaim>, AcquireTerms>,
     /// How many releases of others this process waits for before it asks again.
-    yields: AtomicI64,
+    releases_to_yield: AtomicI64,
 }
 
 /// One identity in the lock's hash.
@@ -173,13 +177,13 @@ impl RedisClient {
     /// Makes a handle on the lock `name`.
     #[must_use]
     pub fn lock(&self, name: &str) -> RedisLock {
-        RedisLock(Handle::new(self, name, false))
+        RedisLock(LockHandle::new(self, name, false))
     }
 
     /// Makes a handle on the lock `name` whose guards have fencing tokens.
     #[must_use]
     pub fn fenced_lock(&self, name: &str) -> RedisFencedLock {
-        RedisFencedLock(Handle::new(self, name, true))
+        RedisFencedLock(LockHandle::new(self, name, true))
     }
 
     /// Returns how many names of these two kinds this process uses: those that are held, waited for, or have a handle.
@@ -220,10 +224,10 @@ macro_rules! handle {
             ///
             /// It may have been freed or not.
             pub async fn force_unlock(&self) -> Result<bool, LockError> {
-                let Handle { client, lock, .. } = &self.0;
+                let LockHandle { client, lock, .. } = &self.0;
                 let keys = [&*lock.name, lock.object.channel()];
                 let script = client.script(&scripts::FORCE_UNLOCK).call(keys);
-                Ok(client.run(&script.arg(0)).await?)
+                Ok(client.run_script(&script.arg(0)).await?)
             }
         }
 
@@ -267,7 +271,7 @@ impl RedisFencedLock {
         }
         let token = self.0.lock.token_key();
         let lift = scripts::LIFT_TOKEN.call([&*token]).arg(seen.0);
-        Ok(self.0.client.run::<i64>(&lift).await.map(drop)?)
+        Ok(self.0.client.run_script::<i64>(&lift).await.map(drop)?)
     }
 
     /// Deletes the counter of tokens, for a resource that is gone: nothing else removes it. If the resource still
@@ -286,19 +290,19 @@ impl RedisFencedLock {
     }
 }
 
-impl Handle {
+impl LockHandle {
     fn new(client: &RedisClient, name: &str, fenced: bool) -> Self {
         let name = client.key(name);
         let lock = client.shared(&name, |registration| SharedLock {
             object: SharedObject::new(client, &name, lock_channel(&name), registration),
-            yields: AtomicI64::new(0),
+            releases_to_yield: AtomicI64::new(0),
             name: name.clone(),
         });
         Self {
             client: client.clone(),
             lock,
             owner: None,
-            terms: Terms {
+            terms: AcquireTerms {
                 lease: client.lease(),
                 fenced,
             },
@@ -311,17 +315,19 @@ impl Handle {
             fenced: self.terms.fenced,
             ..AcquireRequest::new(name, self.owner, self.terms.lease, wait)?
         };
-        let first_hold = |_| self.first_hold(request.until);
-        request.guard(&self.client, name, false, first_hold).await
+        let take_first_hold = |_| self.take_first_hold(request.until);
+        request
+            .guard(&self.client, name, HoldKind::Exclusive, take_first_hold)
+            .await
     }
 
     /// Waits in this process's line, and contends in Redis at its head.
-    async fn first_hold(&self, until: Instant) -> Result<Option<Hold<LockClaim>>, LockError> {
+    async fn take_first_hold(&self, until: Instant) -> Result<Option<Hold<LockClaim>>, LockError> {
         let object = &self.lock.object;
         loop {
             match object.line.join(self.terms, time_left(until)).await {
                 Some(Turn::Handed(hold)) => {
-                    if let Some(hold) = hold.unless_late() {
+                    if let Some(hold) = hold.into_unexpired() {
                         return Ok(Some(hold));
                     }
                 }
@@ -339,14 +345,15 @@ impl Handle {
 
     /// Runs `acquire.lua`.
     async fn attempt(self, head: LockHead) -> Result<TryResult<Hold<LockClaim>>, LockError> {
-        let (yields, subscription) = (&self.lock.yields, &self.lock.object.subscription);
+        let (releases_to_yield, subscription) =
+            (&self.lock.releases_to_yield, &self.lock.object.subscription);
         // After its batch a process waits until the others have had their turns; without others there is nothing to wait for.
-        while yields.fetch_sub(1, Ordering::Relaxed) > 0
+        while releases_to_yield.fetch_sub(1, Ordering::Relaxed) > 0
             && timeout(YIELD_TIME, subscription.wait_for_message())
                 .await
                 .is_ok()
         {}
-        let (id, lease_start, Terms { lease, fenced }) =
+        let (id, lease_start, AcquireTerms { lease, fenced }) =
             (self.client.owner(), Instant::now(), self.terms);
         let batch = Batch {
             since: lease_start,
@@ -360,21 +367,24 @@ impl Handle {
         });
         let script = claim.lock.call(&scripts::ACQUIRE, fenced);
         let script = script.arg(lease.millis()).arg(id);
-        match claim.client.run::<(bool, i64)>(&script).await {
+        match claim.client.run_script::<(bool, i64)>(&script).await {
             Ok((true, token)) => {
-                Ok(Hold::new(claim, fence(token), lease, lease_start, head).into_try_result())
+                Ok(
+                    Hold::new(claim, fence_of_token(token), lease, lease_start, head)
+                        .into_try_result(),
+                )
             }
-            Ok((false, millis)) => Ok(TryResult::RetryWithin(retry_time(millis))),
+            Ok((false, millis)) => Ok(TryResult::RetryWithin(time_until_lease_end(millis))),
             Err(failure) => {
-                failure.undo(&claim, lease);
-                after_failure(&claim.client, Some(&*head), failure)
+                failure.undo_claim_if_run(&claim, lease);
+                result_after_failure(&claim.client, Some(&*head), failure)
             }
         }
     }
 }
 
 /// The token in a script's answer; tokens begin at 1, and 0 means that none was drawn.
-fn fence(token: i64) -> Option<Fence> {
+fn fence_of_token(token: i64) -> Option<Fence> {
     u64::try_from(token).ok().filter(|n| *n > 0).map(Fence)
 }
 
@@ -390,12 +400,12 @@ impl Claim for LockClaim {
     }
 
     async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, Failure> {
-        let renewal = renewal(&self.lock.name, lease, self.id);
-        self.client.run_within(&renewal, limit).await
+        let renewal = renewal_call(&self.lock.name, lease, self.id);
+        self.client.run_script_within(&renewal, limit).await
     }
 
     async fn wait_for_replicas(&self, lease: Lease) -> Result<bool, LockError> {
-        let renewal = || renewal(&self.lock.name, lease, self.id);
+        let renewal = || renewal_call(&self.lock.name, lease, self.id);
         self.client
             .wait_for_replicas(&self.lock.name, renewal)
             .await
@@ -406,7 +416,7 @@ impl Claim for LockClaim {
     }
 
     async fn release(&self) -> Result<bool, Failure> {
-        Ok(self.free().await?.is_some())
+        Ok(self.run_release().await?.is_some())
     }
 
     async fn release_or_hand_off(&self, head: Option<LockHead>) -> Result<bool, Failure> {
@@ -425,14 +435,14 @@ impl Claim for LockClaim {
                 }
             }
             (head, _) => {
-                let told = self.free().await?;
+                let told = self.run_release().await?;
                 let others =
                     told.unwrap_or(0) - i64::from(self.lock.object.subscription.has_begun());
-                let yields = others > 0 && head.as_ref().is_some_and(|head| head.has_waiters());
+                let must_yield = others > 0 && head.as_ref().is_some_and(|head| head.has_waiters());
                 // The first message is our own, or says that the subscription has begun.
                 self.lock
-                    .yields
-                    .store(if yields { others + 1 } else { 0 }, Ordering::Relaxed);
+                    .releases_to_yield
+                    .store(if must_yield { others + 1 } else { 0 }, Ordering::Relaxed);
                 Ok(told.is_some())
             }
         }
@@ -446,7 +456,7 @@ impl SharedLock {
     }
 
     /// A call of this script, with the key of the counter if it shall draw a token.
-    fn call(&self, script: &Script, fenced: bool) -> Call {
+    fn call(&self, script: &Script, fenced: bool) -> ScriptCall {
         let token = fenced.then(|| self.token_key());
         script.call([&*self.name].into_iter().chain(token.as_deref()))
     }
@@ -455,11 +465,11 @@ impl SharedLock {
 impl LockClaim {
     /// Runs `release.lua`, which deletes this identity and publishes on the channel only if it was there. Returns how many
     /// subscribers were told, or `None` if the identity was gone.
-    async fn free(&self) -> Result<Option<i64>, Failure> {
+    async fn run_release(&self) -> Result<Option<i64>, Failure> {
         let script = self.client.script(&scripts::RELEASE);
         let script = script.call([&*self.lock.name]).arg(self.id);
         let script = script.arg(self.lock.object.channel());
-        self.client.run(&script).await
+        self.client.run_script(&script).await
     }
 
     /// Runs `hand_off.lua`, which gives the lock to the next waiter. If that waiter has gone by then, its hold is dropped,
@@ -467,9 +477,9 @@ impl LockClaim {
     async fn hand_off(
         &self,
         head: LockHead,
-        next: LineWaiter<Hold<Self>, Terms>,
+        next: LineWaiter<Hold<Self>, AcquireTerms>,
     ) -> Result<bool, Failure> {
-        let (lease_start, id, Terms { lease, fenced }) =
+        let (lease_start, id, AcquireTerms { lease, fenced }) =
             (Instant::now(), self.client.owner(), *next.request());
         let batch = Batch {
             length: self.batch.length + 1,
@@ -483,23 +493,23 @@ impl LockClaim {
         });
         let script = self.lock.call(&scripts::HAND_OFF, fenced);
         let script = script.arg(lease.millis()).arg(self.id).arg(id);
-        match self.client.run::<i64>(&script).await {
+        match self.client.run_script::<i64>(&script).await {
             Ok(token) if token >= 0 => {
-                let hold = Hold::new(claim, fence(token), lease, lease_start, head);
-                drop(next.give(Turn::Handed(hold)));
+                let hold = Hold::new(claim, fence_of_token(token), lease, lease_start, head);
+                drop(next.give_turn(Turn::Handed(hold)));
                 Ok(true)
             }
             Ok(_) => {
-                drop(next.give(Turn::Contend(head)));
+                drop(next.give_turn(Turn::Contend(head)));
                 Ok(false)
             }
             Err(failure) => {
-                failure.undo(&claim, lease);
-                if self.client.waits_out(&failure.error) {
-                    drop(next.give(Turn::Contend(head)));
+                failure.undo_claim_if_run(&claim, lease);
+                if self.client.keeps_waiting_after(&failure.error) {
+                    drop(next.give_turn(Turn::Contend(head)));
                 } else {
-                    drop(next.give(Turn::Failed(failure.error.clone())));
-                    if failure.is_of_server() {
+                    drop(next.give_turn(Turn::Failed(failure.error.clone())));
+                    if failure.affects_all_waiters() {
                         head.fail_waiters(&failure.error);
                     }
                 }

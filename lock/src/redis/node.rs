@@ -3,7 +3,7 @@
 //! Next to read: `connection.rs`, `cluster.rs`.
 
 use super::{
-    cluster::{Cluster, slot},
+    cluster::{Cluster, slot_of_key},
     connection::{Connection, SharedConnection},
     primary::Primary,
     wakeups::Wakeups,
@@ -69,7 +69,7 @@ impl Servers {
     pub(super) fn node_of(&self, key: &str) -> Option<Arc<RedisNode>> {
         match self {
             Self::One(node) => Some(Arc::clone(node)),
-            Self::Cluster(cluster) => cluster.owner(slot(key.as_bytes())),
+            Self::Cluster(cluster) => cluster.node_of_slot(slot_of_key(key.as_bytes())),
         }
     }
 

@@ -321,16 +321,20 @@ impl RedisOptions {
         if self.timeout < Duration::from_millis(1) || self.timeout > Duration::from_secs(3600) {
             return Err(invalid("timeout", "must be 1 ms to an hour"));
         }
-        let info = self.server.clone().ok_or_else(bad_address)?;
+        let info = self.server.clone().ok_or_else(bad_address_error)?;
         // RESP3 reports a lost connection at once, and carries the wake-ups.
         let settings = info
             .redis_settings()
             .clone()
             .set_protocol(ProtocolVersion::RESP3);
-        let client = self.client(info.set_redis_settings(settings), bad_address)?;
+        let client = self.client(info.set_redis_settings(settings), bad_address_error)?;
         let each = self.sentinels.iter();
-        let clients =
-            each.map(|url| self.client(url.clone().ok_or_else(bad_sentinel)?, bad_sentinel));
+        let clients = each.map(|url| {
+            self.client(
+                url.clone().ok_or_else(bad_sentinel_error)?,
+                bad_sentinel_error,
+            )
+        });
         let clients = clients.collect::<Result<Vec<_>, _>>()?;
         let sentinels = (!clients.is_empty()).then(|| Sentinels {
             clients,
@@ -433,14 +437,14 @@ fn address(info: &ConnectionInfo) -> Option<Address> {
 }
 
 /// The address may hold a password, so it is not repeated.
-fn bad_address() -> LockError {
+fn bad_address_error() -> LockError {
     invalid(
         "url",
         "must be redis://[user:password@]host:port[/database], or rediss:// with the feature tls",
     )
 }
 
-fn bad_sentinel() -> LockError {
+fn bad_sentinel_error() -> LockError {
     invalid(
         "sentinels",
         "must each be redis://[user:password@]host:port, or rediss:// with the feature tls",

@@ -105,9 +105,9 @@ impl Primary {
             let connection = client.get_multiplexed_async_connection_with_config(config);
             return Ok((connection.await?, None));
         };
-        let found = in_time(
+        let found = within_limit(
             *limit,
-            self.find(sentinels, config, Instant::now() + *limit),
+            self.find_and_connect(sentinels, config, Instant::now() + *limit),
         );
         let (connection, address) = found.await?;
         let before = self.0.connected_to.send_replace(Some(address.clone()));
@@ -130,7 +130,7 @@ impl Primary {
     }
 
     /// Finds the primary through the Sentinels, and connects to it.
-    async fn find(
+    async fn find_and_connect(
         &self,
         sentinels: &Sentinels,
         config: &AsyncConnectionConfig,
@@ -145,10 +145,10 @@ impl Primary {
             .store((first + 1) % number, Ordering::Relaxed);
         let sentinel_timeout = MAX_SENTINEL_TIMEOUT
             .min(self.0.timeout / (1 + u32::try_from(number).unwrap_or(u32::MAX - 1)));
-        let (mut tried, mut failed) = (Vec::new(), no_sentinel());
+        let (mut tried, mut failed) = (Vec::new(), no_sentinel_error());
         for index in (0..number).map(|n| (first + n) % number) {
             let address = match sentinels
-                .ask(&sentinels.clients[index], sentinel_timeout)
+                .ask_for_primary(&sentinels.clients[index], sentinel_timeout)
                 .await
             {
                 Ok(address) => address,
@@ -161,7 +161,12 @@ impl Primary {
                 continue;
             }
             // The other half of the time is left for the other Sentinels.
-            match in_time(time_left(end) / 2, self.primary_at(&address, config)).await {
+            match within_limit(
+                time_left(end) / 2,
+                self.connect_if_primary(&address, config),
+            )
+            .await
+            {
                 Ok(connection) => {
                     sentinels.first_asked.store(index, Ordering::Relaxed);
                     return Ok((connection, address));
@@ -174,7 +179,7 @@ impl Primary {
     }
 
     /// Connects to this server, if it says that it is a primary.
-    async fn primary_at(
+    async fn connect_if_primary(
         &self,
         address: &Address,
         config: &AsyncConnectionConfig,
@@ -191,7 +196,11 @@ impl Primary {
 
 impl Sentinels {
     /// The primary's address, according to this Sentinel.
-    async fn ask(&self, sentinel: &Client, sentinel_timeout: Duration) -> RedisResult<Address> {
+    async fn ask_for_primary(
+        &self,
+        sentinel: &Client,
+        sentinel_timeout: Duration,
+    ) -> RedisResult<Address> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(sentinel_timeout))
             .set_response_timeout(Some(sentinel_timeout));
@@ -230,7 +239,7 @@ pub(super) fn client_at(template: &Client, (host, port): &Address) -> RedisResul
     Client::open(info.set_addr(address))
 }
 
-async fn in_time<T>(
+async fn within_limit<T>(
     limit: Duration,
     answer: impl Future<Output = RedisResult<T>>,
 ) -> RedisResult<T> {
@@ -238,7 +247,7 @@ async fn in_time<T>(
     timeout(limit, answer).await.unwrap_or_else(late)
 }
 
-fn no_sentinel() -> RedisError {
+fn no_sentinel_error() -> RedisError {
     io::Error::other("no Sentinel to ask").into()
 }
 

@@ -5,7 +5,7 @@
 
 /// The answer of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum NodeAnswer {
     Yes,
     No,
     /// No answer in time.
@@ -14,7 +14,7 @@ pub(super) enum Answer {
 
 /// What the answers of all nodes come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum QuorumOutcome {
     /// A quorum said yes.
     Agreed,
     /// A quorum answered, but no quorum said yes.
@@ -29,24 +29,27 @@ pub(super) fn quorum(nodes: usize) -> usize {
 }
 
 /// The outcome so far; `None` while a missing answer can change it.
-pub(super) fn outcome(answers: &[Answer], nodes: usize) -> Option<Outcome> {
+pub(super) fn outcome_so_far(answers: &[NodeAnswer], nodes: usize) -> Option<QuorumOutcome> {
     let count = |what| answers.iter().filter(|answer| **answer == what).count();
-    let (yes, answered) = (count(Answer::Yes), answers.len() - count(Answer::Silence));
+    let (yes, answered) = (
+        count(NodeAnswer::Yes),
+        answers.len() - count(NodeAnswer::Silence),
+    );
     let (out, needed) = (nodes - answers.len(), quorum(nodes));
     if yes >= needed {
-        Some(Outcome::Agreed)
+        Some(QuorumOutcome::Agreed)
     } else if yes + out >= needed {
         None
     } else if answered >= needed {
-        Some(Outcome::Refused)
+        Some(QuorumOutcome::Refused)
     } else {
-        (out == 0).then_some(Outcome::Silent(answered))
+        (out == 0).then_some(QuorumOutcome::Silent(answered))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer::*, *};
+    use super::{NodeAnswer::*, *};
 
     #[test]
     fn more_than_half_is_a_quorum() {
@@ -55,8 +58,8 @@ mod tests {
 
     #[test]
     fn a_majority_decides_and_silence_is_neither_yes_nor_no() {
-        use Outcome::*;
-        let cases: [(&[Answer], usize, Option<Outcome>); 13] = [
+        use QuorumOutcome::*;
+        let cases: [(&[NodeAnswer], usize, Option<QuorumOutcome>); 13] = [
             (&[Yes, Yes], 5, None),
             (&[Yes, Yes, Yes], 5, Some(Agreed)),
             (&[Silence, No, Yes, Yes, Yes], 5, Some(Agreed)),
@@ -74,7 +77,11 @@ mod tests {
             (&[Yes, Yes, No, No, Silence], 5, Some(Refused)),
         ];
         for (answers, nodes, expected) in cases {
-            assert_eq!(outcome(answers, nodes), expected, "{answers:?} of {nodes}");
+            assert_eq!(
+                outcome_so_far(answers, nodes),
+                expected,
+                "{answers:?} of {nodes}"
+            );
         }
     }
 }

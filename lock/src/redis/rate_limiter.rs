@@ -8,7 +8,7 @@
 
 use super::{
     client::RedisClient,
-    engine::{HeadOfLine, SharedObject, TryResult, after_failure},
+    engine::{HeadOfLine, SharedObject, TryResult, result_after_failure},
     scripts::{self, prefixed},
 };
 use crate::{LockError, MAX_DURATION, deadline};
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 pub const MAX_ADMISSIONS_PER_CALL: NonZeroU32 = NonZeroU32::new(10_000).unwrap();
 
 /// The answer of `rate_take.lua`.
-enum Reply {
+enum TakeReply {
     Admitted,
     NoRate,
     MoreThanTheRate,
@@ -28,7 +28,7 @@ enum Reply {
     Wait(Duration),
 }
 
-impl Reply {
+impl TakeReply {
     /// A positive code is a wait in microseconds.
     fn of(code: i64) -> Self {
         match code {
@@ -132,7 +132,7 @@ impl RateLimiter {
         }
         let ms = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
         let script = scripts::RATE_SET.call([&*self.key]).arg(rate).arg(ms);
-        Ok(self.client.run(&script).await?)
+        Ok(self.client.run_script(&script).await?)
     }
 
     /// Admits `n` at once (1 to the rate, and at most [`MAX_ADMISSIONS_PER_CALL`]), waiting for it at most `wait`.
@@ -153,7 +153,7 @@ impl RateLimiter {
             );
         }
         let (started, until) = (Instant::now(), deadline(wait));
-        let attempt = |head| self.clone().take(n, head, until);
+        let attempt = |head| self.clone().attempt(n, head, until);
         let admitted = self
             .object
             .wait_and_try(&self.client, (), wait, until, attempt);
@@ -182,7 +182,7 @@ impl RateLimiter {
     }
 
     /// Runs `rate_take.lua`; `Acquired(false)` if the caller cannot be admitted before `until`.
-    async fn take(
+    async fn attempt(
         self,
         n: NonZeroU32,
         head: HeadOfLine,
@@ -191,17 +191,17 @@ impl RateLimiter {
         let window = format!("{}:window", self.key);
         let script = scripts::RATE_TAKE.call([&*self.key, &window]);
         let script = script.arg(n).arg(self.client.owner());
-        let code = match self.client.run(&script).await {
+        let code = match self.client.run_script(&script).await {
             Ok(code) => code,
-            Err(failure) => return after_failure(&self.client, head.as_deref(), failure),
+            Err(failure) => return result_after_failure(&self.client, head.as_deref(), failure),
         };
-        let after = match Reply::of(code) {
-            Reply::Admitted => return Ok(TryResult::Acquired(true)),
-            Reply::NoRate => return Err(self.invalid("no rate is set")),
-            Reply::MoreThanTheRate => {
+        let after = match TakeReply::of(code) {
+            TakeReply::Admitted => return Ok(TryResult::Acquired(true)),
+            TakeReply::NoRate => return Err(self.invalid("no rate is set")),
+            TakeReply::MoreThanTheRate => {
                 return Err(self.invalid("permits: more than the rate gives in one interval"));
             }
-            Reply::Wait(after) => after,
+            TakeReply::Wait(after) => after,
         };
         Ok(if Instant::now() + after > until {
             TryResult::Acquired(false)

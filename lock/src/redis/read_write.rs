@@ -12,13 +12,17 @@
 use super::{
     client::RedisClient,
     engine::{
-        AcquireRequest, HeadOfLine, SharedObject, TryResult, after_failure, retry_time, run_to_end,
+        AcquireRequest, HeadOfLine, SharedObject, TryResult, result_after_failure, run_to_end,
+        time_until_lease_end,
     },
     failure::Failure,
     hold::{Claim, Hold},
-    scripts::{self, Call, in_braces, prefixed, suffixed},
+    scripts::{self, ScriptCall, in_braces, prefixed, suffixed},
 };
-use crate::{Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease};
+use crate::{
+    Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease,
+    reentry::HoldKind,
+};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -96,7 +100,7 @@ type SharedRwLock = SharedObject<(), Side>;
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct RedisReadLock(Half);
+pub struct RedisReadLock(HalfHandle);
 
 /// The half that one owner holds alone. An owner may read while it writes; to write while it reads is
 /// [`LockError::Invalid`].
@@ -125,11 +129,11 @@ pub struct RedisReadLock(Half);
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct RedisWriteLock(Half);
+pub struct RedisWriteLock(HalfHandle);
 
 /// What a read lock and a write lock consist of.
 #[derive(Debug, Clone)]
-struct Half {
+struct HalfHandle {
     lock: RedisRwLock,
     side: Side,
     owner: Option<Owner>,
@@ -140,6 +144,15 @@ struct Half {
 enum Side {
     Read,
     Write,
+}
+
+impl Side {
+    fn hold_kind(self) -> HoldKind {
+        match self {
+            Self::Read => HoldKind::Shared,
+            Self::Write => HoldKind::Exclusive,
+        }
+    }
 }
 
 /// One hold's identity in the lock's hash.
@@ -190,8 +203,8 @@ impl RedisRwLock {
         RedisWriteLock(self.half(Side::Write))
     }
 
-    fn half(&self, side: Side) -> Half {
-        Half {
+    fn half(&self, side: Side) -> HalfHandle {
+        HalfHandle {
             lock: self.clone(),
             side,
             owner: None,
@@ -286,7 +299,7 @@ impl RedisWriteLock {
     }
 }
 
-impl Half {
+impl HalfHandle {
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let (name, client) = (&*self.lock.name, &self.lock.client);
         let request = AcquireRequest {
@@ -294,23 +307,24 @@ impl Half {
             ..AcquireRequest::new(name, self.owner, self.lease, wait)?
         };
         let request = &request;
-        let first_hold = |other: Option<Arc<Hold<RwClaim>>>| async move {
+        let take_first_hold = |other: Option<Arc<Hold<RwClaim>>>| async move {
             if self.side == Side::Write && other.is_some() {
                 let rule =
                     "its owner reads, and cannot write before it has given the read lock back";
                 return Err(LockError::invalid(name, rule));
             }
-            self.first_hold(request, other.map(|writer| writer.claim().id))
+            self.take_first_hold(request, other.map(|writer| writer.claim().id))
                 .await
         };
         request
-            .guard(client, name, self.side == Side::Read, first_hold)
+            .guard(client, name, self.side.hold_kind(), take_first_hold)
             .await
     }
 
     async fn holders(&self) -> Result<Vec<Holder>, LockError> {
         let mut holders = self.lock.client.holders(&self.lock.name).await?;
-        holders.retain(|holder| holder.id.ends_with(WRITE) == (self.side == Side::Write));
+        holders
+            .retain(|holder| holder.id.ends_with(WRITE_FIELD_SUFFIX) == (self.side == Side::Write));
         Ok(holders)
     }
 
@@ -322,26 +336,27 @@ impl Half {
             Side::Read => script.arg(0).arg("read"),
             Side::Write => script.arg(1).arg("write"),
         };
-        Ok(client.run(&script).await?)
+        Ok(client.run_script(&script).await?)
     }
 
-    /// Takes a first hold. `under` is the owner's write hold, if it has one: it then reads without joining the line.
-    async fn first_hold(
+    /// Takes a first hold. `write_hold` is the owner's write hold, if it has one: it then reads without joining the line.
+    async fn take_first_hold(
         &self,
         request: &AcquireRequest,
-        under: Option<Owner>,
+        write_hold: Option<Owner>,
     ) -> Result<Option<Hold<RwClaim>>, LockError> {
         let (client, object) = (&self.lock.client, &self.lock.object);
         let lease = request.lease;
-        let skips_line = under.is_some() || (self.side == Side::Read && object.line.is_empty());
+        let skips_line =
+            write_hold.is_some() || (self.side == Side::Read && object.line.is_empty());
         if skips_line
             && !request.wait.is_zero()
             && let TryResult::Acquired(hold) =
-                run_to_end(client, self.clone().attempt(lease, under, None)).await?
+                run_to_end(client, self.clone().attempt(lease, write_hold, None)).await?
         {
             return Ok(Some(hold));
         }
-        let attempt = |head| self.clone().attempt(lease, under, head);
+        let attempt = |head| self.clone().attempt(lease, write_hold, head);
         object
             .wait_and_try(client, self.side, request.wait, request.until, attempt)
             .await
@@ -361,7 +376,7 @@ impl Half {
     async fn attempt(
         self,
         lease: Lease,
-        under: Option<Owner>,
+        write_hold: Option<Owner>,
         head: HeadOfLine<Side>,
     ) -> Result<TryResult<Hold<RwClaim>>, LockError> {
         let (side, id, lease_start) = (self.side, self.lock.client.owner(), Instant::now());
@@ -373,55 +388,55 @@ impl Half {
         let name = &*claim.lock.name;
         let script = match side {
             Side::Read => {
-                let writer = under.map(|writer| field(Side::Write, writer));
+                let writer = write_hold.map(|writer| hash_field(Side::Write, writer));
                 let script = scripts::RW_READ.call([name, &claim.lease_key()]);
-                let script = script.arg(lease.millis()).arg(claim.field());
+                let script = script.arg(lease.millis()).arg(claim.hash_field());
                 script.arg(writer.unwrap_or_default())
             }
             Side::Write => {
                 let script = scripts::RW_WRITE.call([name]);
-                script.arg(lease.millis()).arg(claim.field())
+                script.arg(lease.millis()).arg(claim.hash_field())
             }
         };
-        match claim.lock.client.run::<Option<i64>>(&script).await {
+        match claim.lock.client.run_script::<Option<i64>>(&script).await {
             Ok(None) => {
                 if let (Side::Read, Some(head)) = (side, head) {
-                    head.invite(|next| *next == Side::Read);
+                    head.invite_while(|next| *next == Side::Read);
                 }
                 Ok(Hold::new(claim, None, lease, lease_start, ()).into_try_result())
             }
-            Ok(Some(millis)) => Ok(TryResult::RetryWithin(retry_time(millis))),
+            Ok(Some(millis)) => Ok(TryResult::RetryWithin(time_until_lease_end(millis))),
             Err(failure) => {
-                failure.undo(&claim, lease);
-                after_failure(&claim.lock.client, head.as_deref(), failure)
+                failure.undo_claim_if_run(&claim, lease);
+                result_after_failure(&claim.lock.client, head.as_deref(), failure)
             }
         }
     }
 }
 
 /// The suffix of a write hold's field.
-const WRITE: &str = ":write";
+const WRITE_FIELD_SUFFIX: &str = ":write";
 
 /// The field of a hold in the lock's hash.
-fn field(side: Side, id: Owner) -> String {
+fn hash_field(side: Side, id: Owner) -> String {
     if side == Side::Read {
         id.to_string()
     } else {
-        format!("{id}{WRITE}")
+        format!("{id}{WRITE_FIELD_SUFFIX}")
     }
 }
 
 impl RwClaim {
-    fn field(&self) -> String {
-        field(self.side, self.id)
+    fn hash_field(&self) -> String {
+        hash_field(self.side, self.id)
     }
 
     /// A call of `rw_renew.lua`.
-    fn renewal(&self, lease: Lease) -> Call {
+    fn renewal_call(&self, lease: Lease) -> ScriptCall {
         let lease_key = (self.side == Side::Read).then(|| self.lease_key());
         let keys = [&*self.lock.name].into_iter().chain(lease_key.as_deref());
         let script = scripts::RW_RENEW.call(keys);
-        script.arg(lease.millis()).arg(self.field())
+        script.arg(lease.millis()).arg(self.hash_field())
     }
 
     /// The key of the string that has the lease of a read hold.
@@ -443,12 +458,16 @@ impl Claim for RwClaim {
 
     async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, Failure> {
         let client = &self.lock.client;
-        client.run_within(&self.renewal(lease), limit).await
+        client
+            .run_script_within(&self.renewal_call(lease), limit)
+            .await
     }
 
     async fn wait_for_replicas(&self, lease: Lease) -> Result<bool, LockError> {
         let RedisRwLock { client, name, .. } = &self.lock;
-        client.wait_for_replicas(name, || self.renewal(lease)).await
+        client
+            .wait_for_replicas(name, || self.renewal_call(lease))
+            .await
     }
 
     async fn release(&self) -> Result<bool, Failure> {
@@ -458,7 +477,7 @@ impl Claim for RwClaim {
         let script = client.script(&scripts::RW_RELEASE);
         let script = script.call(keys.chain(lease_key.as_deref()));
         client
-            .run(&script.arg(self.field()).arg(in_braces(name)))
+            .run_script(&script.arg(self.hash_field()).arg(in_braces(name)))
             .await
     }
 }

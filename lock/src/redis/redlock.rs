@@ -15,13 +15,16 @@
 
 use super::{
     client::RedisClient,
-    engine::{AcquireRequest, HeadOfLine, SharedObject, TryResult, after_failure, undo},
+    engine::{AcquireRequest, HeadOfLine, SharedObject, TryResult, result_after_failure, undo},
     failure::{Failure, MAX_COMMAND_DELAY, SERVER},
     hold::{Claim, Hold},
-    quorum::{Answer, Outcome, outcome, quorum},
-    scripts::{self, lock_channel, prefixed, renewal},
+    quorum::{NodeAnswer, QuorumOutcome, outcome_so_far, quorum},
+    scripts::{self, lock_channel, prefixed, renewal_call},
 };
-use crate::{Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease};
+use crate::{
+    Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease,
+    reentry::HoldKind,
+};
 use futures::{
     FutureExt, StreamExt,
     future::{BoxFuture, Shared, join_all},
@@ -31,7 +34,7 @@ use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 
 /// The longest pause before the next round. It is random, so that contenders do not split the nodes again.
-const MAX_BACK_OFF: Duration = Duration::from_millis(50);
+const MAX_ROUND_PAUSE: Duration = Duration::from_millis(50);
 /// A node has a tenth of the lease to answer, so that silent ones leave most of the lease to the holder.
 const NODE_TIMEOUT_DIVISOR: u32 = 10;
 /// The longest time that a node has to answer, whatever the lease is.
@@ -118,7 +121,7 @@ pub(super) struct NodesClaim {
     lease: Lease,
     nodes: Arc<[RedlockNode]>,
     /// Each node's answer to the acquire.
-    answers: Vec<Shared<BoxFuture<'static, Answer>>>,
+    answers: Vec<Shared<BoxFuture<'static, NodeAnswer>>>,
 }
 
 impl RedlockClient {
@@ -194,7 +197,7 @@ impl Redlock {
             .collect();
         let (answered, quorum) = (shown.len(), quorum(self.nodes.len()));
         if answered < quorum {
-            return Err(too_few_answers(answered, self.nodes.len()).error);
+            return Err(too_few_answers_failure(answered, self.nodes.len()).error);
         }
         let mut by_owner = HashMap::<_, Vec<_>>::new();
         for holder in shown.into_iter().flatten() {
@@ -227,15 +230,15 @@ impl Redlock {
         let asked = self.nodes.iter().map(|node| node.force_unlock(self.lease));
         let answers = join_all(asked).await;
         let said = |wanted| answers.iter().filter(|answer| **answer == wanted).count();
-        let (held, free) = (said(Answer::Yes), said(Answer::No));
+        let (held, free) = (said(NodeAnswer::Yes), said(NodeAnswer::No));
         let (nodes, quorum) = (self.nodes.len(), quorum(self.nodes.len()));
         if held + free < quorum {
-            return Err(too_few_answers(held + free, nodes).error);
+            return Err(too_few_answers_failure(held + free, nodes).error);
         }
         Ok(held >= quorum)
     }
 
-    async fn first_hold(
+    async fn take_first_hold(
         &self,
         object: &SharedObject,
         request: &AcquireRequest,
@@ -255,7 +258,7 @@ impl Redlock {
             .iter()
             .map(|node| node.acquire(id, self.lease))
             .collect();
-        let outcome = tally(answers.iter().cloned()).await;
+        let outcome = await_outcome(answers.iter().cloned()).await;
         let claim = Arc::new(NodesClaim {
             name: self.name,
             id,
@@ -263,7 +266,7 @@ impl Redlock {
             nodes: self.nodes,
             answers,
         });
-        if outcome == Outcome::Agreed && !self.lease.is_unsure(lease_start) {
+        if outcome == QuorumOutcome::Agreed && !self.lease.is_unsure(lease_start) {
             return Ok(TryResult::Acquired(Hold::new(
                 claim,
                 None,
@@ -272,14 +275,14 @@ impl Redlock {
                 head,
             )));
         }
-        claim.retract().await;
+        claim.release_where_answered().await;
         match outcome {
-            Outcome::Silent(answered) => {
-                let failure = too_few_answers(answered, claim.nodes.len());
-                after_failure(claim.client(), head.as_deref(), failure)
+            QuorumOutcome::Silent(answered) => {
+                let failure = too_few_answers_failure(answered, claim.nodes.len());
+                result_after_failure(claim.client(), head.as_deref(), failure)
             }
-            Outcome::Agreed | Outcome::Refused => Ok(TryResult::RetryWithin(Some(
-                MAX_BACK_OFF.mul_f64(fastrand::f64()),
+            QuorumOutcome::Agreed | QuorumOutcome::Refused => Ok(TryResult::RetryWithin(Some(
+                MAX_ROUND_PAUSE.mul_f64(fastrand::f64()),
             ))),
         }
     }
@@ -295,9 +298,14 @@ impl Lock for Redlock {
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let (home, object) = (&self.nodes[0], &self.object);
         let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
-        let first_hold = |_| self.first_hold(object, &request);
+        let take_first_hold = |_| self.take_first_hold(object, &request);
         request
-            .guard(&home.client, &self.name, false, first_hold)
+            .guard(
+                &home.client,
+                &self.name,
+                HoldKind::Exclusive,
+                take_first_hold,
+            )
             .await
     }
 }
@@ -315,33 +323,33 @@ impl RedlockNode {
     }
 
     /// Runs `acquire.lua` in a task of its own; the answer can be awaited more than once.
-    fn acquire(&self, id: Owner, lease: Lease) -> Shared<BoxFuture<'static, Answer>> {
+    fn acquire(&self, id: Owner, lease: Lease) -> Shared<BoxFuture<'static, NodeAnswer>> {
         let node = self.clone();
         let answer = self.run_in_background(lease, async move {
             let script = scripts::ACQUIRE.call([&*node.key]);
             let script = script.arg(lease_on_nodes(lease).millis()).arg(id);
-            let taken = node.client.run::<(bool, i64)>(&script).await;
+            let taken = node.client.run_script::<(bool, i64)>(&script).await;
             taken.map(|(taken, _)| taken)
         });
         answer.boxed().shared()
     }
 
     /// Runs `renew.lua` in the background.
-    fn renew(&self, id: Owner, lease: Lease) -> impl Future<Output = Answer> + Send + use<> {
+    fn renew(&self, id: Owner, lease: Lease) -> impl Future<Output = NodeAnswer> + Send + use<> {
         let node = self.clone();
         self.run_in_background(lease, async move {
-            let renewal = renewal(&node.key, lease_on_nodes(lease), id);
-            node.client.run(&renewal).await
+            let renewal = renewal_call(&node.key, lease_on_nodes(lease), id);
+            node.client.run_script(&renewal).await
         })
     }
 
     /// Runs `force_unlock.lua` on this node; the answer says whether the lock was held.
-    fn force_unlock(&self, lease: Lease) -> impl Future<Output = Answer> + Send + use<> {
+    fn force_unlock(&self, lease: Lease) -> impl Future<Output = NodeAnswer> + Send + use<> {
         let node = self.clone();
         self.run_in_background(lease, async move {
             let script = node.client.script(&scripts::FORCE_UNLOCK);
             let script = script.call([&*node.key, &node.channel]).arg(0);
-            node.client.run(&script).await
+            node.client.run_script(&script).await
         })
     }
 
@@ -349,29 +357,33 @@ impl RedlockNode {
     async fn release(&self, id: Owner) -> Result<bool, Failure> {
         let script = self.client.script(&scripts::RELEASE);
         let script = script.call([&*self.key]).arg(id).arg(&self.channel);
-        Ok(self.client.run::<Option<i64>>(&script).await?.is_some())
+        Ok(self
+            .client
+            .run_script::<Option<i64>>(&script)
+            .await?
+            .is_some())
     }
 
     /// Releases on this node once the acquire there has been answered; a silent node is retried in the background.
     fn release_after(
         &self,
-        acquire: &Shared<BoxFuture<'static, Answer>>,
+        acquire: &Shared<BoxFuture<'static, NodeAnswer>>,
         id: Owner,
         lease: Lease,
-    ) -> impl Future<Output = Answer> + Send + use<> {
+    ) -> impl Future<Output = NodeAnswer> + Send + use<> {
         let (node, acquire) = (self.clone(), acquire.clone());
         let freed = self.client.spawn(async move {
             // An unanswered acquire may still run.
             let late = match acquire.await {
-                Answer::Silence => MAX_COMMAND_DELAY,
-                Answer::Yes | Answer::No => Duration::ZERO,
+                NodeAnswer::Silence => MAX_COMMAND_DELAY,
+                NodeAnswer::Yes | NodeAnswer::No => Duration::ZERO,
             };
             let answer = match timeout(node_timeout(lease), node.release(id)).await {
-                Ok(Ok(true)) => Answer::Yes,
-                Ok(Ok(false)) => Answer::No,
-                Ok(Err(_)) | Err(_) => Answer::Silence,
+                Ok(Ok(true)) => NodeAnswer::Yes,
+                Ok(Ok(false)) => NodeAnswer::No,
+                Ok(Err(_)) | Err(_) => NodeAnswer::Silence,
             };
-            if answer == Answer::Silence || (answer == Answer::No && !late.is_zero()) {
+            if answer == NodeAnswer::Silence || (answer == NodeAnswer::No && !late.is_zero()) {
                 let client = node.client.clone();
                 undo(&client, lease.duration(), late, (), move || {
                     let node = node.clone();
@@ -380,7 +392,7 @@ impl RedlockNode {
             }
             answer
         });
-        async move { freed.await.unwrap_or(Answer::Silence) }
+        async move { freed.await.unwrap_or(NodeAnswer::Silence) }
     }
 
     /// Runs a command in the background, within the node timeout.
@@ -388,16 +400,16 @@ impl RedlockNode {
         &self,
         lease: Lease,
         command: C,
-    ) -> impl Future<Output = Answer> + Send + use<C>
+    ) -> impl Future<Output = NodeAnswer> + Send + use<C>
     where
         C: Future<Output = Result<bool, Failure>> + Send + 'static,
     {
         let answer = self.client.spawn(timeout(node_timeout(lease), command));
         async move {
             match answer.await {
-                Ok(Ok(Ok(true))) => Answer::Yes,
-                Ok(Ok(Ok(false))) => Answer::No,
-                _ => Answer::Silence,
+                Ok(Ok(Ok(true))) => NodeAnswer::Yes,
+                Ok(Ok(Ok(false))) => NodeAnswer::No,
+                _ => NodeAnswer::Silence,
             }
         }
     }
@@ -405,7 +417,7 @@ impl RedlockNode {
 
 impl NodesClaim {
     /// Releases on every node, in the background from now on.
-    fn release_on_all_nodes(&self) -> Vec<impl Future<Output = Answer> + Send + use<>> {
+    fn release_on_all_nodes(&self) -> Vec<impl Future<Output = NodeAnswer> + Send + use<>> {
         self.nodes
             .iter()
             .zip(&self.answers)
@@ -414,11 +426,11 @@ impl NodesClaim {
     }
 
     /// Releases on every node; waits only for those that answered the acquire.
-    async fn retract(&self) {
+    async fn release_where_answered(&self) {
         let answered = |acquire: &Shared<_>| {
             matches!(
                 acquire.clone().now_or_never(),
-                Some(Answer::Yes | Answer::No)
+                Some(NodeAnswer::Yes | NodeAnswer::No)
             )
         };
         let answered: Vec<_> = self.answers.iter().map(answered).collect();
@@ -432,19 +444,21 @@ impl NodesClaim {
     }
 
     /// Whether a quorum says yes; an error if too few nodes answer.
-    async fn is_agreed(
+    async fn quorum_says_yes(
         &self,
-        answers: impl ExactSizeIterator<Item = impl Future<Output = Answer>>,
+        answers: impl ExactSizeIterator<Item = impl Future<Output = NodeAnswer>>,
     ) -> Result<bool, Failure> {
-        match tally(answers).await {
-            Outcome::Agreed => Ok(true),
-            Outcome::Refused => Ok(false),
-            Outcome::Silent(answered) => Err(too_few_answers(answered, self.nodes.len())),
+        match await_outcome(answers).await {
+            QuorumOutcome::Agreed => Ok(true),
+            QuorumOutcome::Refused => Ok(false),
+            QuorumOutcome::Silent(answered) => {
+                Err(too_few_answers_failure(answered, self.nodes.len()))
+            }
         }
     }
 }
 
-fn too_few_answers(answered: usize, nodes: usize) -> Failure {
+fn too_few_answers_failure(answered: usize, nodes: usize) -> Failure {
     let reason = format!(
         "{answered} of {nodes} nodes answered, {} needed",
         quorum(nodes)
@@ -470,28 +484,30 @@ impl Claim for NodesClaim {
 
     /// Renews on every node; each has the node timeout as its limit.
     async fn renew(&self, lease: Lease, _: Option<Duration>) -> Result<bool, Failure> {
-        self.is_agreed(self.nodes.iter().map(|node| node.renew(self.id, lease)))
+        self.quorum_says_yes(self.nodes.iter().map(|node| node.renew(self.id, lease)))
             .await
     }
 
     /// Releases on every node; the release of a silent node repeats itself.
     async fn release(&self) -> Result<bool, Failure> {
-        self.is_agreed(self.release_on_all_nodes().into_iter())
+        self.quorum_says_yes(self.release_on_all_nodes().into_iter())
             .await
     }
 }
 
 /// Counts the answers as they come, and returns the outcome once no missing answer can change it.
-async fn tally(answers: impl ExactSizeIterator<Item = impl Future<Output = Answer>>) -> Outcome {
+async fn await_outcome(
+    answers: impl ExactSizeIterator<Item = impl Future<Output = NodeAnswer>>,
+) -> QuorumOutcome {
     let (nodes, mut said) = (answers.len(), Vec::new());
     let mut answers: FuturesUnordered<_> = answers.collect();
     while let Some(answer) = answers.next().await {
         said.push(answer);
-        if let Some(outcome) = outcome(&said, nodes) {
+        if let Some(outcome) = outcome_so_far(&said, nodes) {
             return outcome;
         }
     }
-    Outcome::Silent(0)
+    QuorumOutcome::Silent(0)
 }
 
 /// The lease that the nodes get: a little more than the holder relies on.

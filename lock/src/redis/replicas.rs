@@ -16,7 +16,7 @@ use super::{
     failure::{SERVER, failed},
     node::{RedisNode, Servers},
     options::Replicas,
-    scripts::Call,
+    scripts::ScriptCall,
 };
 use crate::LockError;
 use redis::{
@@ -29,7 +29,7 @@ use std::{io, sync::Arc, time::Duration};
 const MAX_REPLICA_WAIT: Duration = Duration::from_secs(1);
 /// Five are enough: the old map's node says `MOVED`; the slot's node says `ASK`; the node that is getting the slot says
 /// `MOVED`, because loading a script that it does not know uses up `ASKING`; the slot's node says `ASK` again. One is spare.
-const MAX_ATTEMPTS: u32 = 6;
+const MAX_RENEWAL_ATTEMPTS: u32 = 6;
 
 impl RedisClient {
     /// Waits until enough replicas have the hold that `renewal` renews; `false` if the options ask for none.
@@ -40,14 +40,15 @@ impl RedisClient {
     pub(super) async fn wait_for_replicas(
         &self,
         key: &str,
-        renewal: impl FnOnce() -> Call,
+        renewal: impl FnOnce() -> ScriptCall,
     ) -> Result<bool, LockError> {
         let needed_replicas = self.inner().options.replicas;
         if needed_replicas == Replicas::AtLeast(0) {
             return Ok(false);
         }
         let counts = async {
-            let (renewed, node, mut connection) = self.renew_for_wait(key, &renewal()).await?;
+            let (renewed, node, mut connection) =
+                self.renew_on_wait_connection(key, &renewal()).await?;
             if !renewed {
                 return Ok(None);
             }
@@ -79,10 +80,10 @@ impl RedisClient {
 
     /// Renews on a connection for `WAIT` to the node that has the key, and returns whether the hold was there. While a slot
     /// moves, each node refuses what the other one has, without doing anything.
-    async fn renew_for_wait(
+    async fn renew_on_wait_connection(
         &self,
         key: &str,
-        renewal: &Call,
+        renewal: &ScriptCall,
     ) -> RedisResult<(bool, Arc<RedisNode>, MultiplexedConnection)> {
         let gone = || io::Error::other("no node of the cluster serves the slot for now");
         let mut node = self.inner().servers.node_of(key).ok_or_else(gone)?;
@@ -101,7 +102,7 @@ impl RedisClient {
                 return Err(error);
             };
             match cluster.redirect(&error, &node)? {
-                Some(redirect) if attempts < MAX_ATTEMPTS => (node, is_asking) = redirect,
+                Some(redirect) if attempts < MAX_RENEWAL_ATTEMPTS => (node, is_asking) = redirect,
                 _ => return Err(error),
             }
         }

@@ -20,7 +20,7 @@ pub(super) struct Script {
 
 /// A call of a script: EVALSHA with its keys and arguments.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct ScriptCall {
     text: &'static str,
     cmd: Cmd,
 }
@@ -32,7 +32,7 @@ impl Script {
     }
 
     /// Begins a call with these keys; the arguments follow.
-    pub(super) fn call<'a>(&self, keys: impl IntoIterator<Item = &'a str> + Clone) -> Call {
+    pub(super) fn call<'a>(&self, keys: impl IntoIterator<Item = &'a str> + Clone) -> ScriptCall {
         // As much room as the keys and arguments of most calls need.
         let mut cmd = Cmd::with_capacity(12, 512);
         let number = keys.clone().into_iter().count();
@@ -41,11 +41,11 @@ impl Script {
             cmd.arg(key);
         }
         let text = self.text;
-        Call { text, cmd }
+        ScriptCall { text, cmd }
     }
 }
 
-impl Call {
+impl ScriptCall {
     pub(super) fn arg(mut self, arg: impl Display) -> Self {
         self.cmd.write_arg_fmt(arg);
         self
@@ -79,18 +79,21 @@ impl RedisClient {
     }
 
     /// Runs a script, with the client's time limit for the answer.
-    pub(super) async fn run<T: FromRedisValue>(&self, call: &Call) -> Result<T, Failure> {
-        self.run_within(call, None).await
+    pub(super) async fn run_script<T: FromRedisValue>(
+        &self,
+        call: &ScriptCall,
+    ) -> Result<T, Failure> {
+        self.run_script_within(call, None).await
     }
 
     /// Runs a script. A connection without an answer within `limit` counts as broken, and the next command makes another
     /// one.
-    pub(super) async fn run_within<T: FromRedisValue>(
+    pub(super) async fn run_script_within<T: FromRedisValue>(
         &self,
-        call: &Call,
+        call: &ScriptCall,
         limit: Option<Duration>,
     ) -> Result<T, Failure> {
-        let mut connection = self.connection().within(limit);
+        let mut connection = self.connection().with_answer_limit(limit);
         let answer = call.send(&mut connection).await;
         answer.map_err(|error| Failure::of(error, connection.has_sent()))
     }
@@ -98,7 +101,7 @@ impl RedisClient {
     /// Runs `holders.lua`: the holders, each with the rest of its lease.
     pub(super) async fn holders(&self, key: &str) -> Result<Vec<Holder>, LockError> {
         let script = HOLDERS.call([key]).arg(in_braces(key));
-        let shown: Vec<(String, i64)> = self.run(&script).await?;
+        let shown: Vec<(String, i64)> = self.run_script(&script).await?;
         let holder = |(id, millis)| Holder {
             id,
             remaining: u64::try_from(millis).ok().map(Duration::from_millis),
@@ -108,7 +111,7 @@ impl RedisClient {
 }
 
 /// A call of `renew.lua`.
-pub(super) fn renewal(key: &str, lease: Lease, id: Owner) -> Call {
+pub(super) fn renewal_call(key: &str, lease: Lease, id: Owner) -> ScriptCall {
     RENEW.call([key]).arg(lease.millis()).arg(id)
 }
 
@@ -205,23 +208,23 @@ notifying_scripts! {
 /// `prefix:{name}`, as Redisson's `prefixName`. The braces keep a lock's keys on one cluster node, and are left out if
 /// the name has some. A name with a single brace keeps nothing together, as in Redisson.
 pub(super) fn prefixed(prefix: &str, name: &str) -> String {
-    let [open, close] = braces(name);
+    let [open, close] = missing_braces(name);
     [prefix, ":", open, name, close].concat()
 }
 
 /// `{name}:suffix`, as Redisson's `suffixName`; without braces if the name has some.
 pub(super) fn suffixed(name: &str, suffix: &str) -> String {
-    let [open, close] = braces(name);
+    let [open, close] = missing_braces(name);
     [open, name, close, ":", suffix].concat()
 }
 
 /// The common part of all keys of the lock `name`.
 pub(super) fn in_braces(name: &str) -> String {
-    let [open, close] = braces(name);
+    let [open, close] = missing_braces(name);
     [open, name, close].concat()
 }
 
-fn braces(name: &str) -> [&'static str; 2] {
+fn missing_braces(name: &str) -> [&'static str; 2] {
     if name.contains('{') {
         ["", ""]
     } else {

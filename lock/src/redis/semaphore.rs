@@ -13,10 +13,13 @@
 
 use super::{
     client::RedisClient,
-    engine::{HeadOfLine, MIN_UNDO_TIME, SharedObject, TryResult, after_failure, retry_time, undo},
+    engine::{
+        HeadOfLine, MIN_UNDO_TIME, SharedObject, TryResult, result_after_failure,
+        time_until_lease_end, undo,
+    },
     failure::Failure,
     hold::{Claim, Hold},
-    scripts::{self, Call, NotifyingScript, prefixed, suffixed},
+    scripts::{self, NotifyingScript, ScriptCall, prefixed, suffixed},
 };
 use crate::{
     Guard, Lease, LockError, MAX_DURATION, Owner, deadline,
@@ -189,7 +192,7 @@ impl RedisSemaphore {
         let (claims, timeouts) = (self.claims_key(), self.timeouts_key());
         let keys = [&*self.name, &claims, self.object.channel(), &timeouts];
         let script = self.client.script(&scripts::SEMAPHORE_SET).call(keys);
-        Ok(self.client.run(&script.arg(permits)).await?)
+        Ok(self.client.run_script(&script.arg(permits)).await?)
     }
 
     /// Returns how many permits are free now; 0 if the semaphore is not set. A handle with a lease counts those whose lease
@@ -207,7 +210,7 @@ impl RedisSemaphore {
             return self.client.number(&self.name).await;
         }
         let script = scripts::PERMITS_FREE.call([&*self.name, &self.timeouts_key()]);
-        Ok(self.client.run(&script).await?)
+        Ok(self.client.run_script(&script).await?)
     }
 
     /// Takes `permits` (at least 1) at once, waiting for them at most `wait`. A semaphore that is not set has none
@@ -247,7 +250,10 @@ impl RedisSemaphore {
                 .ok_or_else(|| LockError::taken(&*self.name, wait))
         };
         let take = self.client.while_open(take);
-        self.client.observer().acquire(&self.name, take).await
+        self.client
+            .observer()
+            .report_acquire(&self.name, take)
+            .await
     }
 
     /// Takes `permits` if they are free now, ahead of any waiter.
@@ -293,20 +299,20 @@ impl RedisSemaphore {
         let claims = claim.semaphore.claims_key();
         let script = claim.semaphore.call(&scripts::PERMITS_TAKE, Some(&claims));
         let script = script.arg(lease.millis()).arg(initial).args(&claim.ids);
-        match client.run::<(i64, i64)>(&script).await {
+        match client.run_script::<(i64, i64)>(&script).await {
             Ok((free, _)) if free >= 0 => {
-                let Some(hold) = Hold::new(claim, None, lease, lease_start, ()).unless_late()
+                let Some(hold) = Hold::new(claim, None, lease, lease_start, ()).into_unexpired()
                 else {
                     return Ok(TryResult::RetryWithin(None));
                 };
-                invite(head, u32::try_from(free).unwrap_or(u32::MAX));
-                let guard = Arc::new(hold).guard();
+                invite_waiters(head, u32::try_from(free).unwrap_or(u32::MAX));
+                let guard = Arc::new(hold).first_guard();
                 Ok(TryResult::Acquired(Permit { guard, permits }))
             }
-            Ok((_, millis)) => Ok(TryResult::RetryWithin(retry_time(millis))),
+            Ok((_, millis)) => Ok(TryResult::RetryWithin(time_until_lease_end(millis))),
             Err(failure) => {
-                failure.undo(&claim, lease);
-                after_failure(&client, head.as_deref(), failure)
+                failure.undo_claim_if_run(&claim, lease);
+                result_after_failure(&client, head.as_deref(), failure)
             }
         }
     }
@@ -323,9 +329,9 @@ impl RedisSemaphore {
         let script = self.client.script(&scripts::SEMAPHORE_ACQUIRE);
         let script = script.call([&*self.name, &claims, &tombstone, channel, &timeouts]);
         let script = script.arg(permits).arg(owner).arg(self.initial);
-        match self.client.run::<Option<u32>>(&script).await {
+        match self.client.run_script::<Option<u32>>(&script).await {
             Ok(Some(free)) => {
-                invite(head, free);
+                invite_waiters(head, free);
                 let (guard, keeper) = Guard::new(Arc::clone(&self.name), None);
                 // There is no lease to end.
                 let sure_until = SureUntil::new(Instant::now() + MAX_DURATION);
@@ -340,16 +346,16 @@ impl RedisSemaphore {
             Ok(None) => Ok(TryResult::RetryWithin(None)),
             Err(failure) => {
                 if failure.may_have_run {
-                    self.undo(owner, TOMBSTONE_TTL);
+                    self.undo_claim(owner, TOMBSTONE_TTL);
                 }
-                after_failure(&self.client, head.as_deref(), failure)
+                result_after_failure(&self.client, head.as_deref(), failure)
             }
         }
     }
 
     /// Releases the owner's claim in the background. A tombstone keeps out a command of the owner that arrives even later;
     /// it stays for `tombstone_ttl`.
-    fn undo(&self, owner: Owner, tombstone_ttl: Duration) {
+    fn undo_claim(&self, owner: Owner, tombstone_ttl: Duration) {
         let semaphore = self.clone();
         undo(&self.client, MIN_UNDO_TIME, Duration::ZERO, (), move || {
             let semaphore = semaphore.clone();
@@ -363,11 +369,11 @@ impl RedisSemaphore {
         let script = self.client.script(&scripts::SEMAPHORE_RELEASE);
         let script = script.call([&*self.name, &claims, &tombstone, self.object.channel()]);
         let script = script.arg(owner).arg(tombstone_ttl.as_millis());
-        self.client.run(&script).await
+        self.client.run_script(&script).await
     }
 
     /// A call of a script for permits with a lease, with their keys and perhaps an extra one.
-    fn call(&self, script: &NotifyingScript, extra_key: Option<&str>) -> Call {
+    fn call(&self, script: &NotifyingScript, extra_key: Option<&str>) -> ScriptCall {
         let timeouts = self.timeouts_key();
         let keys = [&*self.name, &timeouts, self.object.channel()].into_iter();
         self.client.script(script).call(keys.chain(extra_key))
@@ -465,9 +471,9 @@ impl Permit {
 }
 
 /// Lets the first waiters ask at once, as many as the free permits suffice for.
-fn invite(head: HeadOfLine<u32>, mut free: u32) {
+fn invite_waiters(head: HeadOfLine<u32>, mut free: u32) {
     if let Some(head) = head {
-        head.invite(|request| {
+        head.invite_while(|request| {
             let fits = *request <= free;
             free -= if fits { *request } else { 0 };
             fits
@@ -487,7 +493,7 @@ impl Share for ClaimedPermits {
     async fn finish(self, lost: bool) -> Result<(), LockError> {
         let Self { semaphore, owner } = self;
         if lost {
-            semaphore.undo(owner, Duration::ZERO);
+            semaphore.undo_claim(owner, Duration::ZERO);
             return Ok(());
         }
         match semaphore.release_claim(owner, Duration::ZERO).await {
@@ -495,7 +501,7 @@ impl Share for ClaimedPermits {
             Ok(false) => Err(LockError::lost(&*semaphore.name)),
             Err(failure) => {
                 if failure.retryable {
-                    semaphore.undo(owner, Duration::ZERO);
+                    semaphore.undo_claim(owner, Duration::ZERO);
                 }
                 Err(failure.error)
             }
@@ -517,12 +523,12 @@ impl Claim for LeasedPermits {
     async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, Failure> {
         let script = scripts::PERMITS_RENEW.call([&*self.semaphore.timeouts_key()]);
         let script = script.arg(lease.millis()).args(&self.ids);
-        self.client().run_within(&script, limit).await
+        self.client().run_script_within(&script, limit).await
     }
 
     async fn release(&self) -> Result<bool, Failure> {
         let script = self.semaphore.call(&scripts::PERMITS_RELEASE, None);
-        self.client().run(&script.args(&self.ids)).await
+        self.client().run_script(&script.args(&self.ids)).await
     }
 }
 

@@ -18,7 +18,7 @@
 
 use super::{
     client::RedisClient,
-    cluster::slot,
+    cluster::slot_of_key,
     node::Servers,
     primary::{Address, Primary},
     scripts::fair_channels,
@@ -52,13 +52,13 @@ const MAX_RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 /// The subscriptions of one process. They end with the value.
 #[derive(Debug)]
 pub(super) struct Wakeups {
-    shared: Arc<Shared>,
-    _ends: DropGuard,
+    shared: Arc<SharedWakeups>,
+    _stops_task: DropGuard,
 }
 
 /// What the task and the subscriptions share.
 #[derive(Debug)]
-struct Shared {
+struct SharedWakeups {
     primary: Primary,
     is_in_cluster: bool,
     /// The pattern of the channels of this process's fair waiters.
@@ -115,7 +115,7 @@ pub(super) struct Subscription {
 
 /// The changes to send to the server.
 #[derive(Debug, Default)]
-struct Changes {
+struct SubscriptionChanges {
     begin: Vec<(String, Delivery)>,
     end: Vec<(String, Delivery)>,
     pattern: bool,
@@ -130,7 +130,7 @@ impl Wakeups {
         runtime: &Handle,
         disconnects: watch::Sender<()>,
     ) -> Self {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedWakeups {
             primary,
             is_in_cluster,
             pattern: fair_channels(process),
@@ -140,17 +140,17 @@ impl Wakeups {
         });
         let ends = CancellationToken::new();
         let (task, ended) = (Arc::clone(&shared), ends.clone());
-        runtime.spawn(async move { ended.run_until_cancelled(task.serve()).await });
+        runtime.spawn(async move { ended.run_until_cancelled(task.keep_connected()).await });
         Self {
             shared,
-            _ends: ends.drop_guard(),
+            _stops_task: ends.drop_guard(),
         }
     }
 }
 
-impl Shared {
+impl SharedWakeups {
     /// Keeps a connection while anybody listens.
-    async fn serve(self: Arc<Self>) {
+    async fn keep_connected(self: Arc<Self>) {
         let mut pause = FIRST_RECONNECT_PAUSE;
         loop {
             while self.listeners.lock().by_channel.is_empty() {
@@ -167,7 +167,7 @@ impl Shared {
                     if let Err(error) = served {
                         tracing::debug!(%error, "no wake-ups for a while");
                     }
-                    self.begin_all_again();
+                    self.restart_all();
                 }
                 Err(error) => tracing::debug!(%error, "no wake-ups"),
             }
@@ -189,7 +189,7 @@ impl Shared {
                     receiver.disconnects.send_replace(());
                     lost.notify_one();
                 }
-                receiver.receive(&push);
+                receiver.notify_listener(&push);
                 Ok::<_, SendError>(())
             });
         self.primary.connect(&config).await
@@ -216,7 +216,7 @@ impl Shared {
                 .into_iter()
                 .partition(|(_, delivery)| by_shard(delivery));
             if !begin.is_empty() {
-                accept_refusal(connection.subscribe(names(&begin)).await)?;
+                accept_refusal(connection.subscribe(channel_names(&begin)).await)?;
             }
             for (channel, _) in shards {
                 let mut subscribe = cmd("SSUBSCRIBE");
@@ -230,7 +230,7 @@ impl Shared {
                 .into_iter()
                 .partition(|(_, delivery)| by_shard(delivery));
             if !end.is_empty() {
-                accept_refusal(connection.unsubscribe(names(&end)).await)?;
+                accept_refusal(connection.unsubscribe(channel_names(&end)).await)?;
             }
             for (channel, _) in shards {
                 let mut unsubscribe = cmd("SUNSUBSCRIBE");
@@ -245,8 +245,8 @@ impl Shared {
     }
 
     /// The changes since the last call.
-    fn take_changes(&self, subscribed: &mut HashMap<String, Delivery>) -> Changes {
-        let (mut changes, mut listeners) = (Changes::default(), self.listeners.lock());
+    fn take_changes(&self, subscribed: &mut HashMap<String, Delivery>) -> SubscriptionChanges {
+        let (mut changes, mut listeners) = (SubscriptionChanges::default(), self.listeners.lock());
         for channel in listeners.changed.replace(Vec::new()).unwrap_or_default() {
             match listeners.by_channel.get(&channel).and_then(Weak::upgrade) {
                 Some(state) if state.delivery == Delivery::Pattern => {
@@ -264,7 +264,7 @@ impl Shared {
     }
 
     /// After the loss of a connection: all subscriptions must begin again, and all waiters look.
-    fn begin_all_again(&self) {
+    fn restart_all(&self) {
         let mut listeners = self.listeners.lock();
         (listeners.changed, listeners.has_pattern) = (None, false);
         for state in listeners.by_channel.values().filter_map(Weak::upgrade) {
@@ -301,7 +301,7 @@ impl Shared {
         self.changed.notify_one();
     }
 
-    fn receive(&self, push: &PushInfo) {
+    fn notify_listener(&self, push: &PushInfo) {
         let text = |n: usize| match push.data.get(n) {
             Some(Value::BulkString(text)) => std::str::from_utf8(text).ok(),
             _ => None,
@@ -341,7 +341,7 @@ async fn has_shards(connection: &mut MultiplexedConnection) -> RedisResult<bool>
     }
 }
 
-fn names(channels: &[(String, Delivery)]) -> Vec<&str> {
+fn channel_names(channels: &[(String, Delivery)]) -> Vec<&str> {
     channels.iter().map(|(name, _)| name.as_str()).collect()
 }
 
@@ -385,7 +385,9 @@ impl Subscription {
         let delivery = match servers.is_cluster() {
             false => delivery,
             // A latch's channel may be in another slot than its key: its messages come by `PUBLISH`, which every node hears.
-            true if slot(channel.as_bytes()) == slot(name.as_bytes()) => Delivery::Shard,
+            true if slot_of_key(channel.as_bytes()) == slot_of_key(name.as_bytes()) => {
+                Delivery::Shard
+            }
             true => Delivery::OwnSubscription,
         };
         Self {

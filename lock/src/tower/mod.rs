@@ -86,24 +86,24 @@ pub const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 /// The most bytes of a request's body by default: 2 MiB, as in axum.
 pub const DEFAULT_BODY_LIMIT: usize = 2 * 1024 * 1024;
 
-type Locks = dyn Fn(&str, &Parts) -> Box<dyn DynLock> + Send + Sync;
-type Wait = dyn Fn(&Parts) -> Duration + Send + Sync;
-type Answer<B> = dyn Fn(Refusal) -> Response<B> + Send + Sync;
+type MakeLock = dyn Fn(&str, &Parts) -> Box<dyn DynLock> + Send + Sync;
+type WaitOf = dyn Fn(&Parts) -> Duration + Send + Sync;
+type AnswerTo<B> = dyn Fn(Refusal) -> Response<B> + Send + Sync;
 
 /// Takes a lock around each request to the services that it wraps. Cloning it is cheap.
 ///
 /// `B` is the body of the answers, [`axum::body::Body`](https://docs.rs/axum/latest/axum/body/struct.Body.html) or
 /// `Full<Bytes>` say: one that a text can be made into.
 pub struct LockLayer<B> {
-    terms: Arc<Terms>,
-    answer: Arc<Answer<B>>,
+    terms: Arc<LayerTerms>,
+    answer: Arc<AnswerTo<B>>,
 }
 
 /// Which lock a request takes, how long it waits for it, and how long its body may be.
-struct Terms {
+struct LayerTerms {
     template: Template,
-    locks: Box<Locks>,
-    wait: Box<Wait>,
+    locks: Box<MakeLock>,
+    wait: Box<WaitOf>,
     longest_body: usize,
 }
 
@@ -112,7 +112,7 @@ struct Terms {
 pub struct LockKey {
     template: Option<String>,
     fields: Fields,
-    wait: Box<Wait>,
+    wait: Box<WaitOf>,
     longest_body: usize,
 }
 
@@ -225,7 +225,7 @@ impl LockKey {
             None => Template::of_route(&self.fields)?,
         };
         let locks = Box::new(move |name: &str, head: &Parts| locks(name, head).boxed());
-        let terms = Arc::new(Terms {
+        let terms = Arc::new(LayerTerms {
             template,
             locks,
             wait: self.wait,

@@ -56,7 +56,7 @@ where
         let layer = self.layer.clone();
         Box::pin(async move {
             let (mut head, body) = request.into_parts();
-            let (guard, body) = match layer.take(&head, body).await {
+            let (guard, body) = match layer.take_lock(&head, body).await {
                 Ok(taken) => taken,
                 Err(refusal) => return Ok((layer.answer)(refusal)),
             };
@@ -81,12 +81,12 @@ where
 
 impl<B> LockLayer<B> {
     /// Takes this request's lock, after reading its body.
-    async fn take<R>(&self, head: &Parts, body: R) -> Result<(Guard, R), Refusal>
+    async fn take_lock<R>(&self, head: &Parts, body: R) -> Result<(Guard, R), Refusal>
     where
         R: Body<Error: Into<Box<dyn Error + Send + Sync>>> + From<Bytes>,
     {
         let name = self.terms.template.fill(head)?;
-        let body = self.read(body).await?;
+        let body = self.read_body(body).await?;
         let lock = (self.terms.locks)(&name, head);
         match lock.acquire((self.terms.wait)(head)).await {
             Ok(guard) => Ok((guard, body)),
@@ -99,7 +99,7 @@ impl<B> LockLayer<B> {
     }
 
     /// Reads the body to its end.
-    async fn read<R>(&self, body: R) -> Result<R, Refusal>
+    async fn read_body<R>(&self, body: R) -> Result<R, Refusal>
     where
         R: Body<Error: Into<Box<dyn Error + Send + Sync>>> + From<Bytes>,
     {
@@ -141,15 +141,15 @@ mod tests {
     type Text = Full<Bytes>;
 
     /// A service that must be called only after it was ready; a clone is not.
-    struct Strict(bool);
+    struct MustBeReady(bool);
 
-    impl Clone for Strict {
+    impl Clone for MustBeReady {
         fn clone(&self) -> Self {
             Self(false)
         }
     }
 
-    impl Service<Request<Text>> for Strict {
+    impl Service<Request<Text>> for MustBeReady {
         type Response = Response<String>;
         type Error = Infallible;
         type Future = Ready<Result<Response<String>, Infallible>>;
@@ -169,9 +169,9 @@ mod tests {
     }
 
     /// A lock that is free, or down.
-    struct Free(String);
+    struct FreeOrDown(String);
 
-    impl Lock for Free {
+    impl Lock for FreeOrDown {
         fn name(&self) -> &str {
             &self.0
         }
@@ -196,9 +196,9 @@ mod tests {
     #[tokio::test]
     async fn the_service_that_is_called_is_the_one_that_was_ready() {
         let layer = LockLayer::by_key("goods:{sku}")
-            .locks(|name| Free(name.to_owned()))
+            .locks(|name| FreeOrDown(name.to_owned()))
             .unwrap();
-        let mut service = layer.layer(Strict(false));
+        let mut service = layer.layer(MustBeReady(false));
         for _ in 0..2 {
             let done = service
                 .ready()
@@ -214,11 +214,11 @@ mod tests {
     #[tokio::test]
     async fn the_words_of_a_refusal_may_be_others() {
         let layer = LockLayer::by_key("goods:{sku}")
-            .locks(|name| Free(name.to_owned()))
+            .locks(|name| FreeOrDown(name.to_owned()))
             .unwrap();
         let service = layer
             .answer(|refusal| Response::new(format!("no: {}", refusal.status())))
-            .layer(Strict(false));
+            .layer(MustBeReady(false));
         for (uri, body) in [
             ("/?sku=down", "no: 503 Service Unavailable"),
             ("/", "no: 400 Bad Request"),
@@ -235,9 +235,13 @@ mod tests {
     #[tokio::test]
     async fn a_lock_for_all_whose_name_is_too_long_is_our_error() {
         let layer = LockLayer::by_key("a lock for all of them")
-            .locks(|name| Free(name.to_owned()))
+            .locks(|name| FreeOrDown(name.to_owned()))
             .unwrap();
-        let answer = layer.layer(Strict(false)).oneshot(ask("/")).await.unwrap();
+        let answer = layer
+            .layer(MustBeReady(false))
+            .oneshot(ask("/"))
+            .await
+            .unwrap();
         assert_eq!(answer.status(), 500);
     }
 
@@ -245,9 +249,9 @@ mod tests {
     async fn a_handler_sees_the_locks_of_all_layers() {
         let layer = |key: &str| -> LockLayer<String> {
             let key = LockLayer::by_key(key);
-            key.locks(|name| Free(name.to_owned())).unwrap()
+            key.locks(|name| FreeOrDown(name.to_owned())).unwrap()
         };
-        let inner = layer("inner").layer(Strict(false));
+        let inner = layer("inner").layer(MustBeReady(false));
         let service = layer("outer").layer(inner);
         let answer = service.oneshot(ask("/")).await.unwrap();
         assert_eq!(answer.body(), "inner in outer");
@@ -257,11 +261,15 @@ mod tests {
     async fn a_body_that_is_too_long_is_refused() {
         let layer: LockLayer<String> = LockLayer::by_key("a lock for all")
             .longest_body(3)
-            .locks(|name| Free(name.to_owned()))
+            .locks(|name| FreeOrDown(name.to_owned()))
             .unwrap();
         for (text, status) in [("", 200), ("abc", 200), ("abcd", 413)] {
             let request = Request::post("/").body(Text::from(text)).unwrap();
-            let answer = layer.layer(Strict(false)).oneshot(request).await.unwrap();
+            let answer = layer
+                .layer(MustBeReady(false))
+                .oneshot(request)
+                .await
+                .unwrap();
             assert_eq!(answer.status(), status, "{text:?}");
         }
     }

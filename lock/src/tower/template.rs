@@ -38,13 +38,13 @@ pub(super) struct Fields {
 /// A valid template.
 pub(super) struct Template {
     text: String,
-    parts: Vec<Part>,
+    parts: Vec<NamePart>,
     /// Matches the route's paths only.
     route: Router<()>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Part {
+enum NamePart {
     Text(String),
     Method,
     Path(String),
@@ -56,9 +56,9 @@ impl Template {
     /// Method and pattern of the route.
     pub(super) fn of_route(fields: &Fields) -> Result<Self, TemplateError> {
         let text = fields.route.clone().unwrap_or_default();
-        let (route, _) = matcher(&text)?;
+        let (route, _) = parse_route(&text)?;
         Ok(Self {
-            parts: vec![Part::Method, Part::Text(format!(" {text}"))],
+            parts: vec![NamePart::Method, NamePart::Text(format!(" {text}"))],
             route,
             text,
         })
@@ -68,10 +68,10 @@ impl Template {
         let (route, named) = fields
             .route
             .as_deref()
-            .map(matcher)
+            .map(parse_route)
             .transpose()?
             .unwrap_or_default();
-        let parts = parts(text, |field| source(field, fields, &named))?;
+        let parts = parse_parts(text, |field| part_of_field(field, fields, &named))?;
         Ok(Self {
             text: text.to_owned(),
             parts,
@@ -81,7 +81,8 @@ impl Template {
 
     /// Whether the name depends on the request.
     pub(super) fn has_fields(&self) -> bool {
-        let of_the_request = |part: &Part| !matches!(part, Part::Text(_) | Part::Method);
+        let of_the_request =
+            |part: &NamePart| !matches!(part, NamePart::Text(_) | NamePart::Method);
         self.parts.iter().any(of_the_request)
     }
 
@@ -90,11 +91,11 @@ impl Template {
         let mut name = String::new();
         for part in &self.parts {
             match part {
-                Part::Text(text) => name.push_str(text),
+                NamePart::Text(text) => name.push_str(text),
                 // GET's handler also serves HEAD.
-                Part::Method if head.method == Method::HEAD => name.push_str("GET"),
-                Part::Method => name.push_str(head.method.as_str()),
-                Part::Path(field) => {
+                NamePart::Method if head.method == Method::HEAD => name.push_str("GET"),
+                NamePart::Method => name.push_str(head.method.as_str()),
+                NamePart::Path(field) => {
                     let found = self
                         .route
                         .at(head.uri.path())
@@ -103,13 +104,13 @@ impl Template {
                     let value = found.map(|raw| percent_decode(raw.as_bytes()).into());
                     name.extend(escaped(field, value, false)?);
                 }
-                Part::Query(field) => {
+                NamePart::Query(field) => {
                     let mut values =
                         query(head).filter(|(key, _)| key.as_ref() == field.as_bytes());
                     let value = values.next().map(|(_, value)| value);
                     name.extend(escaped(field, value, values.next().is_some())?);
                 }
-                Part::Header(field) => {
+                NamePart::Header(field) => {
                     let mut values = head
                         .headers
                         .get_all(field)
@@ -125,19 +126,19 @@ impl Template {
 }
 
 /// Where a field's value comes from.
-fn source(field: &str, fields: &Fields, in_path: &[String]) -> Result<Part, String> {
+fn part_of_field(field: &str, fields: &Fields, in_path: &[String]) -> Result<NamePart, String> {
     let has = |name: &str| in_path.iter().any(|known| known == name);
     let query = |name: &str| match &fields.query {
         Some(known) if !known.iter().any(|known| known == name) => Err(format!(
             "there is no {name}, neither in the path nor in the query"
         )),
-        _ => Ok(Part::Query(name.to_owned())),
+        _ => Ok(NamePart::Query(name.to_owned())),
     };
     match field.split_once(':') {
-        None if has(field) => Ok(Part::Path(field.to_owned())),
+        None if has(field) => Ok(NamePart::Path(field.to_owned())),
         None => query(field),
         Some((_, "")) => Err("a field must have a name".into()),
-        Some(("path", name)) if has(name) => Ok(Part::Path(name.to_owned())),
+        Some(("path", name)) if has(name) => Ok(NamePart::Path(name.to_owned())),
         Some(("path", name)) => Err(match &fields.route {
             Some(route) => format!("the route {route} has no part {name}"),
             None => format!("which part of the path {name} is must be said by the route"),
@@ -145,7 +146,7 @@ fn source(field: &str, fields: &Fields, in_path: &[String]) -> Result<Part, Stri
         Some(("query", name)) => query(name),
         Some(("header", name)) => name
             .parse()
-            .map(Part::Header)
+            .map(NamePart::Header)
             .map_err(|_| format!("{name:?} is no name of a header")),
         Some((from, _)) => Err(format!(
             "a field comes from path, query or header, and not from {from}"
@@ -154,11 +155,11 @@ fn source(field: &str, fields: &Fields, in_path: &[String]) -> Result<Part, Stri
 }
 
 /// The parts of a template; `source` says where a field comes from.
-fn parts(
+fn parse_parts(
     template: &str,
-    source: impl Fn(&str) -> Result<Part, String>,
-) -> Result<Vec<Part>, TemplateError> {
-    let refused = |position, rule: &str| Err(error(template, position, rule.to_owned()));
+    source: impl Fn(&str) -> Result<NamePart, String>,
+) -> Result<Vec<NamePart>, TemplateError> {
+    let refused = |position, rule: &str| Err(template_error(template, position, rule.to_owned()));
     let (mut parts, mut text, mut rest) = (Vec::new(), String::new(), template);
     // Separates a value's end from the next one's beginning.
     let mut apart = true;
@@ -189,8 +190,10 @@ fn parts(
                     );
                 }
                 field => {
-                    parts.push(Part::Text(std::mem::take(&mut text)));
-                    parts.push(source(field).map_err(|rule| error(template, position, rule))?);
+                    parts.push(NamePart::Text(std::mem::take(&mut text)));
+                    parts.push(
+                        source(field).map_err(|rule| template_error(template, position, rule))?,
+                    );
                     (apart, rest) = (false, after);
                 }
             }
@@ -200,7 +203,7 @@ fn parts(
             rest = &rest[next.len_utf8()..];
         }
     }
-    parts.push(Part::Text(text));
+    parts.push(NamePart::Text(text));
     if template.is_empty() {
         refused(0, "a key must not be empty")
     } else {
@@ -209,17 +212,17 @@ fn parts(
 }
 
 /// A matcher for the paths of a route, and the names of its parts.
-fn matcher(route: &str) -> Result<(Router<()>, Vec<String>), TemplateError> {
+fn parse_route(route: &str) -> Result<(Router<()>, Vec<String>), TemplateError> {
     if !route.starts_with('/') {
-        return Err(error(route, 0, "a route begins with /".into()));
+        return Err(template_error(route, 0, "a route begins with /".into()));
     }
     let mut matcher = Router::new();
     matcher
         .insert(route, ())
-        .map_err(|e| error(route, 0, e.to_string()))?;
+        .map_err(|e| template_error(route, 0, e.to_string()))?;
     // The pattern, as a path, matches itself.
     let Ok(itself) = matcher.at(route) else {
-        return Err(error(
+        return Err(template_error(
             route,
             0,
             "a brace in a route is not known here".into(),
@@ -238,10 +241,10 @@ fn query(head: &Parts) -> impl Iterator<Item = (Cow<'_, [u8]>, Cow<'_, [u8]>)> {
     let pairs = head.uri.query().unwrap_or_default().split('&');
     pairs
         .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-        .map(|(name, value)| (form(name), form(value)))
+        .map(|(name, value)| (decode_form(name), decode_form(value)))
 }
 
-fn form(text: &str) -> Cow<'_, [u8]> {
+fn decode_form(text: &str) -> Cow<'_, [u8]> {
     if !text.contains('+') {
         return percent_decode(text.as_bytes()).into();
     }
@@ -268,7 +271,7 @@ fn escaped(
     })
 }
 
-fn error(template: &str, position: usize, rule: String) -> TemplateError {
+fn template_error(template: &str, position: usize, rule: String) -> TemplateError {
     TemplateError {
         template: template.to_owned(),
         position,

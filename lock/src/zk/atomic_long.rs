@@ -8,8 +8,8 @@
 //!
 //! Next to read: `mutex.rs`, its mutex.
 
-use super::engine::request::{ask, catch_up, create, once, with_node};
-use super::engine::unless;
+use super::engine::none_on;
+use super::engine::request::{change_once, create, repeat_read, sync_server, with_node};
 use super::{ZkClient, ZkLock};
 use crate::LockError;
 use std::time::Duration;
@@ -163,8 +163,8 @@ impl ZkAtomicLong {
     ///
     /// Safe.
     pub async fn get(&self) -> Result<i64, LockError> {
-        catch_up(&self.client, &self.path).await?;
-        Ok(self.look().await?.value)
+        sync_server(&self.client, &self.path).await?;
+        Ok(self.read().await?.value)
     }
 
     /// Adds 1; as [`add`](Self::add).
@@ -228,7 +228,7 @@ impl ZkAtomicLong {
     ///
     /// It may be added or not; the mutex is released in the background.
     pub async fn add(&self, operand: i64) -> Result<Outcome, LockError> {
-        self.change(move |before| before.wrapping_add(operand))
+        self.change_with_retries(move |before| before.wrapping_add(operand))
             .await
     }
 
@@ -250,7 +250,7 @@ impl ZkAtomicLong {
     ///
     /// As [`add`](Self::add).
     pub async fn subtract(&self, operand: i64) -> Result<Outcome, LockError> {
-        self.change(move |before| before.wrapping_sub(operand))
+        self.change_with_retries(move |before| before.wrapping_sub(operand))
             .await
     }
 
@@ -272,7 +272,7 @@ impl ZkAtomicLong {
     ///
     /// As [`add`](Self::add).
     pub async fn try_set(&self, value: i64) -> Result<Outcome, LockError> {
-        self.change(move |_| value).await
+        self.change_with_retries(move |_| value).await
     }
 
     /// Sets it to `value` unconditionally; another's change may be lost.
@@ -294,7 +294,7 @@ impl ZkAtomicLong {
     /// As [`add`](Self::add), without the mutex.
     pub async fn force_set(&self, value: i64) -> Result<(), LockError> {
         let bytes = &value.to_be_bytes();
-        let set = once(&self.client, &self.path, &[], |client| async move {
+        let set = change_once(&self.client, &self.path, &[], |client| async move {
             with_node(&client, &self.path, bytes, || {
                 client.set_data(&self.path, bytes, None)
             })
@@ -343,14 +343,14 @@ impl ZkAtomicLong {
     ///
     /// As [`add`](Self::add), without the mutex.
     pub async fn compare_and_set(&self, expected: i64, new: i64) -> Result<Outcome, LockError> {
-        catch_up(&self.client, &self.path).await?;
-        let seen = self.look().await?;
+        sync_server(&self.client, &self.path).await?;
+        let seen = self.read().await?;
         let succeeded =
             seen.version.is_some() && seen.value == expected && self.write(seen, new).await?;
         Ok(Outcome::of(seen.value, new, succeeded))
     }
 
-    async fn change(
+    async fn change_with_retries(
         &self,
         change: impl Fn(i64) -> i64 + Send + Sync,
     ) -> Result<Outcome, LockError> {
@@ -394,16 +394,16 @@ impl ZkAtomicLong {
         &self,
         change: &(impl Fn(i64) -> i64 + Send + Sync),
     ) -> Result<Outcome, LockError> {
-        let seen = self.look().await?;
+        let seen = self.read().await?;
         let after = change(seen.value);
         let succeeded = self.write(seen, after).await?;
         Ok(Outcome::of(seen.value, after, succeeded))
     }
 
     /// Reads the number with its version.
-    async fn look(&self) -> Result<VersionedValue, LockError> {
-        let found = ask(&self.client, &self.path, |client| async move {
-            unless(&[Error::NoNode], client.get_data(&self.path).await)
+    async fn read(&self) -> Result<VersionedValue, LockError> {
+        let found = repeat_read(&self.client, &self.path, |client| async move {
+            none_on(&[Error::NoNode], client.get_data(&self.path).await)
         });
         let Some((bytes, stat)) = found.await? else {
             return Ok(VersionedValue::default());
@@ -426,7 +426,7 @@ impl ZkAtomicLong {
     async fn write(&self, seen: VersionedValue, value: i64) -> Result<bool, LockError> {
         const FASTER: &[Error] = &[Error::BadVersion, Error::NodeExists, Error::NoNode];
         let bytes = &value.to_be_bytes();
-        let written = once(&self.client, &self.path, FASTER, |client| async move {
+        let written = change_once(&self.client, &self.path, FASTER, |client| async move {
             match seen.version {
                 Some(_) => client.set_data(&self.path, bytes, seen.version).await,
                 None => create(&client, &self.path, bytes).await,

@@ -10,8 +10,8 @@
 //! Next to read: `engine/request.rs`.
 
 use super::ZkClient;
-use super::engine::request::{ask, create, once};
-use super::engine::{Wait, session::Session, unless};
+use super::engine::request::{change_once, create, repeat_read};
+use super::engine::{Wait, none_on, session::Session};
 use crate::LockError;
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout_at;
@@ -109,9 +109,11 @@ impl ZkBarrier {
     /// It may be closed or not.
     pub async fn set(&self) -> Result<bool, LockError> {
         let set = |client: Arc<Session>| async move { create(&client, &self.path, &[]).await };
-        Ok(once(&self.client, &self.path, &[Error::NodeExists], set)
-            .await?
-            .is_some())
+        Ok(
+            change_once(&self.client, &self.path, &[Error::NodeExists], set)
+                .await?
+                .is_some(),
+        )
     }
 
     /// Opens it for all waiters; `false` if it was open already.
@@ -134,9 +136,11 @@ impl ZkBarrier {
     /// It may be open or not.
     pub async fn remove(&self) -> Result<bool, LockError> {
         let remove = |client: Arc<Session>| async move { client.delete(&self.path, None).await };
-        Ok(once(&self.client, &self.path, &[Error::NoNode], remove)
-            .await?
-            .is_some())
+        Ok(
+            change_once(&self.client, &self.path, &[Error::NoNode], remove)
+                .await?
+                .is_some(),
+        )
     }
 
     /// Waits until it is open, or was open since the call, at most `wait`.
@@ -161,7 +165,7 @@ impl ZkBarrier {
     pub async fn wait(&self, wait: Duration) -> Result<(), LockError> {
         let wait = Wait::new(wait);
         let mut first = None;
-        while let Some(ClosedBarrier { czxid, watch }) = self.look().await? {
+        while let Some(ClosedBarrier { czxid, watch }) = self.read_and_watch().await? {
             if *first.get_or_insert(czxid) != czxid {
                 return Ok(());
             }
@@ -177,15 +181,15 @@ impl ZkBarrier {
         Ok(())
     }
 
-    async fn look(&self) -> Result<Option<ClosedBarrier>, LockError> {
-        ask(&self.client, &self.path, |client| async move {
+    async fn read_and_watch(&self) -> Result<Option<ClosedBarrier>, LockError> {
+        repeat_read(&self.client, &self.path, |client| async move {
             // Our server may lag behind the one on which another client has closed it. Requests of a session are
             // carried out in order.
             let caught_up = client.sync(&self.path);
             // `exists` would leave a watch behind if the barrier is open.
             let found = client.get_and_watch_data(&self.path);
             caught_up.await?;
-            let node = unless(&[Error::NoNode], found.await)?;
+            let node = none_on(&[Error::NoNode], found.await)?;
             Ok(node.map(|(_, stat, watch)| ClosedBarrier {
                 czxid: stat.czxid,
                 watch,

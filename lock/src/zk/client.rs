@@ -10,7 +10,7 @@
 //! Next to read: `engine/session.rs`.
 
 use super::ZkOptions;
-use super::engine::session::{Connection, Disconnection, Session, Supervisor};
+use super::engine::session::{ConnectionState, Disconnection, Session, Supervisor};
 use super::engine::{SERVER, Wait, unavailable};
 use crate::{
     LockError, Owner, Process,
@@ -51,7 +51,7 @@ use zookeeper_client::Client;
 pub struct ZkClient(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
-    connection: watch::Receiver<Connection>,
+    connection: watch::Receiver<ConnectionState>,
     timeout: Duration,
     process: Process,
     observer: Observer,
@@ -83,12 +83,12 @@ impl ZkClient {
     pub fn new(options: ZkOptions) -> Result<Self, LockError> {
         options.check()?;
         let (timeout, observer) = (options.timeout, options.observer.clone());
-        let (sender, connection) = watch::channel(Connection::new());
+        let (sender, connection) = watch::channel(ConnectionState::new());
         let (end, tasks) = (
             CancellationToken::new(),
-            Tasks::on(options.runtime.clone())?,
+            Tasks::in_runtime(options.runtime.clone())?,
         );
-        let supervisor = Tasks::on(options.runtime.clone())?;
+        let supervisor = Tasks::in_runtime(options.runtime.clone())?;
         supervisor.spawn(
             Supervisor {
                 options,
@@ -186,8 +186,8 @@ impl ZkClient {
     /// Waits for a live session, without a time limit.
     pub(super) async fn wait_until_live(&self) -> Arc<Session> {
         let mut up = None;
-        let live = |connection: &Connection| {
-            up = connection.up().cloned();
+        let live = |connection: &ConnectionState| {
+            up = connection.live_session().cloned();
             up.is_some()
         };
         drop(self.0.connection.clone().wait_for(live).await);

@@ -17,10 +17,10 @@
 //! Next to read: `engine/request.rs`.
 
 use super::ZkClient;
-use super::engine::request::{ask, catch_up};
+use super::engine::request::{repeat_read, sync_server};
 use super::engine::{
-    Wait, failed, insist, is_session_over, is_unanswered, node::Node, session::Session, unless,
-    valid,
+    Wait, check_path, is_session_over, is_unanswered, node::Node, none_on, repeat_until_answered,
+    session::Session, to_lock_error,
 };
 use crate::LockError;
 use std::num::NonZeroU32;
@@ -28,13 +28,13 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use zookeeper_client::{CreateMode, Error, OneshotWatcher, Stat};
 
-const READY: &str = "ready";
+const READY_NODE: &str = "ready";
 
 /// What the paths of all members may take of the one request that marks them: half of the server's bound
 /// (`jute.maxbuffer`), because more members than asked for may come, and there may be a chroot.
-const MAX_MARKS_LENGTH: usize = 512 * 1024;
+const MAX_MARKS_BYTES: usize = 512 * 1024;
 /// A member's part of that request without the path of the directory: its uuid, its version, the lengths, a header.
-const MARK_LENGTH: usize = 64;
+const MARK_BYTES: usize = 64;
 
 /// A double barrier in ZooKeeper; see [`ZkClient::double_barrier`]. Source: Curator's `DistributedDoubleBarrier`, and
 /// "Double Barriers" in ZooKeeper's "Recipes and Solutions".
@@ -109,7 +109,7 @@ impl ZkClient {
 }
 
 /// What a member has found or done at the barrier.
-enum Look {
+enum EnterAttempt {
     Open,
     Closed(OneshotWatcher),
     /// Something has changed meanwhile, so it must look again.
@@ -153,9 +153,9 @@ impl ZkDoubleBarrier {
     ///
     /// Safe: the member is removed in the background.
     pub async fn enter(&self, wait: Duration) -> Result<String, LockError> {
-        valid(&self.path)?;
-        let marks = self.members.saturating_mul(self.path.len() + MARK_LENGTH);
-        if marks > MAX_MARKS_LENGTH {
+        check_path(&self.path)?;
+        let marks = self.members.saturating_mul(self.path.len() + MARK_BYTES);
+        if marks > MAX_MARKS_BYTES {
             let rule = "members: the paths of all have at most 512 KiB, or the server refuses to mark them";
             return Err(LockError::invalid(&self.path, rule));
         }
@@ -165,10 +165,10 @@ impl ZkDoubleBarrier {
                 .client
                 .live_session(wait.end.max(Instant::now() + self.client.timeout()))
                 .await?;
-            let mut member = Node::member(session, &self.path);
+            let mut member = Node::named_by_uuid(session, &self.path);
             match self
                 .client
-                .while_alive(wait, self.gather(&mut member, wait.end))
+                .while_alive(wait, self.wait_until_inside(&mut member, wait.end))
                 .await?
             {
                 Ok(true) => return Ok(member.keep_on_server()),
@@ -176,7 +176,7 @@ impl ZkDoubleBarrier {
                 Err(error) if is_session_over(&error) => {
                     tracing::debug!(%error, path = self.path, "entering again")
                 }
-                Err(error) => return Err(failed(error)),
+                Err(error) => return Err(to_lock_error(error)),
             }
         }
     }
@@ -205,8 +205,8 @@ impl ZkDoubleBarrier {
     ///
     /// Safe: once polled with a connection, the member leaves in the background.
     pub async fn leave(&self, member: &str, wait: Duration) -> Result<(), LockError> {
-        valid(&self.path)?;
-        if member.is_empty() || member == READY || member.contains('/') {
+        check_path(&self.path)?;
+        if member.is_empty() || member == READY_NODE || member.contains('/') {
             return Err(LockError::invalid(
                 member,
                 "a member's name is what enter gave",
@@ -219,11 +219,11 @@ impl ZkDoubleBarrier {
             .await?;
         let mut own = Node::existing(session, &self.path, member);
         // Our server may not know yet of a member that another client entered.
-        catch_up(&self.client, &self.path).await?;
+        sync_server(&self.client, &self.path).await?;
         loop {
             let inside = self.members_inside(member).await?;
             let place = inside.iter().position(|name| name == member);
-            if place.is_none() && own.is_there() {
+            if place.is_none() && own.may_exist() {
                 own.mark_gone();
                 return Err(LockError::lost(self.path_of(member)));
             }
@@ -231,23 +231,23 @@ impl ZkDoubleBarrier {
                 [] => return Ok(()),
                 [_] if place.is_some() => {
                     self.client
-                        .while_alive(wait, self.leave_last(&mut own))
+                        .while_alive(wait, self.delete_last_with_ready(&mut own))
                         .await?
-                        .map_err(failed)?;
+                        .map_err(to_lock_error)?;
                     // A member that came in meanwhile is still there.
                     continue;
                 }
                 [.., last] if place == Some(0) => last,
                 [first, ..] => first,
             };
-            let Some(watch) = self.watch(other).await? else {
+            let Some(watch) = self.watch_member(other).await? else {
                 continue;
             };
             if place != Some(0) {
                 self.client
                     .while_alive(wait, own.delete(None))
                     .await?
-                    .map_err(failed)?;
+                    .map_err(to_lock_error)?;
             }
             if self
                 .client
@@ -258,20 +258,20 @@ impl ZkDoubleBarrier {
                 self.client
                     .while_alive(wait, own.delete(None))
                     .await?
-                    .map_err(failed)?;
+                    .map_err(to_lock_error)?;
                 return Err(wait.timed_out(&self.path));
             }
         }
     }
 
     /// Makes our member and waits until the barrier opens; returns whether the member is then in.
-    async fn gather(&self, own: &mut Node, end: Instant) -> Result<bool, Error> {
+    async fn wait_until_inside(&self, own: &mut Node, end: Instant) -> Result<bool, Error> {
         own.create().await?;
         loop {
-            let late = match self.look(own).await? {
-                Look::Open => return Ok(true),
-                Look::Closed(watch) => timeout_at(end, watch.changed()).await.is_err(),
-                Look::Again => end < Instant::now(),
+            let late = match self.try_to_enter(own).await? {
+                EnterAttempt::Open => return Ok(true),
+                EnterAttempt::Closed(watch) => timeout_at(end, watch.changed()).await.is_err(),
+                EnterAttempt::Again => end < Instant::now(),
             };
             if late {
                 return match own.delete(Some(0)).await {
@@ -283,17 +283,18 @@ impl ZkDoubleBarrier {
     }
 
     /// Opens the barrier if enough members have come, or marks our member if others are in.
-    async fn look(&self, own: &mut Node) -> Result<Look, Error> {
-        let (session, ready_path) = (own.session().clone(), self.path_of(READY));
-        let (ready, watch) = insist(|| session.check_and_watch_stat(&ready_path)).await?;
+    async fn try_to_enter(&self, own: &mut Node) -> Result<EnterAttempt, Error> {
+        let (session, ready_path) = (own.session().clone(), self.path_of(READY_NODE));
+        let (ready, watch) =
+            repeat_until_answered(|| session.check_and_watch_stat(&ready_path)).await?;
         let members = self.all_members(&session, ready).await?;
         let Some(mine) = members.iter().find(|member| member.name == own.name()) else {
             // Somebody deleted it.
             own.create().await?;
-            return Ok(Look::Again);
+            return Ok(EnterAttempt::Again);
         };
         if mine.version > 0 {
-            return Ok(Look::Open);
+            return Ok(EnterAttempt::Open);
         }
         let mut marks = session.new_multi_writer();
         if let Some(inside) = members.iter().find(|member| member.is_in) {
@@ -310,12 +311,12 @@ impl ZkDoubleBarrier {
                 }
             }
         } else {
-            return Ok(Look::Closed(watch));
+            return Ok(EnterAttempt::Closed(watch));
         }
         match marks.commit().await.map_err(Error::from) {
-            Ok(_) => Ok(Look::Open),
-            Err(Error::NoNode | Error::NodeExists | Error::BadVersion) => Ok(Look::Again),
-            Err(error) if is_unanswered(&error) => Ok(Look::Again),
+            Ok(_) => Ok(EnterAttempt::Open),
+            Err(Error::NoNode | Error::NodeExists | Error::BadVersion) => Ok(EnterAttempt::Again),
+            Err(error) if is_unanswered(&error) => Ok(EnterAttempt::Again),
             Err(error) => Err(error),
         }
     }
@@ -326,9 +327,9 @@ impl ZkDoubleBarrier {
         session: &Session,
         ready: Option<Stat>,
     ) -> Result<Vec<Member>, Error> {
-        let names = insist(|| session.list_children(&self.path)).await;
-        let mut names = unless(&[Error::NoNode], names)?.unwrap_or_default();
-        names.retain(|name| name != READY);
+        let names = repeat_until_answered(|| session.list_children(&self.path)).await;
+        let mut names = none_on(&[Error::NoNode], names)?.unwrap_or_default();
+        names.retain(|name| name != READY_NODE);
         names.sort_unstable();
         let paths: Vec<_> = names.iter().map(|name| self.path_of(name)).collect();
         let stats = session.stats(&paths).await?;
@@ -346,8 +347,8 @@ impl ZkDoubleBarrier {
 
     /// The names of the members that are in, and ours if it is there.
     async fn members_inside(&self, own: &str) -> Result<Vec<String>, LockError> {
-        let members = ask(&self.client, &self.path, |session| async move {
-            let ready = session.check_stat(&self.path_of(READY)).await?;
+        let members = repeat_read(&self.client, &self.path, |session| async move {
+            let ready = session.check_stat(&self.path_of(READY_NODE)).await?;
             self.all_members(&session, ready).await
         });
         let inside = members
@@ -358,11 +359,11 @@ impl ZkDoubleBarrier {
     }
 
     /// Watches a member; `None` if it has gone.
-    async fn watch(&self, member: &str) -> Result<Option<OneshotWatcher>, LockError> {
+    async fn watch_member(&self, member: &str) -> Result<Option<OneshotWatcher>, LockError> {
         let path = &self.path_of(member);
-        ask(&self.client, &self.path, |session| async move {
+        repeat_read(&self.client, &self.path, |session| async move {
             Ok(
-                unless(&[Error::NoNode], session.get_and_watch_data(path).await)?
+                none_on(&[Error::NoNode], session.get_and_watch_data(path).await)?
                     .map(|(_, _, watch)| watch),
             )
         })
@@ -370,9 +371,9 @@ impl ZkDoubleBarrier {
     }
 
     /// Deletes `ready` with the node of the last member, in one step.
-    async fn leave_last(&self, own: &mut Node) -> Result<(), Error> {
-        let (session, path, ready) = (own.session(), own.path(), self.path_of(READY));
-        let both = insist(async || {
+    async fn delete_last_with_ready(&self, own: &mut Node) -> Result<(), Error> {
+        let (session, path, ready) = (own.session(), own.path(), self.path_of(READY_NODE));
+        let both = repeat_until_answered(async || {
             let mut both = session.new_multi_writer();
             both.add_delete(&path, None)?;
             both.add_delete(&ready, None)?;

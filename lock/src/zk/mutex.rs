@@ -8,8 +8,9 @@
 //! Next to read: `engine/hold.rs`, how it is taken.
 
 use super::ZkClient;
-use super::engine::hold::{Handle, handle};
+use super::engine::hold::{QueueHandle, handle};
 use super::engine::queue::Recipe;
+use crate::reentry::HoldKind;
 
 /// The first holds the lock; each other waits for the one before it.
 pub(super) const MUTEX: Recipe = Recipe {
@@ -17,7 +18,7 @@ pub(super) const MUTEX: Recipe = Recipe {
     markers: &["lock-"],
     waits_for: |_| true,
     lists_again: false,
-    shared: false,
+    hold_kind: HoldKind::Exclusive,
 };
 
 impl ZkClient {
@@ -35,7 +36,7 @@ impl ZkClient {
     /// ```
     #[must_use]
     pub fn lock(&self, path: &str) -> ZkLock {
-        ZkLock(Handle::new(self, &MUTEX, path))
+        ZkLock(QueueHandle::new(self, &MUTEX, path))
     }
 }
 
@@ -81,6 +82,6 @@ impl ZkClient {
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct ZkLock(Handle);
+pub struct ZkLock(QueueHandle);
 
 handle!(ZkLock);

@@ -1,6 +1,6 @@
 //! How to reach ZooKeeper, as which user, and who may change the nodes.
 
-use super::engine::{MAX_PATH_LENGTH, valid};
+use super::engine::{MAX_PATH_LENGTH, check_path};
 use crate::{LockError, LockObserver, events::Observer};
 use std::{fmt, num::NonZeroU16, time::Duration};
 use tokio::runtime::Handle;
@@ -199,7 +199,7 @@ impl ZkOptions {
                 "connect: host:port[,host:port…], no chroot",
             ),
             (
-                self.chroot.is_empty() || valid(&self.chroot).is_ok(),
+                self.chroot.is_empty() || check_path(&self.chroot).is_ok(),
                 "chroot: empty, or an absolute path",
             ),
             (self.data.len() <= MAX_PATH_LENGTH, "data: at most 64 KiB"),

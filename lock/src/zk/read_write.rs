@@ -9,13 +9,14 @@
 //! Next to read: `engine/hold.rs`.
 
 use super::ZkClient;
-use super::engine::hold::{Handle, handle};
+use super::engine::hold::{QueueHandle, handle};
 use super::engine::queue::Recipe;
+use crate::reentry::HoldKind;
 
 const READ: Recipe = Recipe {
     marker: MARKERS[0],
-    waits_for: writes,
-    shared: true,
+    waits_for: is_writer_node,
+    hold_kind: HoldKind::Shared,
     lists_again: false,
     ..WRITE
 };
@@ -24,11 +25,11 @@ const WRITE: Recipe = Recipe {
     markers: MARKERS,
     waits_for: |_| true,
     lists_again: true,
-    shared: false,
+    hold_kind: HoldKind::Exclusive,
 };
 const MARKERS: &[&str] = &["__READ__", "__WRIT__"];
 
-fn writes(name: &str) -> bool {
+fn is_writer_node(name: &str) -> bool {
     name.contains(WRITE.marker)
 }
 
@@ -102,7 +103,7 @@ pub struct ZkRwLock {
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct ZkReadLock(Handle);
+pub struct ZkReadLock(QueueHandle);
 
 /// A contender that writes, alone. Without an [`owner`](Self::owner) each acquire is its own owner. An owner that only
 /// reads gets [`LockError::Invalid`](crate::LockError::Invalid).
@@ -129,7 +130,7 @@ pub struct ZkReadLock(Handle);
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct ZkWriteLock(Handle);
+pub struct ZkWriteLock(QueueHandle);
 
 handle!(ZkReadLock, ZkWriteLock);
 
@@ -165,7 +166,7 @@ impl ZkRwLock {
     /// ```
     #[must_use]
     pub fn read(&self) -> ZkReadLock {
-        ZkReadLock(Handle::new(&self.client, &READ, &self.path))
+        ZkReadLock(QueueHandle::new(&self.client, &READ, &self.path))
     }
 
     /// Makes a contender that writes.
@@ -179,6 +180,6 @@ impl ZkRwLock {
     /// ```
     #[must_use]
     pub fn write(&self) -> ZkWriteLock {
-        ZkWriteLock(Handle::new(&self.client, &WRITE, &self.path))
+        ZkWriteLock(QueueHandle::new(&self.client, &WRITE, &self.path))
     }
 }

@@ -12,7 +12,8 @@
 use super::engine::hold::NodeHold;
 use super::engine::queue::{self, FencedNode, Recipe};
 use super::engine::{
-    Wait, failed, insist, is_session_over, node::Node, session::Session, unless, valid,
+    Wait, check_path, is_session_over, node::Node, none_on, repeat_until_answered,
+    session::Session, to_lock_error,
 };
 use super::{ZkClient, mutex::MUTEX};
 use crate::{Guard, Holder, Lock, LockError, inherent};
@@ -23,7 +24,7 @@ use zookeeper_client::Error;
 
 const LEASE_MARKER: &str = "lease-";
 /// With one lease, the first node holds it.
-const MUTEX_LEASE: Recipe = Recipe {
+const SINGLE_LEASE: Recipe = Recipe {
     marker: LEASE_MARKER,
     markers: &[LEASE_MARKER],
     ..MUTEX
@@ -71,8 +72,8 @@ const LEASE_COUNT_RULE: &str = "at least 1 lease, and no more than the semaphore
 pub struct ZkSemaphore {
     client: ZkClient,
     path: String,
-    locks: String,
-    leases: String,
+    mutex_path: String,
+    leases_path: String,
     max: u32,
 }
 
@@ -126,12 +127,12 @@ impl ZkClient {
     /// ```
     #[must_use]
     pub fn semaphore(&self, path: &str, max: u32) -> ZkSemaphore {
-        let (locks, leases) = (format!("{path}/locks"), format!("{path}/leases"));
+        let (mutex_path, leases_path) = (format!("{path}/locks"), format!("{path}/leases"));
         ZkSemaphore {
             client: self.clone(),
             path: path.to_owned(),
-            locks,
-            leases,
+            mutex_path,
+            leases_path,
             max,
         }
     }
@@ -182,19 +183,22 @@ impl ZkSemaphore {
         if leases == 0 || leases > self.max {
             return Err(LockError::invalid(&self.path, LEASE_COUNT_RULE));
         }
-        valid(&self.path)?;
+        check_path(&self.path)?;
         let take = self.take(leases, wait);
-        self.client.observer().acquire(&self.path, take).await
+        self.client
+            .observer()
+            .report_acquire(&self.path, take)
+            .await
     }
 
     async fn take(&self, leases: u32, wait: Duration) -> Result<Vec<Guard>, LockError> {
         let wait = Wait::new(wait);
         loop {
-            let mut turn = match queue::wait_for_turn(&self.client, &MUTEX, &self.locks, wait).await
-            {
-                Err(LockError::Taken { .. }) => return Err(wait.taken(&self.path)),
-                turn => turn?,
-            };
+            let mut turn =
+                match queue::wait_for_turn(&self.client, &MUTEX, &self.mutex_path, wait).await {
+                    Err(LockError::Taken { .. }) => return Err(wait.taken(&self.path)),
+                    turn => turn?,
+                };
             let attempt = self.attempt(turn.node.session(), leases, wait.end);
             let attempt = self.client.while_alive(wait, attempt).await?;
             timeout(self.client.timeout(), turn.node.delete(None))
@@ -209,7 +213,7 @@ impl ZkSemaphore {
                 Err(error) if is_session_over(&error) => {
                     tracing::debug!(%error, self.path, "queueing again")
                 }
-                Err(error) => return Err(failed(error)),
+                Err(error) => return Err(to_lock_error(error)),
             }
         }
     }
@@ -245,12 +249,13 @@ impl ZkSemaphore {
         let mut leases = Vec::new();
         loop {
             while leases.len() < wanted as usize {
-                let mut node = Node::sequential(session.clone(), &self.leases, LEASE_MARKER);
+                let mut node = Node::sequential(session.clone(), &self.leases_path, LEASE_MARKER);
                 let fence = node.create().await?;
                 leases.push(FencedNode { node, fence });
             }
-            let listed = insist(|| session.list_and_watch_children(&self.leases)).await;
-            let Some((children, watch)) = unless(&[Error::NoNode], listed)? else {
+            let listed =
+                repeat_until_answered(|| session.list_and_watch_children(&self.leases_path)).await;
+            let Some((children, watch)) = none_on(&[Error::NoNode], listed)? else {
                 leases.clear();
                 continue;
             };
@@ -295,7 +300,7 @@ impl ZkSemaphoreMutex {
     ///
     /// Safe: it only reads.
     pub async fn holder(&self) -> Result<Option<Holder>, LockError> {
-        queue::holder(&self.0.client, &self.0.leases, MUTEX_LEASE.markers).await
+        queue::holder(&self.0.client, &self.0.leases_path, SINGLE_LEASE.markers).await
     }
 
     /// Frees the lock, whoever holds it, for operators, by deleting its lease; returns whether it was held. The holder
@@ -309,7 +314,7 @@ impl ZkSemaphoreMutex {
     ///
     /// It may have been freed or not.
     pub async fn force_unlock(&self) -> Result<bool, LockError> {
-        queue::force_unlock(&self.0.client, &MUTEX_LEASE, &self.0.leases).await
+        queue::force_unlock(&self.0.client, &SINGLE_LEASE, &self.0.leases_path).await
     }
 }
 

@@ -7,8 +7,8 @@
 //! Next to read: `engine/request.rs`.
 
 use super::ZkClient;
-use super::engine::request::{ask, catch_up, once, with_node};
-use super::engine::{failed, is_session_over, is_unanswered};
+use super::engine::request::{change_once, repeat_read, sync_server, with_node};
+use super::engine::{is_session_over, is_unanswered, to_lock_error};
 use crate::LockError;
 use std::time::Duration;
 use tokio::{sync::watch, time::sleep};
@@ -121,8 +121,8 @@ impl ZkSharedCount {
     ///
     /// Safe.
     pub async fn get(&self) -> Result<Versioned, LockError> {
-        catch_up(&self.client, &self.path).await?;
-        let found = ask(&self.client, &self.path, |client| async move {
+        sync_server(&self.client, &self.path).await?;
+        let found = repeat_read(&self.client, &self.path, |client| async move {
             with_node(&client, &self.path, &self.seed.to_be_bytes(), || {
                 client.get_data(&self.path)
             })
@@ -153,7 +153,7 @@ impl ZkSharedCount {
     pub async fn set(&self, value: i32) -> Result<Versioned, LockError> {
         self.write(value, None)
             .await?
-            .ok_or_else(|| failed(Error::BadVersion))
+            .ok_or_else(|| to_lock_error(Error::BadVersion))
     }
 
     /// Sets it if it was not set since `seen` was read. The inner result is the present number: `Ok` if it was set
@@ -216,13 +216,13 @@ impl ZkSharedCount {
             tokio::select! {
                 () = sender.closed() => {}
                 () = count.client.wait_until_ended() => {}
-                () = count.follow(&sender) => {}
+                () = count.publish_changes(&sender) => {}
             }
         });
         Ok(receiver)
     }
 
-    async fn follow(&self, sender: &watch::Sender<Versioned>) {
+    async fn publish_changes(&self, sender: &watch::Sender<Versioned>) {
         loop {
             let client = self.client.wait_until_live().await;
             let look = || client.get_and_watch_data(&self.path);
@@ -250,7 +250,7 @@ impl ZkSharedCount {
         value: i32,
         version: Option<i32>,
     ) -> Result<Option<Versioned>, LockError> {
-        let set = once(
+        let set = change_once(
             &self.client,
             &self.path,
             &[Error::BadVersion],

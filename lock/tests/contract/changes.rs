@@ -2,7 +2,7 @@
 //! becomes the primary and back without loss; and with loss, which is the twin.
 
 use super::{
-    programs::{Subject, break_a_rule, keep_the_rules},
+    programs::{Subject, ensure_rule_broken, ensure_rules_kept},
     subjects::{semaphore, zk_semaphore},
     support::*,
 };
@@ -36,7 +36,7 @@ async fn programs_keep_the_rules_while_leaders_are_killed(_: &ZooKeeper) -> Resu
         .into_iter()
         .chain([("ZK_SEMAPHORE", zk_semaphore())])
     {
-        keep_the_rules(of, ensemble, &subject, leaders(&mut lab)).await?;
+        ensure_rules_kept(of, ensemble, &subject, leaders(&mut lab)).await?;
     }
     lab.stop().await;
     Ok(())
@@ -107,7 +107,7 @@ async fn programs_keep_the_rules_while_the_primary_changes(_: &Redis) -> Result 
     let locks = ["redis", "redis_fair", "redis_write"].map(|name| redis.family(name).kind);
     let subjects = locks.map(|kind| (kind.name, Subject::of(kind)));
     for (of, subject) in subjects.into_iter().chain([("SEMAPHORE", semaphore())]) {
-        keep_the_rules(of, redis, &subject, primaries(&way, &both)).await?;
+        ensure_rules_kept(of, redis, &subject, primaries(&way, &both)).await?;
     }
     lab.stop().await;
     Ok(())
@@ -127,7 +127,7 @@ async fn programs_see_that_a_primary_changes_with_a_loss(_: &Redis) -> Result {
         Ok(())
     };
     let lock = Subject::of(redis.family("redis").kind);
-    break_a_rule(redis, &lock, "both hold it", loses).await?;
+    ensure_rule_broken(redis, &lock, "both hold it", loses).await?;
     lab.stop().await;
     Ok(())
 }

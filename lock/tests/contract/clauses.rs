@@ -16,7 +16,7 @@ async fn a_waiter_is_told_that_the_server_went_down<S: Server>(family: Family<S>
     let waiter = family.process_at(&proxy.address()).await;
     let guard = take(&holder.lock(&name)).await?;
     let before = family.left(&name).await;
-    let waiting = acquiring(waiter.lock(&name));
+    let waiting = spawn_acquire(waiter.lock(&name));
     family.until_queued(&name, 2).await?;
     proxy.cut();
     ensure_unavailable("the server went down, the waiter has", waiting.await?)?;

@@ -23,7 +23,7 @@ async fn closes(
     other: AnyLock,
 ) -> Result {
     let held = take(&holder).await?;
-    let waiting = acquiring(holder);
+    let waiting = spawn_acquire(holder);
     until("it waits", async || !waiting.is_finished()).await?;
     let mut close = pin!(close);
     // It waits for the holder.

@@ -25,7 +25,7 @@ fn permit(client: &RedisClient, name: &str, permits: u32) -> AnyLock {
 
 /// A crowd in the second process waits for the first process's hold: one subscription and one contender, which asks and
 /// then pauses, so that `scripts` take at least this long.
-async fn is_one_contender(
+async fn ensure_one_contender(
     redis: &Redis,
     name: &str,
     channel: Option<&str>,
@@ -34,7 +34,7 @@ async fn is_one_contender(
 ) -> Result {
     let held = take(&lock(0)).await?;
     let mut commands = redis.monitor().await?.into_on_message::<String>();
-    let waiters: Vec<_> = (0..IN_TURN).map(|_| passing(lock(1))).collect();
+    let waiters: Vec<_> = (0..IN_TURN).map(|_| spawn_pass(lock(1))).collect();
     // The times of the scripts with this key; they may be reported late.
     let mut ran = Vec::new();
     while ran.len() < scripts {
@@ -71,15 +71,15 @@ async fn a_crowd_of_one_process_is_one_contender(redis: &Redis) -> Result {
     let n = name();
     let channel = format!("redisson_lock__channel:{{{n}}}");
     let lock = |of: usize| clients[of].lock(&n).boxed();
-    is_one_contender(redis, &n, Some(&channel), PAUSES, lock).await?;
+    ensure_one_contender(redis, &n, Some(&channel), PAUSES, lock).await?;
     let n = name();
     let channel = format!("redisson_rwlock:{{{n}}}");
     let lock = |of: usize| writing(&clients[of], &n).boxed();
-    is_one_contender(redis, &n, Some(&channel), PAUSES, lock).await?;
+    ensure_one_contender(redis, &n, Some(&channel), PAUSES, lock).await?;
     let n = name();
     let channel = format!("redisson_sc:{{{n}}}");
     let lock = |of: usize| permit(&clients[of], &n, 1);
-    is_one_contender(redis, &n, Some(&channel), PAUSES, lock).await
+    ensure_one_contender(redis, &n, Some(&channel), PAUSES, lock).await
 }
 
 /// A Redlock node gets each try and its release, and then nothing for a fortieth of a second on average.
@@ -89,7 +89,7 @@ const TRIES: (usize, Duration) = (80, Duration::from_millis(300));
 async fn a_crowd_of_one_process_is_one_contender_for_a_redlock(five: &Five) -> Result {
     let (name, clients) = (name(), five.clients(2).await);
     let lock = |of: usize| redlock(&clients[of], &name).lease(LONG_LEASE).boxed();
-    is_one_contender(&five.0[4], &name, None, TRIES, lock).await
+    ensure_one_contender(&five.0[4], &name, None, TRIES, lock).await
 }
 
 /// In the twin each waiter asks for itself.
@@ -110,7 +110,7 @@ async fn a_crowd_without_a_line_is_caught(five: &Five) -> Result {
                 }
             })
         };
-        is_one_contender(&five.0[4], &name, None, TRIES, lock).await
+        ensure_one_contender(&five.0[4], &name, None, TRIES, lock).await
     };
     caught(in_some_try(storm).await, "the crowd storms")
 }
@@ -145,7 +145,7 @@ async fn go_in_together(
             Err(other) => return Err(other.into()),
         }
     }
-    is("those for whom there is no place", late, outside)?;
+    ensure_equal("those for whom there is no place", late, outside)?;
     mute.delay(Duration::ZERO);
     try_join_all(inside.into_iter().map(Guard::release)).await?;
     Ok(())
@@ -171,5 +171,5 @@ async fn those_for_whom_there_are_permits_take_them_together(redis: &Redis) -> R
     let lock = |process: &RedisClient| permit(process, &name, PERMITS);
     go_in_together(redis, &channel, [CROWD + 1, 1], lock, all.release()).await?;
     let free = semaphore.available_permits().await?;
-    is("permits", free, i64::from(PERMITS))
+    ensure_equal("permits", free, i64::from(PERMITS))
 }

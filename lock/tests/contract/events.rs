@@ -46,7 +46,7 @@ impl Log {
         of_it.map(|(what, _)| *what).collect()
     }
 
-    async fn is(&self, name: &str, wanted: &[&str]) -> Result {
+    async fn wait_for_events(&self, name: &str, wanted: &[&str]) -> Result {
         let came = until(&format!("{wanted:?}"), async || self.of(name) == wanted).await;
         came.with_context(|| format!("{name}: {:?}", self.of(name)))
     }
@@ -58,7 +58,7 @@ async fn check_events(log: &Log, lock: AnyLock) -> Result {
     let guard = take(&lock).await?;
     ensure_taken("beside it", lock.try_acquire().await)?;
     guard.release().await?;
-    log.is(&name, &["acquired", "not acquired", "released"])
+    log.wait_for_events(&name, &["acquired", "not acquired", "released"])
         .await?;
     drop(take(&lock).await?);
     let dropped = [
@@ -68,7 +68,7 @@ async fn check_events(log: &Log, lock: AnyLock) -> Result {
         "acquired",
         "released",
     ];
-    log.is(&name, &dropped).await
+    log.wait_for_events(&name, &dropped).await
 }
 
 #[apply(test!)]
@@ -90,7 +90,7 @@ async fn the_events_of_every_lock_are_told(all: &'static super::register::Engine
     let name = name();
     let permit = redis.semaphore(&name).initially(1).acquire(1, SOON).await?;
     permit.release().await?;
-    log.is(&name, &["acquired", "released"]).await
+    log.wait_for_events(&name, &["acquired", "released"]).await
 }
 
 /// A lost lock, a release that found it lost, and a renewal that came late.
@@ -104,19 +104,21 @@ async fn losses_and_late_renewals_are_told(redis: &Redis) -> Result {
     let held = take(&process.lock(&gone).lease(Lease::Watchdog(LEASE))).await?;
     redis.delete(&gone).await;
     wait_until_lost(&held).await?;
-    log.is(&gone, &["acquired", "lost"]).await?;
+    log.wait_for_events(&gone, &["acquired", "lost"]).await?;
     ensure_lost("a lost lock", held.release().await)?;
-    log.is(&gone, &["acquired", "lost"]).await?;
+    log.wait_for_events(&gone, &["acquired", "lost"]).await?;
     let held = take(&process.lock(&freed).lease(Lease::Fixed(LEASE))).await?;
     redis.delete(&freed).await;
     ensure_lost("freed before", held.release().await)?;
-    log.is(&freed, &["acquired", "not released"]).await?;
+    log.wait_for_events(&freed, &["acquired", "not released"])
+        .await?;
     let held = take(&process.lock(&late).lease(Lease::Watchdog(LEASE))).await?;
     mute.mute();
     mute.answer_new_connections();
-    log.is(&late, &["acquired", "renewed late"]).await?;
+    log.wait_for_events(&late, &["acquired", "renewed late"])
+        .await?;
     held.release().await?;
-    log.is(&late, &["acquired", "renewed late", "released"])
+    log.wait_for_events(&late, &["acquired", "renewed late", "released"])
         .await
 }
 
@@ -132,6 +134,7 @@ async fn an_observer_that_panics_costs_no_lock(redis: &Redis) -> Result {
     let held = take(&process.lock(&name)).await?;
     ensure_kept("under an observer that panics", &held)?;
     held.release().await?;
-    log.is(&name, &["acquired", "released"]).await?;
+    log.wait_for_events(&name, &["acquired", "released"])
+        .await?;
     redis.no_key_left(&name).await
 }

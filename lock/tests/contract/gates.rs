@@ -23,7 +23,7 @@ use tokio::time::sleep;
 const ROUNDS: usize = 4;
 const MAX_CALL_DELAY_MS: u64 = 60;
 /// How long news may take on a busy machine; a waiter waits longer.
-const NEWS: Duration = Duration::from_secs(8);
+const NEWS_LIMIT: Duration = Duration::from_secs(8);
 const WAIT: Duration = Duration::from_secs(12);
 
 /// A process and its connections.
@@ -55,7 +55,7 @@ impl<C> Run<C> {
             permits: 0,
             members: TWO.get() as usize,
             answer: S::REPLY_TIMEOUT + BUSY,
-            news: NEWS,
+            news: NEWS_LIMIT,
         };
         Ok(Self {
             name: name(),
@@ -68,14 +68,14 @@ impl<C> Run<C> {
     /// Injects a few faults into the connections, and then repairs them.
     async fn disturb<S: ProgramServer>(&mut self) {
         for _ in 0..self.dice.usize(0..4) {
-            sleep(moment(&mut self.dice)).await;
+            sleep(random_call_delay(&mut self.dice)).await;
             let process = self.dice.usize(0..2);
             let event = Event::random(&mut self.dice);
             if !matches!(event, Event::Expire) {
                 event.to::<S>(&self.parties[process].wires);
             }
         }
-        sleep(moment(&mut self.dice)).await;
+        sleep(random_call_delay(&mut self.dice)).await;
         for party in &self.parties {
             Event::Heal.to::<S>(&party.wires);
         }
@@ -92,12 +92,12 @@ impl<C> Run<C> {
     }
 }
 
-fn moment(dice: &mut Rng) -> Duration {
+fn random_call_delay(dice: &mut Rng) -> Duration {
     Duration::from_millis(dice.u64(0..MAX_CALL_DELAY_MS))
 }
 
 /// Records a call that starts after this time.
-fn later<T: 'static>(
+fn record_call_after<T: 'static>(
     recorder: &Arc<Recorder>,
     after: Duration,
     (asks, wait): (Asks, Duration),
@@ -119,7 +119,9 @@ fn done(done: bool) -> Answer {
 }
 
 /// Repeats a call until it is answered.
-async fn insist<F: Future<Output = Result<Answer>>>(call: impl Fn() -> F) -> Result<Answer> {
+async fn repeat_until_answered<F: Future<Output = Result<Answer>>>(
+    call: impl Fn() -> F,
+) -> Result<Answer> {
     loop {
         match call().await? {
             Answer::Unavailable => sleep(Duration::from_millis(MAX_CALL_DELAY_MS)).await,
@@ -190,7 +192,7 @@ async fn gate<S: ProgramServer, C, G: Gate>(
         let count = NonZeroU32::new(count).context("at least one")?;
         let closing = (Asks::Close(count.get().into()), Duration::ZERO);
         let close = async || {
-            Ok(later(
+            Ok(record_call_after(
                 &recorder,
                 Duration::ZERO,
                 closing,
@@ -199,22 +201,23 @@ async fn gate<S: ProgramServer, C, G: Gate>(
             )
             .await?)
         };
-        insist(close).await?;
+        repeat_until_answered(close).await?;
         let opening = (Asks::Open, Duration::ZERO);
-        let open =
-            |n: usize, after| later(&recorder, after, opening, gates[n].clone().open(), opened);
+        let open = |n: usize, after| {
+            record_call_after(&recorder, after, opening, gates[n].clone().open(), opened)
+        };
         let passing = (Asks::Pass, WAIT);
         let pass = |n: usize, after| {
-            later(&recorder, after, passing, gates[n].clone().pass(), |()| {
+            record_call_after(&recorder, after, passing, gates[n].clone().pass(), |()| {
                 done(true)
             })
         };
         for n in 0..4 {
-            waiters.push(pass(n % 2, moment(&mut run.dice)));
+            waiters.push(pass(n % 2, random_call_delay(&mut run.dice)));
         }
         let mut openers = Vec::new();
         for _ in 0..count.get() {
-            openers.push(open(run.dice.usize(0..2), moment(&mut run.dice)));
+            openers.push(open(run.dice.usize(0..2), random_call_delay(&mut run.dice)));
         }
         run.disturb::<S>().await;
         for opener in openers {
@@ -282,17 +285,17 @@ async fn member(
     mut dice: Rng,
 ) -> Result {
     for _ in 0..MEETINGS {
-        sleep(moment(&mut dice)).await;
+        sleep(random_call_delay(&mut dice)).await;
         // Some give up just as the others open.
         let wait = if dice.bool() {
-            moment(&mut dice)
+            random_call_delay(&mut dice)
         } else {
             MEETING_TIMEOUT
         };
         let of = recorder.asks(by, Asks::Enter, wait);
         // Some are dropped before they are in.
         let patience = if dice.u8(0..4) == 0 {
-            moment(&mut dice)
+            random_call_delay(&mut dice)
         } else {
             Duration::MAX
         };
@@ -308,15 +311,18 @@ async fn member(
             }
         };
         recorder.answered(of, done(true));
-        sleep(moment(&mut dice)).await;
+        sleep(random_call_delay(&mut dice)).await;
         // Without a connection to begin with, it is still inside.
         let leave = async || {
             let leaving = (Asks::Leave { of }, MEETING_TIMEOUT);
             let (barrier, member) = (barrier.clone(), member.clone());
             let left = async move { barrier.leave(&member, MEETING_TIMEOUT).await };
-            Ok(later(&recorder, Duration::ZERO, leaving, left, |()| done(true)).await?)
+            Ok(
+                record_call_after(&recorder, Duration::ZERO, leaving, left, |()| done(true))
+                    .await?,
+            )
         };
-        insist(leave).await?;
+        repeat_until_answered(leave).await?;
     }
     Ok(())
 }
@@ -358,14 +364,14 @@ where
     for _ in 0..ROUNDS {
         let mut calls = Vec::new();
         for n in 0..12 {
-            let (member, after) = (&run.parties[n % 2].client, moment(&mut run.dice));
+            let (member, after) = (&run.parties[n % 2].client, random_call_delay(&mut run.dice));
             let means = |value: Option<u64>| value.map_or(Answer::No, |_| Answer::Yes(value));
             let (asks, call) = match n % 3 {
                 0 => (Asks::Get, get(member, &run.name).boxed()),
                 _ => (Asks::Add, add(member, &run.name).boxed()),
             };
             let asking = (asks, Duration::ZERO);
-            calls.push(later(&run.recorder, after, asking, call, means));
+            calls.push(record_call_after(&run.recorder, after, asking, call, means));
         }
         run.disturb::<ZooKeeper>().await;
         for call in calls {

@@ -17,7 +17,7 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 const LEASE: Lease = Lease::Fixed(HOUR);
 
 /// Checks that about an hour is left, or `None` without a lease.
-fn is_an_hours(holder: &Holder, is_leased: bool) -> Result {
+fn ensure_an_hour_left(holder: &Holder, is_leased: bool) -> Result {
     let bounds = HOUR.mul_f64(0.9)..=HOUR.mul_f64(1.1);
     let left = holder.remaining;
     let is_right = left.map_or(!is_leased, |left| is_leased && bounds.contains(&left));
@@ -26,7 +26,11 @@ fn is_an_hours(holder: &Holder, is_leased: bool) -> Result {
 }
 
 /// The holder that is shown is the server's.
-async fn is_shown<S: Server>(family: Family<S>, name: &str, operator: &Operator) -> Result<Holder> {
+async fn ensure_shown<S: Server>(
+    family: Family<S>,
+    name: &str,
+    operator: &Operator,
+) -> Result<Holder> {
     let shown = (operator.holder)().await?.context("nobody is shown")?;
     let alone = async || {
         let held = family.holders(name).await;
@@ -43,19 +47,19 @@ async fn its_holder_is_shown_to_anybody<S: Server>(family: Family<S>) -> Result 
     let (name, one, other) = (name(), family.process().await, family.process().await);
     let third = family.process().await;
     let third = third.operator(&name);
-    is("nobody has it", (third.holder)().await?, None)?;
+    ensure_equal("nobody has it", (third.holder)().await?, None)?;
     let first = take(&one.leased(&name, LEASE)).await?;
-    let holder = is_shown(family, &name, &third).await?;
-    is_an_hours(&holder, family.kind.can.contains(&Leased))?;
-    let waiting = acquiring(other.lock(&name));
+    let holder = ensure_shown(family, &name, &third).await?;
+    ensure_an_hour_left(&holder, family.kind.can.contains(&Leased))?;
+    let waiting = spawn_acquire(other.lock(&name));
     family.until_queued(&name, 2).await?;
     let still = (third.holder)().await?.map(|holder| holder.id);
-    is("the holder", still, Some(holder.id))?;
+    ensure_equal("the holder", still, Some(holder.id))?;
     first.release().await?;
     let next = waiting.await??;
-    is_shown(family, &name, &third).await?;
+    ensure_shown(family, &name, &third).await?;
     next.release().await?;
-    is("it is free", (third.holder)().await?, None)
+    ensure_equal("it is free", (third.holder)().await?, None)
 }
 
 /// A waiter gets in, and the holder learns of it: at its next renewal, if there is one, and when it releases.
@@ -67,7 +71,7 @@ async fn it_is_freed_by_force_and_its_holder_told<S: Server>(family: Family<S>) 
     ensure!(!(operator.force_unlock)().await?, "nobody had it");
     let held = take(&one.leased(&name, Lease::Watchdog(S::RENEWED))).await?;
     family.until_shown(&name).await?;
-    let waiter = acquiring(other.lock(&name));
+    let waiter = spawn_acquire(other.lock(&name));
     family.until_queued(&name, 2).await?;
     until("it is waited for", || family.server.is_waited_for(&name)).await?;
     ensure!((operator.force_unlock)().await?, "it was held");
@@ -97,7 +101,7 @@ macro_rules! readers_are_freed {
                 let readers = [take(&lock.read()).await?, take(&lock.read()).await?];
                 ensure!(!operator.write().force_unlock().await?, "nobody writes");
                 ensure_kept("a reader", &readers[0])?;
-                let writer = acquiring(there.write());
+                let writer = spawn_acquire(there.write());
                 engine.family($write).until_queued(&$name, 3).await?;
                 until("it is waited for", || engine.is_waited_for(&$name)).await?;
                 ensure!(operator.read().force_unlock().await?, "two read");
@@ -129,13 +133,13 @@ async fn readers_are_shown_each_with_its_own_lease(redis: &Redis) -> Result {
     let short = Lease::Fixed(HOUR / 2);
     let short = take(&lock.read().lease(short)).await?;
     let both = lock.read().holders().await?;
-    is("readers, first and then", (first.len(), both.len()), (1, 2))?;
+    ensure_equal("readers, first and then", (first.len(), both.len()), (1, 2))?;
     let second = both.iter().find(|holder| holder.id != first[0].id);
     let half = second.is_some_and(|holder| holder.remaining <= Some(HOUR / 2));
     ensure!(half, "half an hour's: {second:?}");
-    is_an_hours(&first[0], true)?;
+    ensure_an_hour_left(&first[0], true)?;
     let writer = lock.write().holder().await?;
-    is("a writer beside readers", writer, None)?;
+    ensure_equal("a writer beside readers", writer, None)?;
     // As after the end of its lease: the field stays until the next call.
     let string = format!("{{{name}}}:{}:rwlock_timeout:1", first[0].id);
     redis.delete(&string).await;
@@ -170,7 +174,7 @@ async fn a_redlock_is_held_by_the_one_that_most_nodes_show(five: &Five) -> Resul
         ensure!(shown.is_some(), "gone from {gone} nodes");
         node.delete(&name).await;
     }
-    is("on two nodes of five", lock.holder().await?, None)?;
+    ensure_equal("on two nodes of five", lock.holder().await?, None)?;
     drop(guard);
     Ok(())
 }
@@ -194,7 +198,7 @@ async fn a_holder_that_says_where_it_is_is_shown_with_that(zookeeper: &ZooKeeper
         let shown = process.lock(&name).holder().await?.map(|holder| holder.id);
         let node = zookeeper.left(&name).await.pop();
         let wanted = node.map(|node| format!("{node} {data}"));
-        is("the holder", shown, wanted)
+        ensure_equal("the holder", shown, wanted)
     };
     let java = zookeeper.node(&format!("{name}/{JAVA}lock-")).await?;
     zookeeper.set_data(&java, b"10.0.0.7").await?;

@@ -9,7 +9,7 @@ use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::sync::Barrier;
 
 /// Another cannot acquire a held lock. No answer proves nothing.
-pub(crate) async fn is_held(what: &str, held: &Guard, other: &impl Lock) -> Result {
+pub(crate) async fn ensure_held(what: &str, held: &Guard, other: &impl Lock) -> Result {
     loop {
         match other.try_acquire().await {
             Err(LockError::Taken { .. }) => return Ok(()),
@@ -31,7 +31,7 @@ pub(crate) async fn only_the_last_release_frees<S: Server>(
     let other = family.process().await;
     let first = take(&lock[0]).await?;
     let hold = family.until_shown(&name).await?;
-    let waiters = [process, &other].map(|other| acquiring(other.lock(&name)));
+    let waiters = [process, &other].map(|other| spawn_acquire(other.lock(&name)));
     family.until_queued(&name, 3).await?;
     until("both processes wait", || family.server.is_waited_for(&name)).await?;
     let at_once = "past the waiters";
@@ -39,7 +39,7 @@ pub(crate) async fn only_the_last_release_frees<S: Server>(
     let third = lock[0].try_acquire().await.context(at_once)?;
     let seen = hold.len() + if family.kind.queues { 2 } else { 0 };
     let left = family.left(&name).await;
-    is("three holds beside two waiters", left.len(), seen)?;
+    ensure_equal("three holds beside two waiters", left.len(), seen)?;
     for guard in [first, third] {
         guard.release().await?;
         let tried = process.owned(&name, process.owner()).try_acquire().await;
@@ -82,7 +82,7 @@ async fn tasks_of_one_owner_come_in_together<S: Server>(family: Family<S>) -> Re
             guard.release().await
         })
     });
-    let stranger = passing(process.lock(&name));
+    let stranger = spawn_pass(process.lock(&name));
     held.release().await?;
     for task in tasks {
         let inside = timeout(SOON * 2, task).await.context("both inside")?;
@@ -105,7 +105,7 @@ async fn a_re_entry_does_not_hide_a_loss<S: Server>(family: Family<S>) -> Result
     let after = take(&lock).await?;
     wait_until_lost(&before).await?;
     ensure_lost("the hold from before", before.release().await)?;
-    is_held("after the loss", &after, &other.lock(&name)).await?;
+    ensure_held("after the loss", &after, &other.lock(&name)).await?;
     ensure_kept("the new hold", &after)?;
     after.release().await?;
     family.nothing_left(&name).await
@@ -190,7 +190,7 @@ async fn a_short_lease_of_an_inner_hold_ends_that_hold_alone<S: Server>(
         let ends = family.ends_in(&name).await;
         let late = ends.is_none_or(|ends| ends > S::BRIEF * 2);
         ensure!(late, "the outer hold ends in {ends:?}");
-        is_held("beside the outer hold", &outer, &other.lock(&name)).await?;
+        ensure_held("beside the outer hold", &outer, &other.lock(&name)).await?;
     }
     outer.release().await?;
     family.nothing_left(&name).await

@@ -108,7 +108,7 @@ impl Service {
     /// Checks the status of a request that does not wait.
     async fn now(&self, what: &str, path: &str, status: u16) -> Result {
         let answer = ask(&self.at_once, path).await;
-        is(what, answer.status().as_u16(), status)
+        ensure_equal(what, answer.status().as_u16(), status)
     }
 }
 
@@ -131,7 +131,7 @@ fn ask(router: &Router, path: &str) -> impl Future<Output = Response> + Send + u
 
 /// Checks the status of an answer.
 async fn answers(who: &str, request: JoinHandle<u16>, status: u16) -> Result {
-    is(who, request.await?, status)
+    ensure_equal(who, request.await?, status)
 }
 
 /// One key lets one in; another key is another lock; a request that does not wait is refused at once, and one that
@@ -182,13 +182,13 @@ async fn a_wait_that_is_over_is_told_with_a_time_to_come_again<S: Server>(
         .route("/", get(async || "inside"))
         .layer(layer);
     let answer = ask(&router, "/?sku=1").await;
-    is("status", answer.status().as_u16(), 503)?;
-    is("when to come again", &answer.headers()["retry-after"], "1")?;
+    ensure_equal("status", answer.status().as_u16(), 503)?;
+    ensure_equal("when to come again", &answer.headers()["retry-after"], "1")?;
     let body = text(answer).await;
     ensure!(body.starts_with("lock "), "the body is {body}");
     held.release().await?;
     let answer = ask(&router, "/?sku=1").await;
-    is("once it is free", text(answer).await, "inside")
+    ensure_equal("once it is free", text(answer).await, "inside")
 }
 
 async fn text(answer: Response) -> String {
@@ -238,7 +238,7 @@ async fn a_body_that_does_not_come_holds_no_lock<S: Server>(family: Family<S>) -
     let slow = tokio::spawn(post(Body::from_stream(never)));
     for n in 0..5 {
         let answer = post(Body::from("all of it")).await?;
-        is(
+        ensure_equal(
             &format!("request {n} beside it"),
             answer.status().as_u16(),
             200,
@@ -255,7 +255,7 @@ async fn the_work_has_its_fence(redis: &Redis) -> Result {
     let service = Service::new(&name(), move |name: &str| process.fenced_lock(name));
     for fence in ["Some(Fence(1))", "Some(Fence(2))"] {
         let answer = ask(&service.waiting, "/pass/1").await;
-        is("its fence", text(answer).await, fence)?;
+        ensure_equal("its fence", text(answer).await, fence)?;
     }
     Ok(())
 }
@@ -277,10 +277,10 @@ async fn keys_that_nobody_uses_are_dropped(redis: &Redis) -> Result {
         tokio::time::sleep(Duration::from_millis(20)).await;
         while requests.try_join_next().is_some() {}
     }
-    is("keys while they are held", client.locks_in_use(), KEYS)?;
+    ensure_equal("keys while they are held", client.locks_in_use(), KEYS)?;
     service.inside.go_on.add_permits(KEYS);
     while let Some(answer) = requests.join_next().await {
-        is("a request", answer?.status().as_u16(), 200)?;
+        ensure_equal("a request", answer?.status().as_u16(), 200)?;
     }
     until("no key is kept", async || client.locks_in_use() == 0).await
 }
@@ -301,5 +301,5 @@ async fn a_map_of_locks_by_key_is_caught(redis: &Redis) -> Result {
             .now("a request", &format!("/pass/{key}"), 200)
             .await?;
     }
-    is("what the map keeps", process.locks_in_use(), 100)
+    ensure_equal("what the map keeps", process.locks_in_use(), 100)
 }

@@ -3,7 +3,7 @@
 
 use super::{
     family::Capability::*,
-    programs::{Subject, break_a_rule},
+    programs::{Subject, ensure_rule_broken},
     support::*,
     twins::{Honest, apart, confusing, no_owner},
 };
@@ -16,7 +16,7 @@ macro_rules! twins {
                 static TWIN: Kind<Redis> = Kind::new("twin", &[Losable, Reentrant], |client, name, ask| {
                     fixed_lock(name, Honest::of(client, name, ask), |honest, _, wait| $flaw(honest, wait))
                 });
-                break_a_rule(redis, &Subject::of(&TWIN), $by, pending()).await
+                ensure_rule_broken(redis, &Subject::of(&TWIN), $by, pending()).await
             }
         }
     )*};
@@ -33,5 +33,5 @@ async fn random_programs_catch_one_that_does_not_know_its_owner(redis: &'static 
         no_owner(&mut ask);
         Honest::of(client, name, ask).lock.boxed()
     });
-    break_a_rule(redis, &Subject::of(&TWIN), "its owner holds it", pending()).await
+    ensure_rule_broken(redis, &Subject::of(&TWIN), "its owner holds it", pending()).await
 }

@@ -72,7 +72,7 @@ type Left<S> = Box<dyn for<'a> Fn(&'a S, &'a str) -> BoxFuture<'a, Vec<String>> 
 /// The extra time for a busy machine.
 pub(crate) const BUSY: Duration = SOON;
 /// How long a busy machine may be too slow for the clients' timeouts.
-const SLOW: Duration = Duration::from_secs(60);
+const SLOW_MACHINE_TIME: Duration = Duration::from_secs(60);
 
 /// A process's connections to the servers.
 pub(crate) struct Wire {
@@ -289,7 +289,7 @@ fn one_waits_for_another() -> Vec<Step> {
 
 /// A program that reaches every event, however busy the machine is: it waits before each step for what must have
 /// happened.
-fn through_everything<S: ProgramServer>(subject: &Subject<S>) -> Vec<Step> {
+fn program_with_every_event<S: ProgramServer>(subject: &Subject<S>) -> Vec<Step> {
     // A Redlock node may take a tenth of it to answer.
     let lease = Lease::Watchdog(Duration::from_secs(4));
     let brief = ask(0, None, Lease::Watchdog(Duration::from_secs(1)), 10_000, 1);
@@ -362,7 +362,7 @@ fn through_everything<S: ProgramServer>(subject: &Subject<S>) -> Vec<Step> {
 
 /// The server is silent or refuses: a free lock is not reported as taken, and what is carried out all the same, with a
 /// long lease, is undone, and nothing else.
-fn nobody_has_it<S: ProgramServer>() -> Vec<Vec<Step>> {
+fn programs_with_a_free_lock<S: ProgramServer>() -> Vec<Vec<Step>> {
     let refusals = (0..S::REFUSALS.len()).map(|how| Event::Refuse { servers: 5, how });
     let event = refusals.chain([Event::Silence(5)]);
     let lease = Lease::Watchdog(Duration::from_secs(60));
@@ -505,8 +505,11 @@ impl<'a, S: ProgramServer> Run<'a, S> {
                 }
             }
             Step::Pass(time) => self.pass(time, |_| false).await,
-            Step::Answered => self.pass(SLOW, Self::has_answers).await,
-            Step::Lost => self.pass(SLOW, |run| run.recorder.has_lost_all()).await,
+            Step::Answered => self.pass(SLOW_MACHINE_TIME, Self::has_answers).await,
+            Step::Lost => {
+                self.pass(SLOW_MACHINE_TIME, |run| run.recorder.has_lost_all())
+                    .await
+            }
         }
         self.recorder.look();
         self.asking.retain(|(_, task)| !task.is_finished());
@@ -564,7 +567,7 @@ impl<'a, S: ProgramServer> Run<'a, S> {
                     }
                 }
             };
-            let came_to = match timeout(SLOW, answered).await {
+            let came_to = match timeout(SLOW_MACHINE_TIME, answered).await {
                 Ok(Ok(())) => continue,
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "no answer".to_owned(),
@@ -634,18 +637,18 @@ pub(crate) fn seeds(of: &str, programs: u64) -> Vec<u64> {
 }
 
 /// The programs per run.
-const FIXED: u64 = 5;
+const FIXED_SEEDS: u64 = 5;
 /// The most runs of the program that reaches everything, alone: a busy machine may be too slow for a lease.
-const THROUGH: usize = 8;
+const MAX_FULL_PROGRAM_RUNS: usize = 8;
 
 /// Random programs with this lock keep every rule, whatever happens to the servers.
-pub(crate) async fn keep_the_rules<S: ProgramServer>(
+pub(crate) async fn ensure_rules_kept<S: ProgramServer>(
     of: &str,
     server: &'static S,
     subject: &Subject<S>,
     meanwhile: impl Future<Output = Result>,
 ) -> Result {
-    let seeds = seeds(of, FIXED);
+    let seeds = seeds(of, FIXED_SEEDS);
     let programs: Vec<_> = seeds.iter().map(|seed| program::<S>(*seed)).collect();
     let play = |program| run(server, subject, program);
     let (histories, disturbed) = tokio::join!(
@@ -655,10 +658,10 @@ pub(crate) async fn keep_the_rules<S: ProgramServer>(
     disturbed?;
     let mut histories = histories?;
     for ((seed, program), history) in seeds.iter().zip(&programs).zip(&histories) {
-        let kept = kept_or_shortened(server, subject, program, history).await;
+        let kept = fail_with_shortest_program(server, subject, program, history).await;
         kept.with_context(|| format!("{of}, seed {seed}"))?;
     }
-    let mut planned = nobody_has_it::<S>();
+    let mut planned = programs_with_a_free_lock::<S>();
     planned.extend(late_requests::<S>());
     let histories_of = planned.iter().map(|program| play(program));
     for (n, history) in try_join_all(histories_of).await?.iter().enumerate() {
@@ -671,10 +674,10 @@ pub(crate) async fn keep_the_rules<S: ProgramServer>(
         let mut wanted = subject.wanted.iter();
         wanted.find(|wanted| !seen.contains(*wanted)).copied()
     };
-    let through = through_everything(subject);
-    for _ in 0..THROUGH {
+    let through = program_with_every_event(subject);
+    for _ in 0..MAX_FULL_PROGRAM_RUNS {
         let history = play(&through).await?;
-        let kept = kept_or_shortened(server, subject, &through, &history).await;
+        let kept = fail_with_shortest_program(server, subject, &through, &history).await;
         kept.with_context(|| format!("{of}, through everything"))?;
         histories.push(history);
         if unseen(&histories).is_none() {
@@ -686,14 +689,14 @@ pub(crate) async fn keep_the_rules<S: ProgramServer>(
 
 /// Checks that the programs see this twin break a rule, and which one. The servers may still be disturbed until they
 /// end.
-pub(crate) async fn break_a_rule<S: ProgramServer>(
+pub(crate) async fn ensure_rule_broken<S: ProgramServer>(
     server: &'static S,
     subject: &Subject<S>,
     by: &str,
     meanwhile: impl Future<Output = Result>,
 ) -> Result {
-    let mut programs = nobody_has_it::<S>();
-    programs.extend([through_everything(subject), one_waits_for_another()]);
+    let mut programs = programs_with_a_free_lock::<S>();
+    programs.extend([program_with_every_event(subject), one_waits_for_another()]);
     let play = |program| run(server, subject, program);
     let histories = tokio::select! {
         histories = try_join_all(programs.iter().map(|program| play(program))) => histories?,
@@ -706,7 +709,7 @@ pub(crate) async fn break_a_rule<S: ProgramServer>(
 }
 
 /// Fails if a program broke a rule, with the shortest program that still does.
-async fn kept_or_shortened<S: ProgramServer>(
+async fn fail_with_shortest_program<S: ProgramServer>(
     server: &'static S,
     subject: &Subject<S>,
     program: &[Step],

@@ -6,7 +6,7 @@
 use super::{
     checker::Share,
     family::Capability::{Losable, Reentrant},
-    programs::{Acquisition, ProgramServer, Subject, keep_the_rules},
+    programs::{Acquisition, ProgramServer, Subject, ensure_rules_kept},
     recorder::Grant,
     redis,
     redis::redlock::clients_with,
@@ -201,7 +201,7 @@ fn left_of<S: Server>(server: &S, parts: Vec<String>) -> BoxFuture<'_, Vec<Strin
 #[apply(driven!)]
 async fn random_programs_keep_the_rules<S: ProgramServer>(family: Family<S>) -> Result {
     let Family { server, kind } = family;
-    keep_the_rules(kind.name, server, &Subject::of(kind), ready(Ok(()))).await
+    ensure_rules_kept(kind.name, server, &Subject::of(kind), ready(Ok(()))).await
 }
 
 fn take_permits(semaphore: RedisSemaphore, wait: Duration, half: u8) -> Acquisition {
@@ -264,12 +264,12 @@ fn leased_semaphore() -> Subject<Redis> {
 
 #[apply(test!)]
 async fn random_programs_with_leased_permits_keep_the_rules(redis: &'static Redis) -> Result {
-    keep_the_rules("PERMITS", redis, &leased_semaphore(), ready(Ok(()))).await
+    ensure_rules_kept("PERMITS", redis, &leased_semaphore(), ready(Ok(()))).await
 }
 
 #[apply(test!)]
 async fn random_programs_with_a_semaphore_keep_the_rules(redis: &'static Redis) -> Result {
-    keep_the_rules("SEMAPHORE", redis, &semaphore(), ready(Ok(()))).await
+    ensure_rules_kept("SEMAPHORE", redis, &semaphore(), ready(Ok(()))).await
 }
 
 pub(crate) fn zk_semaphore() -> Subject<ZooKeeper> {
@@ -297,7 +297,7 @@ pub(crate) fn zk_semaphore() -> Subject<ZooKeeper> {
 async fn random_programs_with_a_zookeeper_semaphore_keep_the_rules(
     zookeeper: &'static ZooKeeper,
 ) -> Result {
-    keep_the_rules("ZK_SEMAPHORE", zookeeper, &zk_semaphore(), ready(Ok(()))).await
+    ensure_rules_kept("ZK_SEMAPHORE", zookeeper, &zk_semaphore(), ready(Ok(()))).await
 }
 
 #[apply(test!)]
@@ -310,7 +310,7 @@ async fn random_programs_with_local_mutexes_keep_the_rules(_: &'static Redis) ->
             let (mutexes, name) = (mutexes.clone(), name.to_owned());
             let taken = async move {
                 let held = mutexes.lock(&name, wait).await;
-                let held = held.ok_or_else(|| in_vain(&name, wait))?;
+                let held = held.ok_or_else(|| wait_over_error(&name, wait))?;
                 Ok(vec![Grant::Local(held)])
             };
             Acquisition {
@@ -321,5 +321,5 @@ async fn random_programs_with_local_mutexes_keep_the_rules(_: &'static Redis) ->
         left: Box::new(|local: &Local, name| local.left(name).boxed()),
         wanted: wanted(&["taken again", "together", "no answer", "lost"]),
     };
-    keep_the_rules("MUTEXES", &*LOCAL, &mutexes, ready(Ok(()))).await
+    ensure_rules_kept("MUTEXES", &*LOCAL, &mutexes, ready(Ok(()))).await
 }

@@ -97,7 +97,11 @@ pub(crate) async fn drop_after(times: u32, dropped: impl Future) {
     .await;
 }
 
-pub(crate) fn is<T: PartialEq<U> + Debug, U: Debug>(what: &str, seen: T, wanted: U) -> Result {
+pub(crate) fn ensure_equal<T: PartialEq<U> + Debug, U: Debug>(
+    what: &str,
+    seen: T,
+    wanted: U,
+) -> Result {
     ensure!(seen == wanted, "{what}: {seen:?} instead of {wanted:?}");
     Ok(())
 }
@@ -145,12 +149,12 @@ pub(crate) async fn pass(lock: &impl Lock) -> Result {
 }
 
 /// A waiter.
-pub(crate) fn acquiring(lock: impl Lock + 'static) -> JoinHandle<Answer<Guard>> {
+pub(crate) fn spawn_acquire(lock: impl Lock + 'static) -> JoinHandle<Answer<Guard>> {
     tokio::spawn(async move { lock.acquire(SOON).await })
 }
 
 /// A waiter that releases at once.
-pub(crate) fn passing(lock: impl Lock + 'static) -> JoinHandle<Answer> {
+pub(crate) fn spawn_pass(lock: impl Lock + 'static) -> JoinHandle<Answer> {
     tokio::spawn(async move { lock.acquire(SOON * 3).await?.release().await })
 }
 
@@ -215,7 +219,7 @@ pub(crate) fn guard(
 }
 
 /// The error of a wait that ended without the lock.
-pub(crate) fn in_vain(name: &str, waited: Duration) -> LockError {
+pub(crate) fn wait_over_error(name: &str, waited: Duration) -> LockError {
     let name = name.to_owned();
     LockError::Taken { name, waited }
 }

@@ -61,7 +61,7 @@ pub(crate) async fn apart(honest: Honest, wait: Duration) -> Answer<Guard> {
 /// Reports a lost server as a taken lock.
 pub(crate) async fn confusing(honest: Honest, wait: Duration) -> Answer<Guard> {
     let held = honest.lock.acquire(wait).await;
-    held.map_err(|_| in_vain(honest.lock.name(), wait))
+    held.map_err(|_| wait_over_error(honest.lock.name(), wait))
 }
 
 /// The holds of a process of the deaf twin.
@@ -70,7 +70,7 @@ static DEAF: LazyLock<Mutexes<String>> = LazyLock::new(Mutexes::default);
 /// Does not report a loss, and the process's next waiter waits until it is found.
 async fn deaf(honest: Honest, wait: Duration) -> Answer<Guard> {
     let own = DEAF.lock(&honest.of_its_process(), wait).await;
-    let own = own.ok_or_else(|| in_vain(honest.lock.name(), wait))?;
+    let own = own.ok_or_else(|| wait_over_error(honest.lock.name(), wait))?;
     let held = honest.lock.acquire(wait).await?;
     Ok(guard(honest.lock.name(), None, async {
         drop(own);
@@ -261,7 +261,7 @@ async fn in_turn_at_home(client: ZkClient, name: String, wait: Duration) -> Answ
     let owner = client.owner().to_string();
     let process = owner.split(':').next().unwrap_or_default();
     let turn = TURNS.lock(&format!("{name}-{process}"), wait).await;
-    let _turn = turn.ok_or_else(|| in_vain(&name, wait))?;
+    let _turn = turn.ok_or_else(|| wait_over_error(&name, wait))?;
     // The real lock creates its node here.
     client.lock(&name).acquire(wait).await
 }

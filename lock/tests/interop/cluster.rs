@@ -47,7 +47,7 @@ async fn one(peer: &Peer, kind: &str, name: &str, lock: impl Lock + Clone + 'sta
     let mut waits = peer.tell("java", format!("acquire {kind} {name}"));
     peer.round_trip().await?;
     tokio::time::sleep(SHORT).await;
-    waits.is_open()?;
+    waits.ensure_pending()?;
     let freed = Instant::now();
     held.release().await?;
     waits.within(SOON).await.context("java is not woken")?;

@@ -97,7 +97,7 @@ impl Contender {
     }
 
     /// That theirs says so of what it contends for.
-    pub(crate) async fn says(&self, verb: &str, expected: impl Display) -> Result<()> {
+    pub(crate) async fn ensure_says(&self, verb: &str, expected: impl Display) -> Result<()> {
         let said = self.ask(verb, "").await?;
         ensure!(
             said == expected.to_string(),
@@ -182,7 +182,7 @@ impl Contender {
             })
             .await?;
         } else {
-            waiting.sleeps().await?;
+            waiting.ensure_sleeping().await?;
         }
         Ok(waiting)
     }
@@ -228,7 +228,7 @@ impl Contender {
 
     /// Checks the number of free permits, remaining counts, or own holds that it sees; for Curator's and kazoo's,
     /// whether it holds it at all.
-    pub(crate) async fn sees(&self, number: u32) -> Result<()> {
+    pub(crate) async fn ensure_sees(&self, number: u32) -> Result<()> {
         let (seen, expected) = match &self.who {
             Side::Ours(process, _) => {
                 let seen = process.number(&self.object).await?;
@@ -281,7 +281,7 @@ impl PendingAnswer {
 
 impl PendingCall<'_> {
     /// Checks that it still waits, after its process has received all of the server's messages.
-    pub(crate) async fn sleeps(&mut self) -> Result<()> {
+    pub(crate) async fn ensure_sleeping(&mut self) -> Result<()> {
         for _ in 0..ROUND_TRIPS {
             match &self.contender.who {
                 Side::Ours(process, _) => process.round_trip().await?,
@@ -290,7 +290,7 @@ impl PendingCall<'_> {
         }
         match &mut self.coming {
             PendingAnswer::Ours(task) => ensure!(!task.is_finished(), "{} went on", self.contender),
-            PendingAnswer::Theirs(answer) => answer.is_open()?,
+            PendingAnswer::Theirs(answer) => answer.ensure_pending()?,
         }
         Ok(())
     }

@@ -21,20 +21,20 @@ async fn a_waiter_comes_in_after_the_last_release_and_no_sooner(pair: Pair) -> R
     refused([&mut waiter, &mut bystander]).await?;
     let mut waiting = waiter.waits().await?;
     for _ in 1..holds {
-        waiting.sleeps().await?;
+        waiting.ensure_sleeping().await?;
         holder.release().await?;
         refused([&mut bystander]).await?;
     }
-    waiting.sleeps().await?;
+    waiting.ensure_sleeping().await?;
     pair.lets_in(&mut holder, [waiting]).await?;
 
     pair.shows(&waiter, 1).await?;
-    holder.sees(0).await?;
-    pair.is_locked(true).await?;
+    holder.ensure_sees(0).await?;
+    pair.ensure_locked(true).await?;
     refused([&mut holder]).await?;
     waiter.release().await?;
-    waiter.sees(0).await?;
-    pair.is_locked(false).await?;
+    waiter.ensure_sees(0).await?;
+    pair.ensure_locked(false).await?;
     holder.pass().await
 }
 
@@ -53,7 +53,7 @@ async fn a_foreign_release_is_refused(pair: Pair) -> Result<()> {
     holder.release_is_refused().await?;
     let after = redis.holders(&pair.name).await?;
     ensure!(before == after, "{before:?} became {after:?}");
-    next.sees(1).await?;
+    next.ensure_sees(1).await?;
     next.release().await
 }
 
@@ -84,6 +84,6 @@ async fn what_a_java_thread_forgot_comes_free_with_its_lease(pair: Pair) -> Resu
     forgetful.ask("acquire", 6000).await?;
     refused([&mut ours]).await?;
     ours.take_in_turn().await?;
-    forgetful.says("held", false).await?;
+    forgetful.ensure_says("held", false).await?;
     ours.release().await
 }

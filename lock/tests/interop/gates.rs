@@ -28,8 +28,8 @@ async fn both_are_held_up_until_it_is_open(pair: Pair) -> Result<()> {
         first.release().await?;
         pair.both_see(count - 1).await?;
     }
-    one_waits.sleeps().await?;
-    other_waits.sleeps().await?;
+    one_waits.ensure_sleeping().await?;
+    other_waits.ensure_sleeping().await?;
     second.release().await?;
     one_waits.comes().await?;
     other_waits.comes().await?;
@@ -49,8 +49,8 @@ async fn both_enter_and_leave_a_double_barrier_together(pair: Pair) -> Result<()
     let mut other_enters = other.waits().await?;
     let early_enters = early.waits().await?;
     pair.until_queue(3).await?;
-    one_enters.sleeps().await?;
-    other_enters.sleeps().await?;
+    one_enters.ensure_sleeping().await?;
+    other_enters.ensure_sleeping().await?;
     for entering in [late.begin(SOON), one_enters, other_enters, early_enters] {
         entering.comes().await?;
     }
@@ -65,8 +65,8 @@ async fn both_enter_and_leave_a_double_barrier_together(pair: Pair) -> Result<()
         Ok(pair.queue().await? <= Some(3))
     })
     .await?;
-    one_leaves.sleeps().await?;
-    other_leaves.sleeps().await?;
+    one_leaves.ensure_sleeping().await?;
+    other_leaves.ensure_sleeping().await?;
     for leaving in [late.begin_release(), one_leaves, other_leaves, early_leaves] {
         leaving.comes().await?;
     }
@@ -84,7 +84,7 @@ async fn a_member_that_gives_up_is_not_counted_by_curator(pair: Pair) -> Result<
     let mut entering = [a.waits().await?, b.waits().await?, c.waits().await?];
     pair.until_queue(3).await?;
     for waiting in &mut entering {
-        waiting.sleeps().await?;
+        waiting.ensure_sleeping().await?;
     }
     ours.take_in_turn().await?;
     for waiting in entering {

@@ -14,9 +14,9 @@ async fn a_release_without_a_message_leaves_java_asleep(pair: Pair) -> Result<()
     let mut waiting = waiter.waits().await?;
     pair.until_listening(1).await?;
     // What Java does between its subscription and its sleep.
-    waiting.sleeps().await?;
+    waiting.ensure_sleeping().await?;
     redis.free(pair.kind, &pair.name).await?;
-    waiting.sleeps().await?;
+    waiting.ensure_sleeping().await?;
     let message = match pair.kind {
         Kind::Permits { take, .. } => take,
         _ => 0,

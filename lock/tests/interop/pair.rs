@@ -128,14 +128,14 @@ impl Pair {
 
     pub(crate) async fn both_see(&self, number: u32) -> Result<()> {
         for side in [self.ours(), self.theirs()] {
-            side.sees(number).await?;
+            side.ensure_sees(number).await?;
         }
         Ok(())
     }
 
     /// Checks the hold count of `holder`, by its own view and, for Redisson's, by the server's.
     pub(crate) async fn shows(&self, holder: &Contender, holds: u32) -> Result<()> {
-        holder.sees(holds).await?;
+        holder.ensure_sees(holds).await?;
         if let Some(field) = holder.id().await? {
             let holders = self.redis().holders(&self.name).await?;
             let shown = holders.get(&field);
@@ -148,11 +148,11 @@ impl Pair {
     }
 
     /// The hold count as an uninvolved Redisson thread sees it.
-    pub(crate) async fn is_locked(&self, locked: bool) -> Result<()> {
+    pub(crate) async fn ensure_locked(&self, locked: bool) -> Result<()> {
         if let Server::Redis(_) = self.server {
             let bystander = self.theirs();
-            bystander.says("locked", locked).await?;
-            bystander.says("held", false).await?;
+            bystander.ensure_says("locked", locked).await?;
+            bystander.ensure_says("held", false).await?;
             let lease: i64 = bystander.ask("ttl", "").await?.parse()?;
             ensure!(
                 (lease > 0) == locked,

@@ -135,7 +135,7 @@ impl Peer {
 
 impl Pending {
     /// Checks that the answer has not come yet.
-    pub(crate) fn is_open(&mut self) -> Result<()> {
+    pub(crate) fn ensure_pending(&mut self) -> Result<()> {
         match self.0.take_if_ready() {
             None => Ok(()),
             Some(came) => bail!("went on: {came:?}"),

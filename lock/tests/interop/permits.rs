@@ -53,9 +53,9 @@ async fn permits_come_from_several_holders_of_the_other_side(pair: Pair) -> Resu
     one.take().await?;
     two.take().await?;
     let mut waiting = waiter.waits().await?;
-    waiting.sleeps().await?;
+    waiting.ensure_sleeping().await?;
     one.release().await?;
-    waiting.sleeps().await?;
+    waiting.ensure_sleeping().await?;
     pair.lets_in(&mut two, [waiting]).await?;
     pair.free_permits(1).await?;
     refused([&mut two]).await?;

@@ -31,10 +31,10 @@ async fn turns_come_in_the_order_of_arrival(pair: Pair) -> Result<()> {
     pair.lets_in(&mut holder, [waiting]).await?;
     // A contender that does not wait does not pass the waiters.
     refused([&mut holder, &mut late]).await?;
-    second_waits.sleeps().await?;
-    third_waits.sleeps().await?;
+    second_waits.ensure_sleeping().await?;
+    third_waits.ensure_sleeping().await?;
     pair.lets_in(&mut first, [second_waits]).await?;
-    third_waits.sleeps().await?;
+    third_waits.ensure_sleeping().await?;
     pair.lets_in(&mut second, [third_waits]).await?;
     third.release().await
 }
@@ -51,7 +51,7 @@ async fn a_waiter_that_gives_up_leaves_no_place(pair: Pair) -> Result<()> {
     let mut behind = patient.waits().await?;
     waiting.gives_up().await?;
     pair.until_queue(before).await?;
-    behind.sleeps().await?;
+    behind.ensure_sleeping().await?;
     pair.lets_in(&mut holder, [behind]).await?;
     patient.release().await
 }
@@ -99,7 +99,7 @@ async fn a_killed_java_waiter_does_not_hold_ours_up(pair: Pair) -> Result<()> {
     let mut waiting = next.waits().await?;
     pair.until_queue(2).await?;
     holder.release().await?;
-    waiting.sleeps().await?;
+    waiting.ensure_sleeping().await?;
     pair.redis().first_is_late(&pair.name).await?;
     waiting.comes().await?;
     next.release().await
@@ -119,6 +119,6 @@ async fn curator_sees_one_queue_of_both(pair: Pair) -> Result<()> {
         "ours is {own}, and java sees {queue}"
     );
     pair.lets_in(&mut ours, [waiting]).await?;
-    looks.says("participants", second).await?;
+    looks.ensure_says("participants", second).await?;
     theirs.release().await
 }

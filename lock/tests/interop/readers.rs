@@ -29,13 +29,13 @@ async fn readers_of_both_are_together(pair: Pair) -> Result<()> {
             "{holders:?}"
         );
         let theirs = pair.theirs();
-        theirs.with(Kind::Read).says("locked", true).await?;
-        theirs.says("locked", false).await?;
+        theirs.with(Kind::Read).ensure_says("locked", true).await?;
+        theirs.ensure_says("locked", false).await?;
     }
     let mut waiting = writer.waits().await?;
     early.release().await?;
-    last.sees(1).await?;
-    waiting.sleeps().await?;
+    last.ensure_sees(1).await?;
+    waiting.ensure_sleeping().await?;
     pair.lets_in(&mut last, [waiting]).await?;
     refused([&mut early, &mut last]).await?;
     writer.release().await
@@ -54,8 +54,8 @@ async fn a_writer_keeps_the_readers_of_the_other_out(pair: Pair) -> Result<()> {
     refused([&mut one, &mut other]).await?;
     let mut one_waits = one.waits().await?;
     let mut two_waits = two.waits().await?;
-    one_waits.sleeps().await?;
-    two_waits.sleeps().await?;
+    one_waits.ensure_sleeping().await?;
+    two_waits.ensure_sleeping().await?;
     pair.lets_in(&mut writer, [one_waits, two_waits]).await?;
     refused([&mut writer]).await?;
     one.release().await?;
@@ -73,10 +73,10 @@ async fn a_reader_stands_behind_a_writer_that_waits(pair: Pair) -> Result<()> {
     reader.take().await?;
     let mut writer_waits = writer.waits().await?;
     let mut late_waits = late.waits().await?;
-    late_waits.sleeps().await?;
-    writer_waits.sleeps().await?;
+    late_waits.ensure_sleeping().await?;
+    writer_waits.ensure_sleeping().await?;
     pair.lets_in(&mut reader, [writer_waits]).await?;
-    late_waits.sleeps().await?;
+    late_waits.ensure_sleeping().await?;
     pair.lets_in(&mut writer, [late_waits]).await?;
     late.release().await
 }
@@ -92,7 +92,7 @@ async fn a_writer_that_steps_down_lets_readers_of_the_other_in(pair: Pair) -> Re
     reading.take().await?;
     refused([&mut reader]).await?;
     let mut waiting = reader.waits().await?;
-    waiting.sleeps().await?;
+    waiting.ensure_sleeping().await?;
     pair.lets_in(&mut writing, [waiting]).await?;
     if let Server::Redis(redis) = pair.server {
         let holders = redis.holders(&pair.name).await?;
@@ -105,7 +105,7 @@ async fn a_writer_that_steps_down_lets_readers_of_the_other_in(pair: Pair) -> Re
     reader.release().await?;
     refused([&mut writer]).await?;
     let mut waiting = writer.waits().await?;
-    waiting.sleeps().await?;
+    waiting.ensure_sleeping().await?;
     pair.lets_in(&mut reading, [waiting]).await?;
     writer.release().await
 }

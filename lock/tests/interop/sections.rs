@@ -29,7 +29,7 @@ struct Outcome {
 
 impl Outcome {
     /// Never more than allowed, and sometimes as many; for a lock, no count lost and a real contest.
-    fn is_exact(&self, pair: &Pair) -> Result<()> {
+    fn ensure_exact(&self, pair: &Pair) -> Result<()> {
         let Self {
             sections,
             counted,
@@ -142,7 +142,7 @@ async fn mixed_sections_do_not_overlap(pair: Pair) -> Result<()> {
     }
     crowd(&pair, &theirs, each, |n| pair.ours_in(n % 2))
         .await?
-        .is_exact(&pair)?;
+        .ensure_exact(&pair)?;
     if let Kind::Permits { all, .. } = pair.kind {
         pair.free_permits(all).await?;
     }
@@ -160,7 +160,7 @@ async fn a_side_that_does_not_ask_is_caught(pair: Pair) -> Result<()> {
         _ => elsewhere.ours(),
     };
     let outcome = crowd(&pair, &[as_many(&pair, 100)], 100, ours).await?;
-    caught(outcome.is_exact(&pair), "inside at once")
+    caught(outcome.ensure_exact(&pair), "inside at once")
 }
 
 /// The twin names its nodes as kazoo does, and does not see ours.
@@ -174,5 +174,5 @@ async fn kazoo_with_its_own_names_is_caught(pair: Pair) -> Result<()> {
         each: 100,
     };
     let outcome = crowd(&pair, &[theirs], 100, |_| pair.ours()).await?;
-    caught(outcome.is_exact(&pair), "inside at once")
+    caught(outcome.ensure_exact(&pair), "inside at once")
 }

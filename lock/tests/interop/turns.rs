@@ -12,7 +12,7 @@ const CROWD: usize = 33;
 const FAIR: f64 = 20.0;
 
 /// The lone contender's turns against its fair share, which is everybody's.
-fn is_served(pair: &Pair, who: &str, turns: i64) -> Result<()> {
+fn ensure_served(pair: &Pair, who: &str, turns: i64) -> Result<()> {
     let contenders = 2 * CROWD + 1;
     let ratio = turns as f64 * contenders as f64 / SECTIONS as f64;
     let seen = format!("{who} had {turns} of {SECTIONS} turns, {ratio:.3} of its fair share");
@@ -52,7 +52,7 @@ async fn busy_java(pair: &Pair, java: &Peer) -> Result<i64> {
 async fn a_java_waiter_is_served_among_two_busy_processes_of_ours(pair: Pair) -> Result<()> {
     let crowd = (0..2 * CROWD).map(|n| busy(&pair, pair.ours_in(n % 2)));
     let (java, _) = try_join(busy_java(&pair, pair.peer), try_join_all(crowd)).await?;
-    is_served(&pair, "java", java)
+    ensure_served(&pair, "java", java)
 }
 
 #[apply(clause!)]
@@ -64,7 +64,7 @@ async fn one_of_ours_is_served_among_two_busy_java_processes(pair: Pair) -> Resu
         .flat_map(|java| (0..CROWD).map(|_| busy_java(&pair, java)));
     let (ours, _) = try_join(busy(&pair, pair.ours()), try_join_all(crowd)).await?;
     second.stop().await;
-    is_served(&pair, "ours", ours)
+    ensure_served(&pair, "ours", ours)
 }
 
 /// The twin hands off within its process while anybody there waits.
@@ -80,5 +80,5 @@ async fn one_that_hands_over_without_end_is_caught(pair: Pair) -> Result<()> {
         ours.release().await
     };
     let (turns, ()) = try_join(java, twin).await?;
-    caught(is_served(&pair, "java", turns), "of its fair share")
+    caught(ensure_served(&pair, "java", turns), "of its fair share")
 }

@@ -6,7 +6,7 @@
 //!
 //! Next to read: `node.rs`.
 
-use super::{insist, session::Session, unless};
+use super::{none_on, repeat_until_answered, session::Session};
 use crate::registry::Registration;
 use parking_lot::Mutex;
 use std::{
@@ -23,12 +23,12 @@ pub(super) const MAX_CHECKS: usize = 16;
 /// A node's place in the order: by what follows the last marker in its name, as in Curator. A node without a marker is
 /// no contender of ours, and is ordered by its whole name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct NodePlace {
     pub(super) number: String,
     pub(super) name: String,
 }
 
-impl Place {
+impl NodePlace {
     pub(super) fn of(name: &str, markers: &[&str]) -> Self {
         let ends = markers
             .iter()
@@ -59,27 +59,27 @@ pub(super) struct Directory {
     /// When the last listing was requested. Listings are made one after the other, so none is older than the one
     /// before.
     last_listed_at: tokio::sync::Mutex<Option<Instant>>,
-    view: Mutex<View>,
+    view: Mutex<DirectoryView>,
     _registration: Registration,
 }
 
 /// The nodes in the directory, as far as this process knows.
 #[derive(Debug, Default)]
-struct View {
+struct DirectoryView {
     /// The last listing, without the nodes known to have gone.
-    nodes: BTreeSet<Place>,
+    nodes: BTreeSet<NodePlace>,
     /// This process's contenders whose nodes have not gone, holders included.
-    own: BTreeMap<Place, watch::Receiver<ContenderState>>,
+    own: BTreeMap<NodePlace, watch::Receiver<ContenderState>>,
 }
 
 /// The state of a contender of this process.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ContenderState {
-    Waits,
-    In,
+    Waiting,
+    Holding,
     /// Its node has gone. `seen` is the waiter of this process behind it, if the node of that waiter was there at that moment.
     Gone {
-        seen: Option<Place>,
+        seen: Option<NodePlace>,
     },
 }
 
@@ -89,7 +89,7 @@ pub(super) enum Predecessor {
     /// The nearest contender is of this process, and this is its state.
     Own(watch::Receiver<ContenderState>),
     /// The nearest contender is of another process. It comes first here, then the next ones of other processes.
-    Others(Vec<Place>),
+    Others(Vec<NodePlace>),
 }
 
 /// A contender in this process's line, from the creation of its node. If it is dropped before its node has gone, the
@@ -97,26 +97,26 @@ pub(super) enum Predecessor {
 #[derive(Debug)]
 pub(super) struct LineMember {
     directory: Arc<Directory>,
-    place: Place,
+    place: NodePlace,
     state: watch::Sender<ContenderState>,
 }
 
 impl LineMember {
     /// Reports that its turn has come.
     pub(super) fn report_turn(&self) {
-        self.state.send_replace(ContenderState::In);
+        self.state.send_replace(ContenderState::Holding);
     }
 
     /// The next waiter of this process behind it.
-    pub(super) fn next_waiter(&self) -> Option<Place> {
+    pub(super) fn next_waiter(&self) -> Option<NodePlace> {
         let view = self.directory.view.lock();
         let mut behind = view.own.range((Excluded(&self.place), Unbounded));
-        let next = behind.find(|(_, state)| *state.borrow() == ContenderState::Waits);
+        let next = behind.find(|(_, state)| *state.borrow() == ContenderState::Waiting);
         next.map(|(place, _)| place.clone())
     }
 
     /// Reports that its node has gone, and that the node of `seen` was there at that moment.
-    pub(super) fn report_gone(self, seen: Option<Place>) {
+    pub(super) fn report_gone(self, seen: Option<NodePlace>) {
         self.directory.forget([&self.place]);
         self.remove_from_view();
         self.state.send_replace(ContenderState::Gone { seen });
@@ -145,8 +145,8 @@ impl Directory {
     }
 
     /// Adds a contender of this process, whose node has just been created.
-    pub(super) fn join(self: &Arc<Self>, place: &Place) -> LineMember {
-        let (state, told) = watch::channel(ContenderState::Waits);
+    pub(super) fn join(self: &Arc<Self>, place: &NodePlace) -> LineMember {
+        let (state, told) = watch::channel(ContenderState::Waiting);
         self.view.lock().own.insert(place.clone(), told);
         LineMember {
             directory: self.clone(),
@@ -158,19 +158,19 @@ impl Directory {
     /// The nearest waiter of this process that `own` waits for.
     pub(super) fn own_waiter_before(
         &self,
-        own: &Place,
+        own: &NodePlace,
         waits_for: WaitsFor,
     ) -> Option<watch::Receiver<ContenderState>> {
         let view = self.view.lock();
         let mut before = view.own.range(..own).rev();
         let waits =
-            |state: &watch::Receiver<ContenderState>| *state.borrow() == ContenderState::Waits;
+            |state: &watch::Receiver<ContenderState>| *state.borrow() == ContenderState::Waiting;
         let found = before.find(|(place, state)| waits_for(&place.name) && waits(state));
         found.map(|(_, state)| state.clone())
     }
 
     /// Ensures a listing that was requested after `since`; returns whether it was made just now.
-    pub(super) async fn list_after(
+    pub(super) async fn ensure_listed_since(
         &self,
         since: Instant,
         session: &Session,
@@ -180,17 +180,21 @@ impl Directory {
             return Ok(false);
         }
         let asked = Instant::now();
-        let children = insist(|| list(session, &self.root)).await?;
+        let children = repeat_until_answered(|| list_nodes(session, &self.root)).await?;
         self.view.lock().nodes = children
             .iter()
-            .map(|name| Place::of(name, self.markers))
+            .map(|name| NodePlace::of(name, self.markers))
             .collect();
         *last_listed_at = Some(asked);
         Ok(true)
     }
 
     /// The contender that `own` waits for by the last listing; `None` if `own` itself was not there.
-    pub(super) fn predecessor_of(&self, own: &Place, waits_for: WaitsFor) -> Option<Predecessor> {
+    pub(super) fn predecessor_of(
+        &self,
+        own: &NodePlace,
+        waits_for: WaitsFor,
+    ) -> Option<Predecessor> {
         let view = self.view.lock();
         if !view.nodes.contains(own) {
             return None;
@@ -213,7 +217,7 @@ impl Directory {
     }
 
     /// Forgets nodes that have gone.
-    pub(super) fn forget<'a>(&self, gone: impl IntoIterator<Item = &'a Place>) {
+    pub(super) fn forget<'a>(&self, gone: impl IntoIterator<Item = &'a NodePlace>) {
         let mut view = self.view.lock();
         for place in gone {
             view.nodes.remove(place);
@@ -221,8 +225,8 @@ impl Directory {
     }
 
     /// Forgets all nodes that `own` has waited for.
-    pub(super) fn forget_before(&self, own: &Place, waits_for: WaitsFor) {
-        let waits = |place: &&Place| waits_for(&place.name);
+    pub(super) fn forget_before(&self, own: &NodePlace, waits_for: WaitsFor) {
+        let waits = |place: &&NodePlace| waits_for(&place.name);
         let before: Vec<_> = self
             .view
             .lock()
@@ -234,14 +238,14 @@ impl Directory {
         self.forget(&before);
     }
 
-    pub(super) fn path(&self, place: &Place) -> String {
+    pub(super) fn path(&self, place: &NodePlace) -> String {
         format!("{}/{}", self.root, place.name)
     }
 }
 
 /// The names of the nodes in a directory; none if it is missing.
-pub(super) async fn list(session: &Session, directory: &str) -> Result<Vec<String>, Error> {
-    Ok(unless(&[Error::NoNode], session.list_children(directory).await)?.unwrap_or_default())
+pub(super) async fn list_nodes(session: &Session, directory: &str) -> Result<Vec<String>, Error> {
+    Ok(none_on(&[Error::NoNode], session.list_children(directory).await)?.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -261,7 +265,7 @@ mod tests {
             let [markers, ordered] =
                 [markers, ordered].map(|words| words.split_whitespace().collect::<Vec<_>>());
             let mut names: Vec<_> = ordered.iter().rev().copied().collect();
-            names.sort_by_key(|name| Place::of(name, &markers));
+            names.sort_by_key(|name| NodePlace::of(name, &markers));
             assert_eq!(names, ordered);
         }
     }

@@ -1,6 +1,6 @@
 //! A lock's handle and its hold: a node, shared by the guards of one owner.
 //!
-//! 1. [`Handle::take`]: if its owner already holds the lock, check that the node is still there and share it; otherwise
+//! 1. [`QueueHandle::take_or_share`]: if its owner already holds the lock, check that the node is still there and share it; otherwise
 //!    [queue](super::queue). An owner that writes reads with a second node at the writer's own number.
 //! 2. The node goes with the last guard, in whatever order they end.
 //! 3. Each guard has a task, which tells its holder when the session is in doubt and waits for the release.
@@ -10,10 +10,10 @@
 //! Next to read: `queue.rs`.
 
 use super::queue::{self, FencedNode, Recipe};
-use super::{Wait, failed, insist, is_session_over, node::Node, unavailable};
+use super::{Wait, is_session_over, node::Node, repeat_until_answered, to_lock_error, unavailable};
 use crate::events::Observer;
 use crate::keeper::{Share, keep};
-use crate::reentry::{OwnerSlot, Reentry, slot_of};
+use crate::reentry::{HoldKind, OwnerSlot, Reentry, slot_of};
 use crate::{Fence, Guard, Holder, LockError, Owner, sure_until::SureUntil, zk::ZkClient};
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
@@ -23,14 +23,14 @@ const UPGRADE_RULE: &str = "its owner reads and cannot write before it has given
 
 /// A lock's handle: where it queues, by which recipe, and for whom.
 #[derive(Debug, Clone)]
-pub(in crate::zk) struct Handle {
+pub(in crate::zk) struct QueueHandle {
     pub(in crate::zk) client: ZkClient,
     pub(in crate::zk) path: String,
     pub(in crate::zk) owner: Option<Owner>,
     pub(in crate::zk) recipe: &'static Recipe,
 }
 
-impl Handle {
+impl QueueHandle {
     pub(in crate::zk) fn new(client: &ZkClient, recipe: &'static Recipe, path: &str) -> Self {
         Self {
             client: client.clone(),
@@ -50,12 +50,18 @@ impl Handle {
 
     /// `take` as a guard, told to the observer.
     pub(in crate::zk) async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let take = self.client.observer().acquire(&self.path, self.take(wait));
+        let take = self
+            .client
+            .observer()
+            .report_acquire(&self.path, self.take_or_share(wait));
         Ok(take.await?.guard(&self.client, &self.path))
     }
 
     /// Takes a new hold, or shares the owner's present one.
-    pub(in crate::zk) async fn take(&self, wait: Duration) -> Result<Arc<NodeHold>, LockError> {
+    pub(in crate::zk) async fn take_or_share(
+        &self,
+        wait: Duration,
+    ) -> Result<Arc<NodeHold>, LockError> {
         let (zk, path, recipe, wait) = (&self.client, &self.path, self.recipe, Wait::new(wait));
         let Some(owner) = self.owner else {
             return Ok(NodeHold::of(
@@ -67,21 +73,21 @@ impl Handle {
         let lock = format!("{path}/{}", recipe.markers[0]);
         let reentry = zk.0.shared.of::<Reentry<NodeHold>>();
         let mut holds = reentry
-            .enter(&lock, owner, wait.end)
+            .lock_slot(&lock, owner, wait.end)
             .await
             .ok_or_else(|| wait.taken(path))?;
         let slot = slot_of(&holds);
-        let (same, other) = holds.of(recipe.shared);
+        let (same, other) = holds.same_and_other_kind(recipe.hold_kind);
         if let Some(hold) = same.upgrade() {
             hold.reenter(zk, path, wait).await?;
             return Ok(hold);
         }
-        if !recipe.shared && other.strong_count() > 0 {
+        if recipe.hold_kind == HoldKind::Exclusive && other.strong_count() > 0 {
             return Err(LockError::invalid(path, UPGRADE_RULE));
         }
         let hold = match other.upgrade() {
             Some(writer) => {
-                let mut node = writer.node.beside(recipe.marker);
+                let mut node = writer.node.with_marker(recipe.marker);
                 zk.while_alive(wait, node.create())
                     .await?
                     .map_err(|error| hold_error(error, path))?;
@@ -117,7 +123,7 @@ macro_rules! handle {
             /// ```
             #[must_use]
             pub fn owner(self, owner: crate::Owner) -> Self {
-                Self(Handle { owner: Some(owner), ..self.0 })
+                Self(QueueHandle { owner: Some(owner), ..self.0 })
             }
 
             /// Returns the holder, in any process, as the server showed it a moment ago: the name of the first node in
@@ -221,7 +227,7 @@ impl NodeHold {
             if self.sure_until.is_over() {
                 Ok(None)
             } else {
-                insist(|| self.node.session().check_stat(&path)).await
+                repeat_until_answered(|| self.node.session().check_stat(&path)).await
             }
         };
         let there = zk
@@ -273,7 +279,7 @@ fn hold_error(error: Error, name: &str) -> LockError {
     if is_session_over(&error) {
         LockError::lost(name)
     } else {
-        failed(error)
+        to_lock_error(error)
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn unavailable(reason: impl Into<Cause>) -> LockError {
     LockError::unavailable(SERVER, reason)
 }
 
-pub(super) fn failed(error: Error) -> LockError {
+pub(super) fn to_lock_error(error: Error) -> LockError {
     match error {
         Error::NoAuth
         | Error::InvalidAcl
@@ -43,7 +43,7 @@ pub(super) fn failed(error: Error) -> LockError {
 }
 
 /// The answer; `None` for one of these errors.
-pub(super) fn unless<T>(errors: &[Error], answer: Result<T, Error>) -> Result<Option<T>, Error> {
+pub(super) fn none_on<T>(errors: &[Error], answer: Result<T, Error>) -> Result<Option<T>, Error> {
     match answer {
         Err(error) if errors.contains(&error) => Ok(None),
         answer => answer.map(Some),
@@ -75,7 +75,7 @@ pub(super) fn is_session_over(error: &Error) -> bool {
 /// # Cancel safety
 ///
 /// The request may have been carried out.
-pub(super) async fn insist<T, F>(request: impl Fn() -> F) -> Result<T, Error>
+pub(super) async fn repeat_until_answered<T, F>(request: impl Fn() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
 {
@@ -94,13 +94,14 @@ where
 /// # Errors
 ///
 /// [`LockError::Invalid`].
-pub(super) fn valid(path: &str) -> Result<(), LockError> {
+pub(super) fn check_path(path: &str) -> Result<(), LockError> {
     if path.len() > MAX_PATH_LENGTH {
         let beginning: String = path.chars().take(100).collect();
         return Err(LockError::invalid(beginning, "a path has at most 64 KiB"));
     }
     let mut parts = path.split('/');
-    let sound = |part: &str| !matches!(part, "" | "." | "..") && part.chars().all(is_allowed);
+    let sound =
+        |part: &str| !matches!(part, "" | "." | "..") && part.chars().all(is_allowed_in_path);
     if parts.next() == Some("") && path.len() > 1 && parts.all(sound) {
         return Ok(());
     }
@@ -109,31 +110,31 @@ pub(super) fn valid(path: &str) -> Result<(), LockError> {
 }
 
 /// Whether ZooKeeper accepts it in a path, by its `PathUtils`, which refuse what Java writes as two characters.
-fn is_allowed(character: char) -> bool {
+fn is_allowed_in_path(character: char) -> bool {
     !matches!(character, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
 }
 
 /// A caller's wait, and its end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wait {
-    pub(super) asked: Duration,
+    pub(super) requested: Duration,
     pub(super) end: Instant,
 }
 
 impl Wait {
-    pub(super) fn new(asked: Duration) -> Self {
+    pub(super) fn new(requested: Duration) -> Self {
         Self {
-            asked,
-            end: deadline(asked),
+            requested,
+            end: deadline(requested),
         }
     }
 
     pub(super) fn taken(self, name: &str) -> LockError {
-        LockError::taken(name, self.asked)
+        LockError::taken(name, self.requested)
     }
 
     pub(super) fn timed_out(self, name: &str) -> LockError {
-        LockError::timeout(name, self.asked)
+        LockError::timeout(name, self.requested)
     }
 }
 
@@ -152,7 +153,7 @@ mod tests {
             "/锁",
             "/\u{a0}\u{ffef}",
         ] {
-            assert!(valid(path).is_ok(), "{path}");
+            assert!(check_path(path).is_ok(), "{path}");
         }
         for path in [
             "",
@@ -176,7 +177,7 @@ mod tests {
             "/🔒",
         ] {
             assert!(
-                matches!(valid(path), Err(LockError::Invalid { .. })),
+                matches!(check_path(path), Err(LockError::Invalid { .. })),
                 "{path}"
             );
         }

@@ -8,10 +8,9 @@
 //! Next to read: `session.rs`.
 
 use super::{
-    directory::{LineMember, Place},
-    insist, is_session_over, is_unanswered,
+    directory::{LineMember, NodePlace},
+    is_session_over, is_unanswered, none_on, repeat_until_answered,
     session::Session,
-    unless,
 };
 use crate::Fence;
 use std::{sync::Arc, time::Duration};
@@ -25,13 +24,13 @@ const FIRST_DELETE_PAUSE: Duration = Duration::from_millis(100);
 const MAX_DELETE_PAUSE: Duration = Duration::from_secs(10);
 
 /// The version number that matches every version.
-const ANY: i32 = -1;
+const ANY_VERSION: i32 = -1;
 
 /// A node that is, or may be, on the server. Dropping it deletes it in the background.
 #[derive(Debug)]
 pub(in crate::zk) struct Node {
     address: NodeAddress,
-    is_there: bool,
+    may_exist: bool,
     /// This process's line, which learns from here that the node has gone.
     line: Option<LineMember>,
 }
@@ -67,25 +66,25 @@ impl Node {
         };
         Self {
             address,
-            is_there: false,
+            may_exist: false,
             line: None,
         }
     }
 
     /// A node with a uuid for its name, not yet created.
-    pub(in crate::zk) fn member(session: Arc<Session>, directory: &str) -> Self {
+    pub(in crate::zk) fn named_by_uuid(session: Arc<Session>, directory: &str) -> Self {
         Self::exact(session, directory, Uuid::new_v4().to_string())
     }
 
     /// A node of this name that anybody may have created.
     pub(in crate::zk) fn existing(session: Arc<Session>, directory: &str, name: &str) -> Self {
         let mut node = Self::exact(session, directory, name.to_owned());
-        node.is_there = true;
+        node.may_exist = true;
         node
     }
 
     /// A node with the number of `self` and another marker.
-    pub(in crate::zk) fn beside(&self, marker: &str) -> Self {
+    pub(in crate::zk) fn with_marker(&self, marker: &str) -> Self {
         let number = self
             .name()
             .strip_prefix(&self.address.prefix)
@@ -103,7 +102,7 @@ impl Node {
     ///
     /// The server's error, or that the session is over. After a lost answer the node is looked for.
     pub(in crate::zk) async fn create(&mut self) -> Result<Fence, Error> {
-        self.is_there = true;
+        self.may_exist = true;
         loop {
             let NodeAddress {
                 session,
@@ -126,7 +125,7 @@ impl Node {
             {
                 Ok((stat, number)) => {
                     name.get_or_insert_with(|| format!("{prefix}{number}"));
-                    return Ok(fence(stat.czxid));
+                    return Ok(fence_of_zxid(stat.czxid));
                 }
                 Err(Error::NoNode) => session.make_directory(directory).await?,
                 // Nobody else has this uuid, so an answer was lost.
@@ -163,27 +162,27 @@ impl Node {
     ///
     /// Safe: dropping the node deletes it in the background.
     pub(in crate::zk) async fn delete(&mut self, version: Option<i32>) -> Result<bool, Error> {
-        if !self.is_there {
+        if !self.may_exist {
             return Ok(false);
         }
         let deleted = self.address.delete(version, &mut self.line).await;
-        self.is_there = !deleted.as_ref().map_or_else(is_session_over, |_| true);
+        self.may_exist = !deleted.as_ref().map_or_else(is_session_over, |_| true);
         deleted
     }
 
     /// Gives the node up without deleting it; returns its name.
     pub(in crate::zk) fn keep_on_server(mut self) -> String {
-        self.is_there = false;
+        self.may_exist = false;
         self.address.name.take().unwrap_or_default()
     }
 
     /// Notes that it has gone.
     pub(in crate::zk) fn mark_gone(&mut self) {
-        self.is_there = false;
+        self.may_exist = false;
     }
 
-    pub(in crate::zk) fn is_there(&self) -> bool {
-        self.is_there
+    pub(in crate::zk) fn may_exist(&self) -> bool {
+        self.may_exist
     }
 
     pub(in crate::zk) fn session(&self) -> &Arc<Session> {
@@ -203,7 +202,7 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        if !self.is_there {
+        if !self.may_exist {
             return;
         }
         let (address, line) = (self.address.clone(), self.line.take());
@@ -220,19 +219,19 @@ impl NodeAddress {
     /// Looks for the node by its uuid. Requests of one session are carried out in order, so an earlier creation has
     /// been done or never will be; `sync` makes that true across servers.
     async fn find(&self) -> Result<Option<(String, Fence)>, Error> {
-        let listed = insist(|| async {
+        let listed = repeat_until_answered(|| async {
             self.session.sync(&self.directory).await?;
             self.session.list_children(&self.directory).await
         });
-        let children = unless(&[Error::NoNode], listed.await)?.unwrap_or_default();
+        let children = none_on(&[Error::NoNode], listed.await)?.unwrap_or_default();
         let Some(name) = children
             .into_iter()
             .find(|child| child.starts_with(&self.prefix))
         else {
             return Ok(None);
         };
-        let stat = insist(|| self.session.check_stat(&self.path(&name))).await?;
-        Ok(stat.map(|stat| (name, fence(stat.czxid))))
+        let stat = repeat_until_answered(|| self.session.check_stat(&self.path(&name))).await?;
+        Ok(stat.map(|stat| (name, fence_of_zxid(stat.czxid))))
     }
 
     /// Deletes it, and reports that to the line.
@@ -251,7 +250,10 @@ impl NodeAddress {
         let mut next = line.as_ref().and_then(LineMember::next_waiter);
         let mut asked_before = false;
         let deleted = loop {
-            match self.delete_before(&name, version, next.as_ref()).await {
+            match self
+                .delete_if_next_exists(&name, version, next.as_ref())
+                .await
+            {
                 Ok(()) => break true,
                 // The next waiter's node has gone, so the transaction was refused.
                 Err(MultiWriteError::OperationFailed { index: 1, .. }) => next = None,
@@ -272,11 +274,11 @@ impl NodeAddress {
     }
 
     /// Deletes it, on condition that the node of the next waiter is there, in one transaction.
-    async fn delete_before(
+    async fn delete_if_next_exists(
         &self,
         name: &str,
         version: Option<i32>,
-        next: Option<&Place>,
+        next: Option<&NodePlace>,
     ) -> Result<(), MultiWriteError> {
         let path = self.path(name);
         let Some(next) = next else {
@@ -284,7 +286,7 @@ impl NodeAddress {
         };
         let mut both = self.session.new_multi_writer();
         both.add_delete(&path, version)?;
-        both.add_check_version(&self.path(&next.name), ANY)?;
+        both.add_check_version(&self.path(&next.name), ANY_VERSION)?;
         both.commit().await.map(drop)
     }
 
@@ -314,6 +316,6 @@ fn protected_prefix(marker: &str) -> String {
 
 /// The creation's zxid grows with every change on the server, even if the directory, and with it the sequence, begins
 /// again.
-fn fence(czxid: i64) -> Fence {
+fn fence_of_zxid(czxid: i64) -> Fence {
     Fence(czxid.cast_unsigned())
 }

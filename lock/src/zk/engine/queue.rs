@@ -24,17 +24,19 @@
 //! Next to read: `directory.rs`.
 
 use super::{
-    Wait,
+    Wait, check_path,
     directory::{
-        ContenderState, Directory, MAX_CHECKS, Place, Predecessor, QueueKey, WaitsFor, list,
+        ContenderState, Directory, MAX_CHECKS, NodePlace, Predecessor, QueueKey, WaitsFor,
+        list_nodes,
     },
-    failed, insist, is_session_over,
+    is_session_over,
     node::Node,
-    request::ask,
+    none_on, repeat_until_answered,
+    request::repeat_read,
     session::Session,
-    unless, valid,
+    to_lock_error,
 };
-use crate::{Fence, Holder, LockError, registry::Registry, zk::ZkClient};
+use crate::{Fence, Holder, LockError, reentry::HoldKind, registry::Registry, zk::ZkClient};
 use std::{collections::BTreeSet, sync::Arc};
 use tokio::{
     sync::watch,
@@ -52,8 +54,7 @@ pub(in crate::zk) struct Recipe {
     pub(in crate::zk) waits_for: WaitsFor,
     /// Whether a node that goes may leave another node at its place, so that an old listing is wrong.
     pub(in crate::zk) lists_again: bool,
-    /// Whether several may hold it together.
-    pub(in crate::zk) shared: bool,
+    pub(in crate::zk) hold_kind: HoldKind,
 }
 
 /// A node whose turn it is, and its fencing token.
@@ -64,14 +65,14 @@ pub(in crate::zk) struct FencedNode {
 }
 
 /// How one try has ended.
-enum Attempt {
+enum QueueAttempt {
     First(FencedNode),
     /// The wait ended before the turn came; the node is deleted.
     Late,
     /// Somebody deleted our node.
     Gone,
     /// The server's numbers have wrapped around.
-    UsedUp,
+    NumbersUsedUp,
 }
 
 /// Waits for a turn in the queue of `directory`.
@@ -89,23 +90,25 @@ pub(in crate::zk) async fn wait_for_turn(
     directory: &str,
     wait: Wait,
 ) -> Result<FencedNode, LockError> {
-    valid(directory)?;
+    check_path(directory)?;
     loop {
         let session = zk.live_session(wait.end).await?;
         let directories = session.shared.of::<Registry<QueueKey, Directory>>();
         let key = (directory.to_owned(), recipe.markers);
         let directory_state =
-            directories.of(&key, |registration| Directory::new(&key, registration));
+            directories.get_or_make(&key, |registration| Directory::new(&key, registration));
         match zk
-            .while_alive(wait, attempt(session, &directory_state, recipe, wait))
+            .while_alive(wait, queue_once(session, &directory_state, recipe, wait))
             .await?
         {
-            Ok(Attempt::First(turn)) => return Ok(turn),
-            Ok(Attempt::Gone) if Instant::now() < wait.end => {
+            Ok(QueueAttempt::First(turn)) => return Ok(turn),
+            Ok(QueueAttempt::Gone) if Instant::now() < wait.end => {
                 tracing::debug!(directory, "our node was deleted: queueing again");
             }
-            Ok(Attempt::Gone | Attempt::Late) => return Err(zk.not_acquired(wait, directory)),
-            Ok(Attempt::UsedUp) => {
+            Ok(QueueAttempt::Gone | QueueAttempt::Late) => {
+                return Err(zk.not_acquired(wait, directory));
+            }
+            Ok(QueueAttempt::NumbersUsedUp) => {
                 let rule =
                     "its directory's numbers are used up: it must be deleted when nobody uses it";
                 return Err(LockError::invalid(directory, rule));
@@ -113,23 +116,23 @@ pub(in crate::zk) async fn wait_for_turn(
             Err(error) if is_session_over(&error) => {
                 tracing::debug!(%error, directory, "the session ended: queueing again");
             }
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(to_lock_error(error)),
         }
     }
 }
 
 /// Queues once, within one session.
-async fn attempt(
+async fn queue_once(
     session: Arc<Session>,
     directory: &Arc<Directory>,
     recipe: &Recipe,
     wait: Wait,
-) -> Result<Attempt, Error> {
+) -> Result<QueueAttempt, Error> {
     let mut node = Node::sequential(session.clone(), &directory.root, recipe.marker);
     let fence = node.create().await?;
-    let own = Place::of(node.name(), recipe.markers);
+    let own = NodePlace::of(node.name(), recipe.markers);
     if !own.is_valid() {
-        return Ok(Attempt::UsedUp);
+        return Ok(QueueAttempt::NumbersUsedUp);
     }
     node.join_line(directory.join(&own));
     let waiter = QueueWaiter {
@@ -142,15 +145,15 @@ async fn attempt(
     match waiter.wait_until_first().await? {
         WaitEnd::First => {
             node.report_turn();
-            Ok(Attempt::First(FencedNode { node, fence }))
+            Ok(QueueAttempt::First(FencedNode { node, fence }))
         }
         WaitEnd::Late => {
             timeout(waiter.session.timeout, node.delete(None))
                 .await
                 .ok();
-            Ok(Attempt::Late)
+            Ok(QueueAttempt::Late)
         }
-        WaitEnd::Gone => Ok(Attempt::Gone),
+        WaitEnd::Gone => Ok(QueueAttempt::Gone),
     }
 }
 
@@ -166,7 +169,7 @@ struct QueueWaiter<'a> {
     session: Arc<Session>,
     directory: &'a Directory,
     recipe: &'a Recipe,
-    own: Place,
+    own: NodePlace,
     end: Instant,
 }
 
@@ -185,7 +188,7 @@ impl QueueWaiter<'_> {
                 seen = false;
                 continue;
             }
-            seen |= directory.list_after(since, &self.session).await?;
+            seen |= directory.ensure_listed_since(since, &self.session).await?;
             match directory.predecessor_of(own, self.recipe.waits_for) {
                 None => return Ok(WaitEnd::Gone),
                 Some(Predecessor::Nobody) => {
@@ -207,7 +210,7 @@ impl QueueWaiter<'_> {
                 Some(Predecessor::Others(others)) => {
                     // From here on our node may have gone since the last listing.
                     seen = false;
-                    match self.watch(&others[0]).await? {
+                    match self.wait_until_node_gone(&others[0]).await? {
                         None => return Ok(WaitEnd::Late),
                         Some(false) => continue,
                         Some(true) => directory.forget([&others[0]]),
@@ -238,10 +241,10 @@ impl QueueWaiter<'_> {
     }
 
     /// Watches another process's node; `Some(true)` if it has gone, `None` if the wait ended first.
-    async fn watch(&self, other: &Place) -> Result<Option<bool>, Error> {
+    async fn wait_until_node_gone(&self, other: &NodePlace) -> Result<Option<bool>, Error> {
         // `exists` would leave a watch behind if the node has gone.
         let path = self.directory.path(other);
-        match insist(|| self.session.get_and_watch_data(&path)).await {
+        match repeat_until_answered(|| self.session.get_and_watch_data(&path)).await {
             Ok((_, _, watch)) => {
                 let event = timeout_at(self.end, watch.changed()).await.ok();
                 Ok(event.map(|event| event.event_type == EventType::NodeDeleted))
@@ -252,7 +255,7 @@ impl QueueWaiter<'_> {
     }
 
     /// Asks for the nodes of `others` and our own; forgets the others that have gone, and returns whether our own is there.
-    async fn check_nodes(&self, others: &[Place]) -> Result<bool, Error> {
+    async fn check_nodes(&self, others: &[NodePlace]) -> Result<bool, Error> {
         let places = others.iter().chain([&self.own]);
         let paths: Vec<_> = places.map(|place| self.directory.path(place)).collect();
         let there = self.session.stats(&paths).await?;
@@ -271,10 +274,10 @@ pub(in crate::zk) async fn first_node(
     directory: &str,
     markers: &[&str],
 ) -> Result<Option<String>, Error> {
-    Ok(list(session, directory)
+    Ok(list_nodes(session, directory)
         .await?
         .into_iter()
-        .min_by_key(|name| Place::of(name, markers)))
+        .min_by_key(|name| NodePlace::of(name, markers)))
 }
 
 /// The first node and its data.
@@ -283,10 +286,10 @@ pub(in crate::zk) async fn holder(
     directory: &str,
     markers: &[&str],
 ) -> Result<Option<Holder>, LockError> {
-    ask(zk, directory, |session| async move {
+    repeat_read(zk, directory, |session| async move {
         while let Some(name) = first_node(&session, directory, markers).await? {
             let data = session.get_data(&format!("{directory}/{name}")).await;
-            if let Some((data, _)) = unless(&[Error::NoNode], data)? {
+            if let Some((data, _)) = none_on(&[Error::NoNode], data)? {
                 let id = format!("{name} {}", String::from_utf8_lossy(&data))
                     .trim_end()
                     .to_owned();
@@ -308,15 +311,15 @@ pub(in crate::zk) async fn force_unlock(
     directory: &str,
 ) -> Result<bool, LockError> {
     // Lists only once, even after a lost answer: a second listing would show the next holder, which would be deleted too.
-    let names = ask(zk, directory, |session| async move {
-        list(&session, directory).await
+    let names = repeat_read(zk, directory, |session| async move {
+        list_nodes(&session, directory).await
     })
     .await?;
     let held = holding_nodes(&names, recipe);
     for name in &held {
-        ask(zk, directory, |session| async move {
+        repeat_read(zk, directory, |session| async move {
             let path = format!("{directory}/{name}");
-            unless(&[Error::NoNode], session.delete(&path, None).await)
+            none_on(&[Error::NoNode], session.delete(&path, None).await)
         })
         .await?;
     }
@@ -326,7 +329,7 @@ pub(in crate::zk) async fn force_unlock(
 /// The nodes that hold the lock by this recipe: of readers, all before the first writer; of a lock that is held alone, all
 /// at the first number, because a writer that reads has a reader's node at its own number.
 fn holding_nodes(names: &[String], recipe: &Recipe) -> Vec<String> {
-    let places = names.iter().map(|name| Place::of(name, recipe.markers));
+    let places = names.iter().map(|name| NodePlace::of(name, recipe.markers));
     let places: BTreeSet<_> = places.collect();
     let until = |number: Option<&str>| {
         let before = places
@@ -334,7 +337,7 @@ fn holding_nodes(names: &[String], recipe: &Recipe) -> Vec<String> {
             .take_while(move |place| Some(&*place.number) != number);
         before.map(|place| place.name.clone()).collect::<Vec<_>>()
     };
-    if recipe.shared {
+    if recipe.hold_kind == HoldKind::Shared {
         let writer = places.iter().find(|place| (recipe.waits_for)(&place.name));
         return until(writer.map(|writer| &*writer.number));
     }
@@ -356,12 +359,12 @@ mod tests {
             markers: &["R-", "W-"],
             waits_for: |_| true,
             lists_again: true,
-            shared: false,
+            hold_kind: HoldKind::Exclusive,
         };
         const READ: Recipe = Recipe {
             marker: "R-",
             waits_for: |name| name.contains("W-"),
-            shared: true,
+            hold_kind: HoldKind::Shared,
             ..WRITE
         };
         // The queue; the nodes that a reader's and a writer's `force_unlock` deletes.

@@ -7,7 +7,8 @@
 //! Next to read: `../client.rs`.
 
 use super::{
-    Wait, failed, is_session_over, is_unanswered, session::Session, unavailable, unless, valid,
+    Wait, check_path, is_session_over, is_unanswered, none_on, session::Session, to_lock_error,
+    unavailable,
 };
 use crate::{LockError, zk::ZkClient};
 use std::{sync::Arc, time::Duration};
@@ -22,7 +23,7 @@ use zookeeper_client::{CreateMode, Error, Stat};
 /// # Cancel safety
 ///
 /// As the request's.
-pub(in crate::zk) async fn ask<T, F>(
+pub(in crate::zk) async fn repeat_read<T, F>(
     zk: &ZkClient,
     path: &str,
     request: impl Fn(Arc<Session>) -> F,
@@ -30,7 +31,7 @@ pub(in crate::zk) async fn ask<T, F>(
 where
     F: Future<Output = Result<T, Error>>,
 {
-    valid(path)?;
+    check_path(path)?;
     let wait = Wait::new(Duration::ZERO);
     loop {
         let session = zk.live_session(wait.end + zk.timeout()).await?;
@@ -38,7 +39,7 @@ where
             Err(error) if is_session_over(&error) || is_unanswered(&error) => {
                 tracing::debug!(%error, "asking zookeeper again")
             }
-            answer => return answer.map_err(failed),
+            answer => return answer.map_err(to_lock_error),
         }
     }
 }
@@ -53,8 +54,8 @@ where
 /// # Cancel safety
 ///
 /// Safe.
-pub(in crate::zk) async fn catch_up(zk: &ZkClient, path: &str) -> Result<(), LockError> {
-    ask(zk, path, |session| async move { session.sync(path).await }).await
+pub(in crate::zk) async fn sync_server(zk: &ZkClient, path: &str) -> Result<(), LockError> {
+    repeat_read(zk, path, |session| async move { session.sync(path).await }).await
 }
 
 /// Requests a change, once; `None` if it was refused for one of the reasons in `refusals`.
@@ -67,7 +68,7 @@ pub(in crate::zk) async fn catch_up(zk: &ZkClient, path: &str) -> Result<(), Loc
 /// # Cancel safety
 ///
 /// The change may be made or not.
-pub(in crate::zk) async fn once<T, F>(
+pub(in crate::zk) async fn change_once<T, F>(
     zk: &ZkClient,
     path: &str,
     refusals: &[Error],
@@ -76,7 +77,7 @@ pub(in crate::zk) async fn once<T, F>(
 where
     F: Future<Output = Result<T, Error>>,
 {
-    valid(path)?;
+    check_path(path)?;
     let wait = Wait::new(Duration::ZERO);
     let session = zk.live_session(wait.end + zk.timeout()).await?;
     match zk.while_alive(wait, request(session)).await {
@@ -84,7 +85,7 @@ where
         Ok(Err(error)) if is_session_over(&error) || is_unanswered(&error) => {
             Err(outcome_unknown(error))
         }
-        Ok(answer) => unless(refusals, answer).map_err(failed),
+        Ok(answer) => none_on(refusals, answer).map_err(to_lock_error),
     }
 }
 

@@ -22,7 +22,7 @@
 //! answer carries the acknowledgement. Measured: 5,000 cycles of lock and unlock, half of them contended, with 1
 //! delayed acknowledgement; one cycle alone takes 0.4 ms.
 
-use super::{insist, is_session_over, is_unanswered, unless};
+use super::{is_session_over, is_unanswered, none_on, repeat_until_answered};
 use crate::{local::ByType, sure_until::SureUntil, tasks::Tasks, zk::ZkOptions};
 use futures::future::join_all;
 use parking_lot::Mutex;
@@ -96,7 +96,7 @@ impl Session {
         }
         let options = self.options(CreateMode::Container);
         loop {
-            match insist(|| self.mkdir(path, &options)).await {
+            match repeat_until_answered(|| self.mkdir(path, &options)).await {
                 Err(Error::NoNode) => self.make_chroot().await?,
                 made => return made,
             }
@@ -107,14 +107,14 @@ impl Session {
     async fn make_chroot(&self) -> Result<(), Error> {
         // Checks first: below a parent that belongs to others, reading may be allowed where creating is not.
         if self.chroot.is_empty()
-            || insist(|| self.server.check_stat(&self.chroot))
+            || repeat_until_answered(|| self.server.check_stat(&self.chroot))
                 .await?
                 .is_some()
         {
             return Ok(());
         }
         let options = self.options(CreateMode::Persistent);
-        insist(|| self.server.mkdir(&self.chroot, &options)).await
+        repeat_until_answered(|| self.server.mkdir(&self.chroot, &options)).await
     }
 
     /// Reads the stats of several nodes in one request; `None` for each that is missing.
@@ -123,7 +123,7 @@ impl Session {
     ///
     /// The server's error, or that the session is over.
     pub(in crate::zk) async fn stats(&self, paths: &[String]) -> Result<Vec<Option<Stat>>, Error> {
-        let looks = insist(async || {
+        let looks = repeat_until_answered(async || {
             let mut looks = self.new_multi_reader();
             for path in paths {
                 looks.add_get_data(path)?;
@@ -144,7 +144,7 @@ impl Session {
         let nodes = self.server.list_ephemerals("/").await?;
         let deletions = nodes.iter().map(|node| self.server.delete(node, None));
         for deleted in join_all(deletions).await {
-            unless(&[Error::NoNode], deleted)?;
+            none_on(&[Error::NoNode], deleted)?;
         }
         Ok(())
     }
@@ -180,9 +180,9 @@ impl Session {
 
 /// The state of a client's connection, which its supervisor reports.
 #[derive(Debug)]
-pub(in crate::zk) struct Connection {
+pub(in crate::zk) struct ConnectionState {
     /// The session, while it is connected.
-    up: Option<Arc<Session>>,
+    connected: Option<Arc<Session>>,
     lost: Disconnection,
 }
 
@@ -194,33 +194,36 @@ pub(in crate::zk) struct Disconnection {
     pub(in crate::zk) sure_until: Option<SureUntil>,
 }
 
-impl Connection {
+impl ConnectionState {
     pub(in crate::zk) fn new() -> Self {
         let lost = Disconnection {
             since: Instant::now(),
             reason: "not yet connected".into(),
             sure_until: None,
         };
-        Self { up: None, lost }
+        Self {
+            connected: None,
+            lost,
+        }
     }
 
     /// The session, if it is connected and not known to be over.
-    pub(in crate::zk) fn up(&self) -> Option<&Arc<Session>> {
+    pub(in crate::zk) fn live_session(&self) -> Option<&Arc<Session>> {
         // The client knows of an end a moment before the supervisor does.
-        self.up
+        self.connected
             .as_ref()
             .filter(|session| !session.state().is_terminated())
     }
 
     /// The session, if it is connected.
     pub(in crate::zk) fn session(&self) -> Result<&Arc<Session>, &Disconnection> {
-        self.up.as_ref().ok_or(&self.lost)
+        self.connected.as_ref().ok_or(&self.lost)
     }
 
     /// Notes a lost connection, and keeps the time of the first of several.
-    fn note_loss(connection: &watch::Sender<Self>, reason: impl ToString) {
+    fn record_loss(connection: &watch::Sender<Self>, reason: impl ToString) {
         connection.send_modify(|connection| {
-            if let Some(session) = connection.up.take() {
+            if let Some(session) = connection.connected.take() {
                 connection.lost.since = Instant::now();
                 connection.lost.sure_until = Some(session.sure_until());
             }
@@ -232,7 +235,7 @@ impl Connection {
 /// Keeps a client's sessions, one after the other.
 pub(in crate::zk) struct Supervisor {
     pub(in crate::zk) options: ZkOptions,
-    pub(in crate::zk) connection: watch::Sender<Connection>,
+    pub(in crate::zk) connection: watch::Sender<ConnectionState>,
     pub(in crate::zk) tasks: Tasks,
     pub(in crate::zk) end: CancellationToken,
 }
@@ -245,9 +248,9 @@ impl Supervisor {
             .clone()
             .run_until_cancelled(self.keep_sessions(&mut last))
             .await;
-        Connection::note_loss(&self.connection, "the client was closed");
+        ConnectionState::record_loss(&self.connection, "the client was closed");
         let Some(session) = last else { return };
-        session.sure_until().end();
+        session.sure_until().end_now();
         let mut states = session.state_watcher();
         // The session ends with the last clone of its client, which a caller may have kept.
         let cleared = timeout(session.timeout, session.delete_ephemerals()).await;
@@ -275,10 +278,10 @@ impl Supervisor {
                     *last = Some(session.clone());
                     tracing::info!(session = %session.session_id(), timeout = ?session.session_timeout(), "zookeeper session opened");
                     tokio::select! {
-                        () = self.follow(&session) => {}
+                        () = self.report_states(&session) => {}
                         () = session.send_heartbeats() => {}
                     }
-                    session.sure_until().end();
+                    session.sure_until().end_now();
                     session.over.cancel();
                 }
                 Err(error) => {
@@ -286,7 +289,7 @@ impl Supervisor {
                     if pause == FIRST_RECONNECT_PAUSE {
                         tracing::warn!(%error, connect = self.options.connect, "zookeeper is not reached");
                     }
-                    Connection::note_loss(&self.connection, error);
+                    ConnectionState::record_loss(&self.connection, error);
                     sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
                     pause = (pause * 2).min(MAX_RECONNECT_PAUSE);
                 }
@@ -328,20 +331,20 @@ impl Supervisor {
     }
 
     /// Reports a session's state until it is over.
-    async fn follow(&self, session: &Arc<Session>) {
+    async fn report_states(&self, session: &Arc<Session>) {
         let mut states = session.state_watcher();
         let mut state = session.state();
         loop {
             match state {
                 SessionState::SyncConnected => self
                     .connection
-                    .send_modify(|connection| connection.up = Some(session.clone())),
+                    .send_modify(|connection| connection.connected = Some(session.clone())),
                 SessionState::Disconnected | SessionState::ConnectedReadOnly => {
-                    Connection::note_loss(&self.connection, "the connection was lost");
+                    ConnectionState::record_loss(&self.connection, "the connection was lost");
                 }
                 SessionState::AuthFailed | SessionState::Expired | SessionState::Closed => {
                     tracing::warn!(session = %session.session_id(), %state, "zookeeper session over");
-                    return Connection::note_loss(
+                    return ConnectionState::record_loss(
                         &self.connection,
                         format!("the session is over: {state}"),
                     );

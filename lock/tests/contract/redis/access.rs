@@ -122,7 +122,7 @@ async fn a_server_is_reached_by_tls_and_only_one_that_is_vouched_for(_: &Redis) 
     let (one, other) = (answered(tls.trusting()?), answered(tls.trusting()?));
     let guard = take(&one.await?.lock(&name)).await?;
     // Wake-ups use a connection of their own.
-    let next = acquiring(other.await?.lock(&name));
+    let next = spawn_acquire(other.await?.lock(&name));
     guard.release().await?;
     next.await?.context("the next")?.release().await?;
     let stranger = RedisClient::new(tls.options())?.lock(&name);
@@ -189,7 +189,7 @@ async fn a_user_without_channels_is_told_what_was_done(redis: &'static Redis) ->
                 kind.make
             };
             let held = take(&holds(&client, &name, Ask::default())).await?;
-            let waiter = acquiring((kind.make)(&client, &name, Ask::default()));
+            let waiter = spawn_acquire((kind.make)(&client, &name, Ask::default()));
             held.release().await.context(what.clone())?;
             let next = waiter.await?.context(what.clone())?;
             next.release().await.context(what.clone())?;
@@ -205,7 +205,7 @@ async fn a_user_without_channels_is_told_what_was_done(redis: &'static Redis) ->
         let semaphore = client.semaphore(&name());
         ensure!(semaphore.try_set_permits(1).await?, "permits with {rights}");
         semaphore.acquire(1, SOON).await?.release().await?;
-        is("permits", semaphore.available_permits().await?, 1)?;
+        ensure_equal("permits", semaphore.available_permits().await?, 1)?;
         let latch = client.latch(&name());
         ensure!(
             latch.try_set_count(NonZeroU32::MIN).await?,

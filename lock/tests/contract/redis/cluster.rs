@@ -169,7 +169,7 @@ async fn a_lock_outlives_the_move_of_its_slot(_: &Redis) -> Result {
     let from = cluster.owner(&name).await?;
     let to = (from + 1) % 3;
     let held = take(&one.lock(&name)).await?;
-    let waiter = acquiring(two.lock(&name));
+    let waiter = spawn_acquire(two.lock(&name));
     let waited_for = async || {
         let words = ["PUBSUB", "SHARDCHANNELS", "*contract*"];
         let heard: Result<Vec<String>> = cluster.ask(&name, &words).await;
@@ -177,7 +177,7 @@ async fn a_lock_outlives_the_move_of_its_slot(_: &Redis) -> Result {
     };
     until("it is waited for", waited_for).await?;
 
-    is("from", cluster.begin_move(&name, to).await?, from)?;
+    ensure_equal("from", cluster.begin_move(&name, to).await?, from)?;
     held.extend(LEASE)
         .await
         .context("before its key has moved")?;
@@ -200,8 +200,8 @@ async fn a_lock_outlives_the_move_of_its_slot(_: &Redis) -> Result {
 
     // At its new node a waiter is told by a message.
     let held = take(&one.lock(&name)).await?;
-    let waiter = acquiring(two.lock(&name));
-    is("the new owner", cluster.owner(&name).await?, to)?;
+    let waiter = spawn_acquire(two.lock(&name));
+    ensure_equal("the new owner", cluster.owner(&name).await?, to)?;
     until("it is waited for there", waited_for).await?;
     held.release().await?;
     waiter.await??.release().await?;
@@ -287,7 +287,7 @@ async fn in_a_broken_cluster_a_replica_takes_over(_: &Redis) -> Result {
     };
     until("another process sees the hold at the new primary", found).await?;
     guard.extend(LEASE).await.context("at the new primary")?;
-    let waiter = acquiring(other.lock(&name));
+    let waiter = spawn_acquire(other.lock(&name));
     guard.release().await?;
     waiter.await?.context("the waiter")?.release().await?;
     pass(&other.lock(&elsewhere)).await

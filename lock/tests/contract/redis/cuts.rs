@@ -42,7 +42,7 @@ async fn dropped_waiters_leave_no_task_without_wake_ups(redis: &Redis) -> Result
     });
     let counted = tokio::task::spawn_blocking(|| counted.join()).await?;
     let (alive, waited) = counted.map_err(|_| anyhow::anyhow!("it panicked"))??;
-    is("who waited in vain", waited, 3 * 2 * WAITERS)?;
+    ensure_equal("who waited in vain", waited, 3 * 2 * WAITERS)?;
     ensure!(alive < WAITERS / 4, "{alive} tasks are alive");
     for guard in held {
         guard.release().await?;

@@ -69,8 +69,8 @@ impl Fair {
         let line = self.line().await?;
         let queued: BTreeSet<_> = line.queue.iter().collect();
         let scored: BTreeSet<_> = line.scores.keys().collect();
-        is("who is queued, once, and has a score", queued, scored)?;
-        is("scores", line.scores.len(), line.queue.len())?;
+        ensure_equal("who is queued, once, and has a score", queued, scored)?;
+        ensure_equal("scores", line.scores.len(), line.queue.len())?;
         Ok(line)
     }
 
@@ -116,7 +116,7 @@ impl Fair {
 
     /// Starts a waiter, and waits until the queue has `n`.
     async fn waiter(&self, n: usize) -> Result<JoinHandle<Answer<Guard>>> {
-        let waiter = acquiring(self.lock());
+        let waiter = spawn_acquire(self.lock());
         self.waiting(n).await?;
         Ok(waiter)
     }
@@ -150,16 +150,16 @@ async fn a_java_waiter_before_us_is_respected_and_told(redis: &'static Redis) ->
     guard.release().await?;
     let message = timeout(SOON, heard.next()).await?;
     let message = message.context("nobody was told")?;
-    is(
+    ensure_equal(
         "the first that is told",
         message.get_channel_name(),
         channel(name, JAVA),
     )?;
-    is("what it is told", message.get_payload::<String>()?, "0")?;
+    ensure_equal("what it is told", message.get_payload::<String>()?, "0")?;
     let early = fair.lock().acquire(SHORT).await;
     ensure_taken("it is the Java waiter's to take", early)?;
-    is("the queue", &fair.line().await?.queue, &queue)?;
-    is("its head", &*queue[0], JAVA)?;
+    ensure_equal("the queue", &fair.line().await?.queue, &queue)?;
+    ensure_equal("its head", &*queue[0], JAVA)?;
 
     // The Java waiter acquires and releases.
     let turn = ["LPOP", &queue_key(name)];
@@ -287,7 +287,7 @@ async fn when_the_head_goes_the_next_is_told(redis: &'static Redis) -> Result {
     head.abort();
     let message = timeout(SOON, heard.next()).await;
     ensure!(matches!(message, Ok(Some(_))), "the next one was not told");
-    is("the queue", fair.agree().await?.queue, [JAVA])
+    ensure_equal("the queue", fair.agree().await?.queue, [JAVA])
 }
 
 /// A waiter whose wait ended leaves the queue, even if it is dropped between a script that the server has forgotten and

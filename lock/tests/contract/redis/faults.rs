@@ -44,12 +44,12 @@ async fn the_first_command_to_a_server_that_is_back_is_sent(redis: &Redis) -> Re
     let config = ConnectionManagerConfig::new().set_number_of_retries(1);
     let twin = client.get_connection_manager_with_config(config).await?;
     let both = async || (ping(process.connection()).await, ping(twin.clone()).await);
-    is("the way is there", both().await, (true, true))?;
+    ensure_equal("the way is there", both().await, (true, true))?;
     proxy.cut();
-    is("the way is cut", both().await, (false, false))?;
+    ensure_equal("the way is cut", both().await, (false, false))?;
     tokio::time::sleep(GIVEN_UP).await;
     proxy.mend();
-    is("the first command was sent", both().await, (true, false))
+    ensure_equal("the first command was sent", both().await, (true, false))
 }
 
 /// An answer that comes after the lease's end brings no lock: the wait continues, and ends.
@@ -104,7 +104,7 @@ async fn waiters_look_again_though_no_wake_up_can_come(redis: &'static Redis) ->
             "redis_read" => process.rw_lock(&name).write().boxed(),
             _ => (kind.make)(&process, &name, Default::default()),
         };
-        waits.push(passing(waiter));
+        waits.push(spawn_pass(waiter));
     }
     let semaphore = process.semaphore(&name);
     waits.push(tokio::spawn(async move {
@@ -174,7 +174,7 @@ async fn a_subscription_that_nobody_waits_for_any_more_ends(redis: &Redis) -> Re
     first.release().await?;
     mute.delay(Duration::from_millis(300));
     let channel = format!("redisson_lock__channel:{{{name}}}");
-    let waits = acquiring(process.lock(&name));
+    let waits = spawn_acquire(process.lock(&name));
     redis.until_heard_by(&channel, 1).await?;
     waits.abort();
     mute.delay(Duration::ZERO);

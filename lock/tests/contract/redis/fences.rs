@@ -14,7 +14,7 @@ async fn a_lost_counter_is_lifted_above_what_was_seen(redis: &Redis) -> Result {
         for (lifted, next) in [(seen, seen + 1), (1, seen + 2)] {
             lock.lift(Fence(lifted)).await?;
             let guard = take(&lock).await?;
-            is("the token", guard.fence(), Some(Fence(next)))?;
+            ensure_equal("the token", guard.fence(), Some(Fence(next)))?;
             guard.release().await?;
         }
     }
@@ -33,7 +33,7 @@ async fn a_counter_is_forgotten_with_its_resource(redis: &Redis) -> Result {
     gone.forget().await?;
     for (lock, next) in [(&gone, 1), (&stays, 2)] {
         let guard = take(lock).await?;
-        is("the token", guard.fence(), Some(Fence(next)))?;
+        ensure_equal("the token", guard.fence(), Some(Fence(next)))?;
         guard.release().await?;
     }
     Ok(())
@@ -53,7 +53,7 @@ async fn no_guard_of_a_fenced_lock_is_without_a_token(redis: &Redis) -> Result {
     outer.release().await?;
     let outer = take(&fenced).await?;
     let inner = take(&plain).await?;
-    is("the hold's token", inner.fence(), outer.fence())?;
+    ensure_equal("the hold's token", inner.fence(), outer.fence())?;
     for guard in [outer, inner] {
         guard.release().await?;
     }

@@ -23,11 +23,11 @@ async fn locks_go_over_the_programs_own_connection(redis: &Redis) -> Result {
     let (name, way) = (name(), Mute::to(redis.host())?);
     let (one, other) = (over(redis, &way).await?, redis.client().await);
     let held = take(&one.lock(&name)).await?;
-    let waiter = acquiring(other.lock(&name));
+    let waiter = spawn_acquire(other.lock(&name));
     until("it is waited for", || redis.is_waited_for(&name)).await?;
     held.release().await?;
     let held = waiter.await?.context("it was not woken")?;
-    let waiter = acquiring(one.lock(&name));
+    let waiter = spawn_acquire(one.lock(&name));
     until("it is waited for", || redis.is_waited_for(&name)).await?;
     held.release().await?;
     Ok(waiter.await?.context("nor was ours")?.release().await?)
@@ -46,7 +46,7 @@ async fn what_the_programs_own_connection_does_not_answer_is_undone(redis: &Redi
     // It may be released by now; its token stays.
     let token = format!("redisson_lock_token:{{{name}}}");
     let tokens: u64 = redis.ask(&["GET", &token]).await?;
-    is("tokens, the unanswered one's among them", tokens, 2)?;
+    ensure_equal("tokens, the unanswered one's among them", tokens, 2)?;
     way.heal();
     let gone = async || redis.ask::<u64>(&["EXISTS", &name]).await;
     until("it is given back", async || matches!(gone().await, Ok(0))).await

@@ -15,7 +15,7 @@ async fn a_lock_that_is_taken_again_is_one_hold_on_the_server(redis: &'static Re
             let mut counts = redis.outsider().await.hvals(&name).await?;
             // A read-write lock also has a mode.
             counts.retain(|count| count.parse::<u64>().is_ok());
-            is("holds", counts, ["1"]).context(family.kind.name)?;
+            ensure_equal("holds", counts, ["1"]).context(family.kind.name)?;
             guard.release().await?;
         }
         family.nothing_left(&name).await.context(family.kind.name)?;

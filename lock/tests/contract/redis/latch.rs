@@ -21,11 +21,11 @@ async fn an_open_latch_leaves_the_number_of_its_openings_for_a_day(redis: &Redis
     ensure!(latch.try_set_count(SIX).await?, "not set");
     ensure!(!latch.try_set_count(SIX).await?, "set twice");
     for left in (0..6).rev() {
-        is("left", latch.count_down().await?, Some(left))?;
-        is("left", latch.get_count().await?, left)?;
+        ensure_equal("left", latch.count_down().await?, Some(left))?;
+        ensure_equal("left", latch.get_count().await?, left)?;
     }
-    is("an open latch", latch.count_down().await?, None)?;
-    is("the keys", redis.keys(&name).await, [opened(&name)])?;
+    ensure_equal("an open latch", latch.count_down().await?, None)?;
+    ensure_equal("the keys", redis.keys(&name).await, [opened(&name)])?;
     let lives: i64 = redis.ask(&["TTL", &opened(&name)]).await?;
     let a_day = (1..=24 * 60 * 60).contains(&lives);
     ensure!(a_day, "it is to stay for {lives} s");
@@ -60,7 +60,7 @@ async fn a_latch_that_is_set_again_at_once_lets_its_waiters_go(redis: &Redis) ->
     redis.until_heard_by(&channel(&name), 1).await?;
     open_and_set_again(redis, &name).await?;
     waiter.await?.context("open")?;
-    is("the next class's count", latch.get_count().await?, 6)
+    ensure_equal("the next class's count", latch.get_count().await?, 6)
 }
 
 /// The twin only looks whether there is a count.
@@ -70,7 +70,7 @@ async fn a_waiter_that_only_looks_at_the_count_is_caught(redis: &Redis) -> Resul
     process.latch(&name).try_set_count(SIX).await?;
     open_and_set_again(redis, &name).await?;
     let count: i64 = redis.ask(&["GET", &name]).await?;
-    is("the count that the twin sees", count, 6)
+    ensure_equal("the count that the twin sees", count, 6)
 }
 
 /// The counter of openings expires a day after the last one, but not while the latch is closed; without it, a closed
@@ -83,7 +83,7 @@ async fn a_closed_latch_stays_closed_when_its_openings_are_forgotten(redis: &Red
     latch.count_down().await?;
     latch.try_set_count(SIX).await?;
     let ends: i64 = redis.ask(&["TTL", &opened(&name)]).await?;
-    is("the end of what counts the openings", ends, -1)?;
+    ensure_equal("the end of what counts the openings", ends, -1)?;
     let forgotten = async {
         redis.until_heard_by(&channel(&name), 1).await?;
         redis.delete(&opened(&name)).await;
@@ -102,5 +102,5 @@ async fn a_look_at_a_latch_without_a_wait_is_one_request(redis: &Redis) -> Resul
     latch.try_set_count(SIX).await?;
     let before = mute.requests();
     ensure_timed_out("a closed latch", latch.wait(Duration::ZERO).await)?;
-    is("requests", mute.requests() - before, 1)
+    ensure_equal("requests", mute.requests() - before, 1)
 }

@@ -17,7 +17,7 @@ fn room(process: &RedisClient, name: &str, lease: Lease) -> RedisSemaphore {
 async fn all_are_back(redis: &Redis, semaphore: &RedisSemaphore) -> Result {
     let back = async || matches!(semaphore.available_permits().await, Ok(3));
     until("all permits are back", back).await?;
-    is(
+    ensure_equal(
         "keys",
         redis.keys(semaphore.name()).await,
         [semaphore.name()],
@@ -54,7 +54,7 @@ async fn the_permits_of_a_dead_holder_come_back(redis: &Redis) -> Result {
         .acquire(PERMITS, SOON)
         .await
         .context("they come back")?;
-    is("free", here.available_permits().await?, 0)?;
+    ensure_equal("free", here.available_permits().await?, 0)?;
     permit.release().await?;
     all_are_back(redis, &here).await?;
     let never = living.semaphore(&twin).acquire(1, SHORT).await;
@@ -68,10 +68,10 @@ async fn a_late_release_frees_no_permit_of_another(redis: &Redis) -> Result {
     let here = room(&other, &name, Lease::Watchdog(LEASE));
     ensure_taken("beside it", here.try_acquire(2).await)?;
     wait_until_permit_lost(&late).await?;
-    is("sure for", late.sure_for(), Some(Duration::ZERO))?;
+    ensure_equal("sure for", late.sure_for(), Some(Duration::ZERO))?;
     let all = here.acquire(PERMITS, SOON).await?;
     ensure_lost("the late release", late.release().await)?;
-    is("free", here.available_permits().await?, 0)?;
+    ensure_equal("free", here.available_permits().await?, 0)?;
     ensure_taken("beside all of them", here.try_acquire(1).await)?;
     ensure!(!all.is_lost(), "the present holder lost its permits");
     all.release().await?;
@@ -91,7 +91,7 @@ async fn permits_are_renewed_and_extended(redis: &Redis) -> Result {
     let entries: i64 = redis
         .ask(&["ZCARD", &format!("{{{name}}}:timeout")])
         .await?;
-    is("entries", entries, 2)?;
+    ensure_equal("entries", entries, 2)?;
     for _ in 0..2 {
         let left = || renewed.sure_for().unwrap_or_default();
         until("a renewal is due", async || {
@@ -102,9 +102,9 @@ async fn permits_are_renewed_and_extended(redis: &Redis) -> Result {
         until("it is renewed or lost", decided).await?;
         ensure!(!renewed.is_lost(), "a renewed permit was lost");
     }
-    is("work", renewed.run(async { 7 }).await?, 7)?;
+    ensure_equal("work", renewed.run(async { 7 }).await?, 7)?;
     let forever = process.semaphore(&name).acquire(1, SOON).await?;
-    is("sure for", forever.sure_for(), None)?;
+    ensure_equal("sure for", forever.sure_for(), None)?;
     ensure_invalid("without a lease", forever.extend(LEASE).await)?;
     for permit in [renewed, fixed, forever] {
         permit.release().await?;

@@ -33,7 +33,7 @@ fn waiters(
 ) -> Vec<(&'static str, JoinHandle<Answer>)> {
     let waiter = |Family { kind, .. }: Family<Redis>| {
         let lock = rival(kind, process, &format!("{name}-{}", kind.name));
-        (kind.name, passing(lock))
+        (kind.name, spawn_pass(lock))
     };
     let mut waiters: Vec<_> = with_lease(redis).map(waiter).collect();
     let (semaphore, latch) = (process.semaphore(name), process.latch(&latch(name)));
@@ -141,7 +141,7 @@ async fn an_unanswered_acquire_is_undone_and_waited_out(redis: &'static Redis) -
             ))
             .await?;
             mute.mute_at("EVALSHA");
-            let waiting = acquiring((kind.make)(&process, &name, Ask::default()));
+            let waiting = spawn_acquire((kind.make)(&process, &name, Ask::default()));
             let is_taken = async || !redis.holders(&name).await.is_empty();
             until("it is taken, without an answer", is_taken).await?;
             mute.answer_new_connections();
@@ -149,7 +149,7 @@ async fn an_unanswered_acquire_is_undone_and_waited_out(redis: &'static Redis) -
             if waits {
                 let guard = answer.context(kind.name)?;
                 let holders = redis.holders(&name).await;
-                is(&format!("holders of {}", kind.name), holders.len(), 1)?;
+                ensure_equal(&format!("holders of {}", kind.name), holders.len(), 1)?;
                 ensure_kept(kind.name, &guard)?;
                 guard.release().await?;
             } else {
@@ -178,9 +178,9 @@ async fn an_unanswered_permit_is_undone_and_waited_out(redis: &Redis) -> Result 
     until("it is taken, without an answer", is_taken).await?;
     mute.answer_new_connections();
     let permit = waiting.await?.context("undone and taken again")?;
-    is("permits", outside.available_permits().await?, 0)?;
+    ensure_equal("permits", outside.available_permits().await?, 0)?;
     permit.release().await?;
-    is(
+    ensure_equal(
         "permits that are back",
         outside.available_permits().await?,
         1,

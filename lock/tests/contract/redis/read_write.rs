@@ -16,7 +16,7 @@ pub(crate) fn owner() -> Owner {
     Process::new().owner()
 }
 
-pub(crate) async fn is_taken(what: &str, lock: &impl Lock) -> Result {
+pub(crate) async fn ensure_still_taken(what: &str, lock: &impl Lock) -> Result {
     ensure_taken(what, lock.acquire(SHORT).await)
 }
 

@@ -69,7 +69,7 @@ async fn two_nodes_may_die_and_a_third_is_told(_: &Five) -> Result {
             Err(LockError::Unavailable { server, reason }) => {
                 let reason = (server, reason.to_string());
                 let expected = ("redis", "2 of 5 nodes answered, 3 needed".to_owned());
-                is("with two nodes", reason, expected)?;
+                ensure_equal("with two nodes", reason, expected)?;
             }
             other => bail!("with two nodes: {other:?}"),
         }
@@ -176,7 +176,7 @@ macro_rules! owners {
         test! {
             async fn $name(_: &Five) -> Result {
                 let owners = async |lab: &mut Lab, nodes: &Five| two_owners(lab, nodes, Event::$event).await;
-                is("two owners at the same time", on_five(owners).await?, $two)
+                ensure_equal("two owners at the same time", on_five(owners).await?, $two)
             }
         }
     )*};

@@ -47,7 +47,7 @@ async fn a_write_that_is_refused_for_a_while_leaves_nothing_to_do(_: &Redis) -> 
     );
     let sent = mute.requests();
     tokio::time::sleep(Duration::from_millis(1500)).await;
-    is("requests of nobody", mute.requests() - sent, 0)?;
+    ensure_equal("requests of nobody", mute.requests() - sent, 0)?;
     redis.ask::<()>(&["REPLICAOF", "NO", "ONE"]).await?;
     let works = async || pass(&process.lock(&name)).await.is_ok();
     until("it works again", works).await
@@ -64,7 +64,7 @@ async fn a_client_of_a_demoted_primary_finds_the_new_one(_: &Redis) -> Result {
         old.ask::<()>(refuse).await?;
         ensure_unavailable("the old one", process.lock(&name).try_acquire().await)?;
         let guard = take(&process.lock(&name)).await.context(refuse[0])?;
-        is("the new one", new.keys(&name).await, [&*name])?;
+        ensure_equal("the new one", new.keys(&name).await, [&*name])?;
         guard.release().await?;
     }
     Ok(())
@@ -139,7 +139,7 @@ async fn a_counter_is_not_lifted_to_its_end(redis: &Redis) -> Result {
     }
     lock.lift(Fence(end - 1)).await?;
     let guard = take(&lock).await?;
-    is("the last token", guard.fence(), Some(Fence(end)))?;
+    ensure_equal("the last token", guard.fence(), Some(Fence(end)))?;
     guard.release().await.context("the last one")
 }
 

@@ -2,7 +2,7 @@
 //! readers are checked by `programs.rs`.
 
 use crate::{
-    redis::read_write::{is_taken, owner, reading, writing},
+    redis::read_write::{ensure_still_taken, owner, reading, writing},
     support::*,
 };
 use futures::StreamExt;
@@ -76,12 +76,12 @@ async fn holds_are_written_as_a_java_process_expects(redis: &Redis) -> Result {
     ensure!(ids_now.len() == 2, "two owners' holds are {ids_now:?}");
     let [one, other] = [0, 1].map(|n| format!("{}=1", ids_now[n]));
     let expected = sorted([&one, &other, "mode=read"]);
-    is("two read holds", fields(redis, &name).await?, expected)?;
+    ensure_equal("two read holds", fields(redis, &name).await?, expected)?;
     let [one, other] = [0, 1].map(|n| hold(&name, &ids_now[n], 1));
     let expected = sorted([&name, &one, &other]);
-    is("their keys", redis.keys(&name).await, expected)?;
+    ensure_equal("their keys", redis.keys(&name).await, expected)?;
     let value: String = redis.ask(&["GET", &one]).await?;
-    is("a read hold's string", value, "1")?;
+    ensure_equal("a read hold's string", value, "1")?;
     for guard in [first, third, again] {
         guard.release().await?;
     }
@@ -89,9 +89,9 @@ async fn holds_are_written_as_a_java_process_expects(redis: &Redis) -> Result {
 
     let (first, again) = (take(&write).await?, take(&write).await?);
     let writer = ids(redis, &name).await?.concat();
-    is("a write hold's keys", redis.keys(&name).await, [&*name])?;
+    ensure_equal("a write hold's keys", redis.keys(&name).await, [&*name])?;
     let expected = [&format!("{writer}:write=1"), "mode=write"];
-    is("one write hold", fields(redis, &name).await?, expected)?;
+    ensure_equal("one write hold", fields(redis, &name).await?, expected)?;
     let below = take(&read).await?;
     let found = fields(redis, &name).await?;
     let both = found.len() == 3 && found[2] == "mode=write";
@@ -106,7 +106,7 @@ async fn holds_are_written_as_a_java_process_expects(redis: &Redis) -> Result {
     below.release().await?;
     ensure_none(redis.keys(&name).await)?;
     let heard: Vec<_> = heard.take(3).collect().await;
-    is("what the channel said", heard, ["0", "1", "0"])
+    ensure_equal("what the channel said", heard, ["0", "1", "0"])
 }
 
 pub(crate) const JAVA: &str = "0b5c3b9e-3b0f-4a35-9c5c-2f7a3f0d1e11:61";
@@ -131,11 +131,11 @@ async fn each_read_hold_expires_by_itself(redis: &Redis) -> Result {
     brief.lost().await;
     let has_gone = async || !redis.keys(&name).await.contains(&own);
     until("the short hold has gone", has_gone).await?;
-    is_taken("a writer beside the others", &writing(&process, &name)).await?;
+    ensure_still_taken("a writer beside the others", &writing(&process, &name)).await?;
     longer.release().await?;
     lasts(redis, &name, 1..=20_000).await?;
     ensure_lost("a hold that had ended", brief.release().await)?;
-    is_taken("a writer beside the last", &writing(&process, &name)).await?;
+    ensure_still_taken("a writer beside the last", &writing(&process, &name)).await?;
     long.release().await?;
     ensure_none(redis.keys(&name).await)
 }

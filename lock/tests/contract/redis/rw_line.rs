@@ -2,7 +2,7 @@
 //! enter together is shown by `crowd.rs`.
 
 use crate::{
-    redis::read_write::{is_taken, listens, owner, reading, writing},
+    redis::read_write::{ensure_still_taken, listens, owner, reading, writing},
     redis::rw_holds::{JAVA, hold},
     support::*,
 };
@@ -81,7 +81,7 @@ async fn the_line_is_in_order_of_arrival(redis: &Redis) -> Result {
     ensure!(futures::poll!(&mut all).is_pending(), "nobody waits");
     reader.release().await?;
     all.await?;
-    is("the order", order.take(), vec![0, 1, 2, 3])
+    ensure_equal("the order", order.take(), vec![0, 1, 2, 3])
 }
 
 /// A named owner that is inside does not wait behind the waiters.
@@ -91,8 +91,12 @@ async fn a_holder_enters_again_past_the_line(redis: &Redis) -> Result {
     let read = reading(&process, &name).owner(owner);
     let read = read.lease(Lease::Fixed(SOON));
     let first = take(&read).await?;
-    let waits = passing(writing(&process, &name));
-    let stands = async || is_taken("", &reading(&process, &name)).await.is_ok();
+    let waits = spawn_pass(writing(&process, &name));
+    let stands = async || {
+        ensure_still_taken("", &reading(&process, &name))
+            .await
+            .is_ok()
+    };
     until("the writer stands in line", stands).await?;
     let again = take(&read).await?;
     again.release().await?;
@@ -116,14 +120,14 @@ async fn a_lost_message_costs_no_more_than_a_second_look(redis: &Redis) -> Resul
     redis
         .run(&[&holds, &lasts, &["PEXPIRE", &name, "60000"]])
         .await?;
-    is_taken("a writer beside a Java writer", &writing(&process, &name)).await?;
-    let waits = acquiring(reading(&process, &name));
+    ensure_still_taken("a writer beside a Java writer", &writing(&process, &name)).await?;
+    let waits = spawn_acquire(reading(&process, &name));
     listens(redis, &name).await?;
     ensure!(!waits.is_finished(), "a reader got in beside a Java writer");
     let step_down = ["HSET", &name, "mode", "read"];
     redis.run(&[&step_down, &["HDEL", &name, &write]]).await?;
     waits.await??.release().await?;
-    is_taken("a writer beside a Java reader", &writing(&process, &name)).await?;
+    ensure_still_taken("a writer beside a Java reader", &writing(&process, &name)).await?;
     redis.run(&[&["DEL", &name, &own]]).await?;
     pass(&writing(&process, &name)).await
 }

@@ -65,7 +65,7 @@ async fn a_main_redis_that_dies_is_left_for_the_one_that_is_promoted(_: &Redis) 
     dies(&lab).await?;
     until("the other process has locks again", || passes(&other)).await?;
     let leader = Redis::at(leader(&lab).await.context("none leads")?);
-    let waits = acquiring(other.lock(&name));
+    let waits = spawn_acquire(other.lock(&name));
     let channel = format!("redisson_lock__channel:{{{name}}}");
     leader.until_heard_by(&channel, 1).await?;
     ensure_kept("what both replicas had", &guard)?;
@@ -174,7 +174,7 @@ async fn doubled_by(lab: &Lab, what: &str, fault: impl Future<Output = Result>) 
         "{what}: held twice, of all: plain {:?}, by one replica {:?}, by both {:?}",
         twice[0], twice[1], twice[2]
     );
-    is("those that both replicas had, held twice", twice[2].0, 0)?;
+    ensure_equal("those that both replicas had, held twice", twice[2].0, 0)?;
     Ok(twice[0].0)
 }
 

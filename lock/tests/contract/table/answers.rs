@@ -39,8 +39,8 @@ async fn a_service_of_ones_own_makes_the_table(table: &Table) -> Result {
     let both: Vec<String> = sqlx::query_scalar(columns)
         .fetch_all(&mut table.outsider().await)
         .await?;
-    is("the tables", both.len(), 2)?;
-    is("the table", &both[0], &both[1])
+    ensure_equal("the tables", both.len(), 2)?;
+    ensure_equal("the table", &both[0], &both[1])
 }
 
 #[apply(test!)]

@@ -11,7 +11,7 @@ use sqlx::Connection;
 const BRIEF: Duration = Duration::from_millis(100);
 
 /// The call fails, within a time that is far above the library's own limits and below what it waits for.
-async fn ends(what: &str, call: impl Future<Output = Answer>) -> Result {
+async fn ensure_fails_in_time(what: &str, call: impl Future<Output = Answer>) -> Result {
     let answer = timeout(SOON, call).await;
     ensure_unavailable(
         what,
@@ -23,10 +23,10 @@ async fn ends(what: &str, call: impl Future<Output = Answer>) -> Result {
 async fn calls_end(pool: &MySqlPool, own: &TableLeaseLock, inner: Guard) -> Result {
     let other = pool.table_lease_lock(&name());
     let ended = tokio::try_join!(
-        ends("re-entry", async { own.acquire(BRIEF).await.map(drop) }),
-        ends("holder", async { other.holder().await.map(drop) }),
-        ends("release of one of two", inner.release()),
-        ends("create_table", pool.create_table()),
+        ensure_fails_in_time("re-entry", async { own.acquire(BRIEF).await.map(drop) }),
+        ensure_fails_in_time("holder", async { other.holder().await.map(drop) }),
+        ensure_fails_in_time("release of one of two", inner.release()),
+        ensure_fails_in_time("create_table", pool.create_table()),
     );
     ended.map(drop)
 }
@@ -42,7 +42,7 @@ async fn no_call_waits_for_a_server_that_has_fallen_silent(table: &Table) -> Res
     let lock = pool.table_lease_lock(&name);
     // In the middle of a try: the waiter has found the row and checks its lease.
     mute.mute_at("SELECT COUNT(*) FROM tb_lock");
-    ends("acquire", async { lock.acquire(BRIEF).await.map(drop) }).await?;
+    ensure_fails_in_time("acquire", async { lock.acquire(BRIEF).await.map(drop) }).await?;
     let ended = calls_end(&pool, &own, inner).await;
     mute.heal();
     ended?;
@@ -62,7 +62,7 @@ async fn a_re_entry_does_not_wait_for_a_strangers_transaction(table: &Table) -> 
         .bind(&name)
         .execute(&mut *transaction)
         .await?;
-    ends("re-entry", async { own.acquire(BRIEF).await.map(drop) }).await?;
+    ensure_fails_in_time("re-entry", async { own.acquire(BRIEF).await.map(drop) }).await?;
     transaction.rollback().await?;
     ensure_kept("the outer hold", &outer)?;
     pass(&own).await?;
@@ -84,9 +84,9 @@ async fn a_pool_without_a_connection_never_says_that_a_lock_is_taken(table: &Tab
     };
     let exhausted = reason.downcast_ref::<PoolExhausted>();
     let exhausted = exhausted.context("the reason is another")?;
-    is("how long it was waited for", exhausted.waited, BRIEF)?;
+    ensure_equal("how long it was waited for", exhausted.waited, BRIEF)?;
     let plain = pool.table_lock(&name);
-    ends("acquire", async { plain.acquire(BRIEF).await.map(drop) }).await?;
+    ensure_fails_in_time("acquire", async { plain.acquire(BRIEF).await.map(drop) }).await?;
     calls_end(&pool, &own, inner).await?;
     only.done();
     outer.release().await?;

@@ -5,7 +5,7 @@ use crate::{redis::outages::outlives_silence, support::*, table::LEASE};
 use sqlx::{Connection, MySqlConnection};
 
 /// The row's hold count; `None` without a row.
-async fn holds(table: &Table, name: &str) -> Option<i64> {
+async fn hold_count_of_row(table: &Table, name: &str) -> Option<i64> {
     sqlx::query_scalar("SELECT CAST(holds AS SIGNED) FROM tb_lock WHERE lock_name = ?")
         .bind(name)
         .fetch_optional(&mut table.outsider().await)
@@ -14,7 +14,11 @@ async fn holds(table: &Table, name: &str) -> Option<i64> {
 }
 
 /// The row of a dead process, with or without a lease.
-async fn leave(outsider: &mut MySqlConnection, name: &str, seconds: Option<i64>) -> Result {
+async fn insert_row_of_dead_process(
+    outsider: &mut MySqlConnection,
+    name: &str,
+    seconds: Option<i64>,
+) -> Result {
     let insert = "INSERT INTO tb_lock (lock_name, owner, expires_at) VALUES (?, 'dead', NOW(3) + INTERVAL ? SECOND)";
     let insert = sqlx::query(insert).bind(name).bind(seconds);
     insert.execute(outsider).await?;
@@ -26,8 +30,8 @@ async fn leave(outsider: &mut MySqlConnection, name: &str, seconds: Option<i64>)
 async fn the_row_of_a_dead_holder_is_swept_when_its_lease_has_ended(table: &Table) -> Result {
     let (ends, stays, pool) = (name(), name(), table.client().await);
     let mut outsider = table.outsider().await;
-    leave(&mut outsider, &ends, Some(3600)).await?;
-    leave(&mut outsider, &stays, None).await?;
+    insert_row_of_dead_process(&mut outsider, &ends, Some(3600)).await?;
+    insert_row_of_dead_process(&mut outsider, &stays, None).await?;
     let lock = pool.table_lease_lock(&ends).lease(LEASE);
     ensure_taken("before its lease has ended", lock.try_acquire().await)?;
     // Ends the lease now, however long the test took.
@@ -52,11 +56,15 @@ async fn a_deadlock_with_a_stranger_ends_no_hold(table: &Table) -> Result {
     let outer = take(&lock).await?;
     let inner = async move { lock.acquire(SOON).await };
     let inner = deadlocked(table, &name, inner).await??;
-    is("holds", holds(table, &name).await, Some(2))?;
+    ensure_equal("holds", hold_count_of_row(table, &name).await, Some(2))?;
     deadlocked(table, &name, inner.release()).await??;
-    is("holds", holds(table, &name).await, Some(1))?;
+    ensure_equal("holds", hold_count_of_row(table, &name).await, Some(1))?;
     deadlocked(table, &name, outer.release()).await??;
-    is("holds that are left", holds(table, &name).await, None)
+    ensure_equal(
+        "holds that are left",
+        hold_count_of_row(table, &name).await,
+        None,
+    )
 }
 
 /// Runs `statement` into a deadlock with a transaction that is more expensive to roll back.
@@ -113,7 +121,7 @@ async fn deadlocked<T: Send + 'static>(
 async fn a_waiter_holds_no_connection(table: &Table) -> Result {
     let (name, pool) = (name(), table.pool(&table.address(), 1));
     let held = take(&pool.table_lease_lock(&name)).await?;
-    let crowd = [(); 5].map(|()| passing(pool.table_lease_lock(&name)));
+    let crowd = [(); 5].map(|()| spawn_pass(pool.table_lease_lock(&name)));
     held.release().await?;
     for waiter in crowd {
         waiter.await??;
@@ -138,7 +146,7 @@ async fn a_renewal_needs_no_connection_of_the_pool(table: &Table) -> Result {
         until("it is renewed or lost", decided).await?;
         ensure_kept("a lease beside a pool in use", &guard)?;
     }
-    is("connections in use", pool.counts(), (1, 0))?;
+    ensure_equal("connections in use", pool.counts(), (1, 0))?;
     all.done();
     Ok(guard.release().await?)
 }

@@ -158,7 +158,7 @@ async fn a_waiter_outlasts_a_strangers_transaction(table: &Table) -> Result {
     only.done();
     let mut human = table.outsider().await;
     let transaction = pool::holds_the_row(&mut human, &name).await?;
-    let waiter = acquiring(pool.table_lock(&name));
+    let waiter = spawn_acquire(pool.table_lock(&name));
     pool::gone(table, inserts_on).await?;
     let another = table.client().await.conn(SOON).await;
     another.context("another connection")?.done();
@@ -176,7 +176,7 @@ async fn a_row_whose_deletion_is_not_committed_is_taken(table: &Table) -> Result
     let mut transaction = stranger.begin().await?;
     let delete = sqlx::query("DELETE FROM tb_lock WHERE lock_name = ?").bind(&name);
     let deleted = delete.execute(&mut *transaction).await?;
-    is("rows", deleted.rows_affected(), 1_u64)?;
+    ensure_equal("rows", deleted.rows_affected(), 1_u64)?;
     ensure_taken(
         "its deletion is open",
         pool.table_lock(&name).acquire(SHORT).await,

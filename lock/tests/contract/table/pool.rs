@@ -138,7 +138,7 @@ async fn a_connection_that_is_done_is_used_again(table: &Table) -> Result {
     for round in 0..4 {
         let mut connection = pool.conn(SOON).await?;
         ids.push(id(&mut connection).await?);
-        is("in use", pool.counts(), (1, 0))?;
+        ensure_equal("in use", pool.counts(), (1, 0))?;
         let second = pool.conn(Duration::ZERO).await;
         ensure_unavailable("a second one", second.map(Conn::done))?;
         match round {
@@ -150,7 +150,7 @@ async fn a_connection_that_is_done_is_used_again(table: &Table) -> Result {
         ids[0] == ids[1] && ids[1] == ids[2] && ids[2] != ids[3],
         "{ids:?}"
     );
-    is("when all were dropped", pool.counts(), (0, 0))
+    ensure_equal("when all were dropped", pool.counts(), (0, 0))
 }
 
 /// Two proxies to the nodes of one cluster: the first that answers is used, a connection stays there, and its statement
@@ -163,13 +163,13 @@ async fn a_connection_goes_to_the_first_usable_node(table: &Table) -> Result {
     let twin = MySqlPool::new(MySqlOptions::of(&urls[..1]))?;
     let port = |conn: &Conn| format!("127.0.0.1:{}", conn.server().get_port());
     let near = pool.conn(SOON).await?;
-    is("in order", port(&near), first.address())?;
+    ensure_equal("in order", port(&near), first.address())?;
     near.done();
     first.mute();
     pool.forget_idle();
     ensure_unavailable("the twin", twin.conn(SHORT).await.map(drop))?;
     let far = pool.conn(SHORT).await?;
-    is("beside one that is silent", port(&far), second.address())?;
+    ensure_equal("beside one that is silent", port(&far), second.address())?;
     let (name, mut human) = (name(), table.outsider().await);
     let transaction = holds_the_row(&mut human, &name).await?;
     // Through the first one it could not be killed.

@@ -27,12 +27,12 @@ async fn a_closed_barrier_is_a_persistent_node(zookeeper: &ZooKeeper) -> Result 
     process.client.close().await;
     let stat = outsider.check_stat(&name).await?;
     let owner = stat.map(|stat| stat.ephemeral_owner);
-    is("the session with which it goes", owner, Some(0))?;
+    ensure_equal("the session with which it goes", owner, Some(0))?;
     let other = zookeeper.client().await;
     let barrier = other.client.barrier(&name);
     ensure!(barrier.remove().await?, "it was open before");
     ensure!(!barrier.remove().await?, "opened twice");
-    is("the node", outsider.check_stat(&name).await?, None)
+    ensure_equal("the node", outsider.check_stat(&name).await?, None)
 }
 
 #[apply(test!)]
@@ -46,7 +46,7 @@ async fn a_wait_at_a_barrier_ends_and_leaves_nothing(zookeeper: &ZooKeeper) -> R
         ensure_timed_out(&format!("after {wait:?}"), barrier.wait(wait).await)?;
     }
     asked(&process, &name, &mut pin!(barrier.wait(SOON))).await?;
-    is("the node", outsider.check_stat(&name).await?, before)
+    ensure_equal("the node", outsider.check_stat(&name).await?, before)
 }
 
 /// Opened and closed again, with the waiter's connection cut or not.
@@ -89,7 +89,7 @@ async fn a_waiter_that_only_looks_for_a_node_is_caught(zookeeper: &ZooKeeper) ->
     };
     let twin = async |client: &ZkClient, name: &str| {
         let looked = timeout(TWIN_WAIT, looks(client, name)).await;
-        looked.unwrap_or_else(|_| Err(in_vain("the twin", TWIN_WAIT)))
+        looked.unwrap_or_else(|_| Err(wait_over_error("the twin", TWIN_WAIT)))
     };
     let verdict = goes_through_a_moment(zookeeper, false, twin).await;
     caught(verdict, "it was open: lock the twin was not acquired")

@@ -12,7 +12,7 @@ fn at(value: i32, version: i32) -> Versioned {
 async fn holds(zookeeper: &ZooKeeper, name: &str, bytes: &[u8], version: i32) -> Result {
     let (held, stat) = zookeeper.outsider().await.get_data(name).await?;
     ensure!(stat.ephemeral_owner == 0, "it goes with its session");
-    is("the node", (&held[..], stat.version), (bytes, version))
+    ensure_equal("the node", (&held[..], stat.version), (bytes, version))
 }
 
 // --- shared count -------------------------------------------------------------------------------------------------
@@ -21,21 +21,21 @@ async fn holds(zookeeper: &ZooKeeper, name: &str, bytes: &[u8], version: i32) ->
 async fn a_shared_count_is_four_bytes(zookeeper: &ZooKeeper) -> Result {
     let (name, process) = (name(), zookeeper.client().await);
     let count = process.client.shared_count(&name, 0x0102_0304);
-    is("the seed", count.get().await?, at(0x0102_0304, 0))?;
+    ensure_equal("the seed", count.get().await?, at(0x0102_0304, 0))?;
     holds(zookeeper, &name, &[1, 2, 3, 4], 0).await?;
-    is("set", count.set(-2).await?, at(-2, 1))?;
+    ensure_equal("set", count.set(-2).await?, at(-2, 1))?;
     holds(zookeeper, &name, &[255, 255, 255, 254], 1).await?;
     let other = zookeeper.client().await;
     let other = other.client.shared_count(&name, 5).get().await?;
-    is("another seed", other, at(-2, 1))?;
+    ensure_equal("another seed", other, at(-2, 1))?;
     zookeeper.set_data(&name, b"host").await?;
     let host = i32::from_be_bytes(*b"host");
-    is("a host's name", count.get().await?.value, host)?;
+    ensure_equal("a host's name", count.get().await?.value, host)?;
     zookeeper.set_data(&name, b"127.0.0.1").await?;
     ensure_invalid("nine bytes", count.get().await)?;
     let unread = process.client.shared_count(&format!("{name}-unread"), 3);
     let set = unread.set(4).await?;
-    is("one that was not read", set.value, 4)?;
+    ensure_equal("one that was not read", set.value, 4)?;
     holds(zookeeper, unread.name(), &[0, 0, 0, 4], set.version).await
 }
 
@@ -45,10 +45,10 @@ async fn an_old_version_is_refused(zookeeper: &ZooKeeper) -> Result {
     let [one, two] = [&one, &two].map(|member| member.client.shared_count(&name, 7));
     let seen = one.get().await?;
     let now = at(8, seen.version + 1);
-    is("the first", two.try_set(seen, 8).await?, Ok(now))?;
-    is("the second", one.try_set(seen, 9).await?, Err(now))?;
+    ensure_equal("the first", two.try_set(seen, 8).await?, Ok(now))?;
+    ensure_equal("the second", one.try_set(seen, 9).await?, Err(now))?;
     let third = one.try_set(now, 9).await?;
-    is("the third", third.map(|set| set.value), Ok(9))
+    ensure_equal("the third", third.map(|set| set.value), Ok(9))
 }
 
 async fn hears(listener: &mut watch::Receiver<Versioned>, value: i32) -> Result {
@@ -62,7 +62,7 @@ async fn a_listener_hears_of_others_through_cuts_and_sessions(zookeeper: &ZooKee
     let (name, process, other) = (name(), zookeeper.client().await, zookeeper.client().await);
     let setter = other.client.shared_count(&name, 0);
     let mut listener = process.client.shared_count(&name, 0).listen().await?;
-    is("the seed", listener.borrow().value, 0)?;
+    ensure_equal("the seed", listener.borrow().value, 0)?;
     setter.set(1).await?;
     hears(&mut listener, 1).await?;
     process.way.cut();
@@ -107,7 +107,7 @@ async fn a_set_without_an_answer_is_unknown_and_not_repeated(zookeeper: &ZooKeep
     ensure!(said, "without an answer: {answer:?}");
     connected(&process).await?;
     // The server answers a session in order, so no earlier request follows.
-    is("set once", count.get().await?, at(8, 1))
+    ensure_equal("set once", count.get().await?, at(8, 1))
 }
 
 // --- atomic long --------------------------------------------------------------------------------------------------
@@ -115,14 +115,14 @@ async fn a_set_without_an_answer_is_unknown_and_not_repeated(zookeeper: &ZooKeep
 fn came_to(outcome: Answer<Outcome>, succeeded: bool, before: i64, after: i64) -> Result {
     let outcome = outcome.context("a change")?;
     let seen = (outcome.succeeded, outcome.before, outcome.after);
-    is("came to", seen, (succeeded, before, after))
+    ensure_equal("came to", seen, (succeeded, before, after))
 }
 
 #[apply(test!)]
 async fn an_atomic_long_is_eight_bytes(zookeeper: &ZooKeeper) -> Result {
     let (name, process) = (name(), zookeeper.client().await);
     let long = process.client.atomic_long(&name);
-    is("at first", long.get().await?, 0)?;
+    ensure_equal("at first", long.get().await?, 0)?;
     let made = zookeeper.outsider().await.check_stat(&name).await?;
     ensure!(made.is_none(), "get made a node");
     came_to(long.compare_and_set(0, 1).await, false, 0, 0)?;
@@ -138,7 +138,7 @@ async fn an_atomic_long_is_eight_bytes(zookeeper: &ZooKeeper) -> Result {
     came_to(long.try_set(i64::MAX).await, true, 6, i64::MAX)?;
     came_to(long.increment().await, true, i64::MAX, i64::MIN)?;
     long.force_set(9).await.context("force")?;
-    is("forced", long.get().await?, 9)?;
+    ensure_equal("forced", long.get().await?, 9)?;
     ensure!(!long.initialize(1).await?, "initialized twice");
     zookeeper.set_data(&name, &[]).await?;
     came_to(long.increment().await, true, 0, 1)?;
@@ -146,10 +146,10 @@ async fn an_atomic_long_is_eight_bytes(zookeeper: &ZooKeeper) -> Result {
     ensure_invalid("four bytes", long.increment().await)?;
     let fresh = process.client.atomic_long(&format!("{name}-fresh"));
     ensure!(fresh.initialize(3).await?, "not initialized");
-    is("initialized", fresh.get().await?, 3)?;
+    ensure_equal("initialized", fresh.get().await?, 3)?;
     let forced = process.client.atomic_long(&format!("{name}-forced"));
     forced.force_set(4).await.context("force")?;
-    is("forced", forced.get().await?, 4)?;
+    ensure_equal("forced", forced.get().await?, 4)?;
     ensure_none(zookeeper.left(long.lock_name()).await)
 }
 
@@ -164,7 +164,7 @@ async fn a_loser_waits_for_the_mutex(zookeeper: &ZooKeeper) -> Result {
         let waiter = tokio::spawn(async move { adds.add(5).await });
         zookeeper.until_nodes(long.lock_name(), 2).await?;
         let before = long.get().await?;
-        is("while it waits", before, if goes_away { 5 } else { 0 })?;
+        ensure_equal("while it waits", before, if goes_away { 5 } else { 0 })?;
         if goes_away {
             waiter.abort();
             zookeeper.until_nodes(long.lock_name(), 1).await?;
@@ -176,7 +176,7 @@ async fn a_loser_waits_for_the_mutex(zookeeper: &ZooKeeper) -> Result {
             ensure!(promoted, "not by the mutex: {outcome:?}");
             came_to(outcome, true, 0, 5)?;
         }
-        is("counted once", long.get().await?, 5)?;
+        ensure_equal("counted once", long.get().await?, 5)?;
     }
     zookeeper.gone(long.lock_name()).await
 }

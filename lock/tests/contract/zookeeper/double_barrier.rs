@@ -55,12 +55,12 @@ async fn layout(zookeeper: &ZooKeeper, name: &str, inside: &[String]) -> Result 
     wanted.push("ready".into());
     there.sort();
     wanted.sort();
-    is("what is there", &there, &wanted)?;
+    ensure_equal("what is there", &there, &wanted)?;
     for node in there {
         let stat = outsider.check_stat(&format!("{name}/{node}")).await?;
         let ephemeral = stat.context("it has gone")?.ephemeral_owner != 0;
         let uuid = uuid::Uuid::try_parse(&node).is_ok();
-        is(&node, (uuid, ephemeral), (node != "ready", node != "ready"))?;
+        ensure_equal(&node, (uuid, ephemeral), (node != "ready", node != "ready"))?;
     }
     Ok(())
 }
@@ -207,7 +207,7 @@ async fn a_member_that_counts_and_then_opens_is_caught(zookeeper: &ZooKeeper) ->
             }
             let deleted = session.delete(&format!("{name}/{own}"), None).await;
             deleted.map_err(broken)?;
-            Err(in_vain(name, wait))
+            Err(wait_over_error(name, wait))
         }
         .boxed()
     };

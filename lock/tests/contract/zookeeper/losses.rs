@@ -56,7 +56,7 @@ async fn a_node_whose_deletion_is_refused_goes_once_it_may(zookeeper: &ZooKeeper
     };
     may(but_delete).await?;
     not_allowed("a release that is refused", guard.release().await)?;
-    is("the node", zookeeper.left(&name).await.len(), 1)?;
+    ensure_equal("the node", zookeeper.left(&name).await.len(), 1)?;
     may(Permission::ALL).await?;
     zookeeper.gone(&name).await
 }
@@ -144,7 +144,7 @@ async fn nodes_for_ourselves_are_out_of_a_strangers_reach(zookeeper: &ZooKeeper)
     ensure_refused("freed by a stranger", theirs.force_unlock().await)?;
     let node = one.session()?.list_children(&name).await?.remove(0);
     let deleted = outsider.delete(&format!("{name}/{node}"), None).await;
-    is("deleted by a stranger", deleted, Err(Error::NoAuth))?;
+    ensure_equal("deleted by a stranger", deleted, Err(Error::NoAuth))?;
     guard.release().await?;
     pass(&other.lock(&name)).await
 }
@@ -195,16 +195,16 @@ async fn what_another_client_may_have_changed_is_read_after_a_sync(
         .double_barrier(&name, one)
         .leave(&member, SOON)
         .await?;
-    is("syncs with a leave", wire.asked(SYNC), 2)?;
+    ensure_equal("syncs with a leave", wire.asked(SYNC), 2)?;
     let [barrier, count, long] = ["barrier", "count", "long"].map(|of| format!("{name}-{of}"));
     other.barrier(&barrier).wait(SOON).await?;
-    is("syncs with a barrier", wire.asked(SYNC), 3)?;
+    ensure_equal("syncs with a barrier", wire.asked(SYNC), 3)?;
     other.shared_count(&count, 0).get().await?;
-    is("syncs with a count", wire.asked(SYNC), 4)?;
+    ensure_equal("syncs with a count", wire.asked(SYNC), 4)?;
     other.atomic_long(&long).get().await?;
-    is("syncs with a long", wire.asked(SYNC), 5)?;
+    ensure_equal("syncs with a long", wire.asked(SYNC), 5)?;
     other.atomic_long(&long).compare_and_set(0, 1).await?;
-    is("syncs with a comparison", wire.asked(SYNC), 6)
+    ensure_equal("syncs with a comparison", wire.asked(SYNC), 6)
 }
 
 // --- the chroot ----------------------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ async fn a_chroot_that_is_deleted_is_made_again(zookeeper: &ZooKeeper) -> Result
     deleted().await?;
     ensure!(client.barrier("/barrier").set().await?, "it was closed");
     deleted().await?;
-    is(
+    ensure_equal(
         "the seed",
         client.shared_count("/count", 7).get().await?.value,
         7,
@@ -273,7 +273,7 @@ async fn a_waiter_stays_in_the_queue_while_its_session_is_sure(zookeeper: &ZooKe
     };
     beside(&mut waiting, tried).await?;
     way.mend();
-    is("the queue", zookeeper.left(&name).await, nodes)?;
+    ensure_equal("the queue", zookeeper.left(&name).await, nodes)?;
     guard.release().await?;
     waiting.await?.context("its turn")?.release().await?;
     zookeeper.gone(&name).await

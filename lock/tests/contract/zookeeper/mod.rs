@@ -151,7 +151,7 @@ impl ZooKeeper {
     ) -> Result<JoinHandle<Answer<Guard>>> {
         let name = lock.name().to_owned();
         let before = self.left(&name).await.len();
-        let waiting = acquiring(lock);
+        let waiting = spawn_acquire(lock);
         self.until_nodes(&name, before + 1).await?;
         Ok(waiting)
     }

@@ -104,7 +104,7 @@ async fn a_hand_off_waits_for_the_answer_to_the_release(zookeeper: &ZooKeeper) -
     wire.close_to(MULTI);
     let release = tokio::spawn(first.release());
     beside(&mut next, wire.holds()).await?;
-    is("nodes", zookeeper.left(&name).await.len(), 2)?;
+    ensure_equal("nodes", zookeeper.left(&name).await.len(), 2)?;
     ensure!(!next.is_finished(), "it came in beside the first");
     wire.open();
     release.await??;

@@ -47,7 +47,7 @@ async fn a_writer_may_read_and_a_reader_may_not_write(zookeeper: &ZooKeeper) -> 
         "|-__WRIT__0000000000",
         "|-__WRIT__0000000001",
     ];
-    is("Curator's names", shapes, curators)?;
+    ensure_equal("Curator's names", shapes, curators)?;
     writing.release().await?;
     ensure_invalid("an upgrade", write.acquire(SOON).await)?;
     reading.release().await?;
@@ -68,7 +68,7 @@ async fn a_reader_that_comes_in_again_has_its_nodes_token(zookeeper: &ZooKeeper)
     ensure!(!first.is_finished(), "the first call is answered too early");
     let again = take(&owned).await?;
     let first = first.await??;
-    is("the same node's", again.fence(), first.fence())?;
+    ensure_equal("the same node's", again.fence(), first.fence())?;
     ensure!(again.fence() < other.fence(), "the other's node is older");
     slow.way.set_condition(Condition::Open);
     for reader in [first, again, other] {

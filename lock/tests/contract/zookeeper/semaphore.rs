@@ -34,7 +34,7 @@ async fn the_nodes_of_a_semaphore_are_curators(zookeeper: &'static ZooKeeper) ->
         "|-lease-0000000001",
         "|-lock-0000000001",
     ];
-    is("Curator's names", shapes, curators)?;
+    ensure_equal("Curator's names", shapes, curators)?;
     waiting.abort();
     let one = async || family.left(&name).await.len() == 1;
     until("the waiter has left", one).await?;
