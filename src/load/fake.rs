@@ -20,7 +20,7 @@ use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
 /// How long a shop that stalls answers nobody.
-pub(super) const STALL: Duration = Duration::from_millis(400);
+pub(super) const STALL: Duration = Duration::from_millis(1200);
 
 /// The fault of a shop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

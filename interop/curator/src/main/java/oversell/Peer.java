@@ -18,7 +18,7 @@ public final class Peer {
 
     public static void main(String[] args) throws IOException {
         CuratorFramework curator = CuratorFrameworkFactory.newClient(
-                args[0], SESSION_MS, CONNECTION_MS, new ExponentialBackoffRetry(100, 5));
+                args[0], SESSION_MS, CONNECTION_MS, new ExponentialBackoffRetry(1000, 3));
         curator.start();
         Lines.follow(new Commands(curator));
     }
