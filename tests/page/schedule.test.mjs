@@ -120,6 +120,20 @@ describe('a schedule of one’s own', () => {
     });
   }
 
+  it('has the place of the opening, and fits on a phone in English', async () => {
+    const tab = await suite.openTab('#/1.1', PHONE);
+    await tab.waitForLesson('1.1');
+    await tab.click('#en');
+    await tab.waitForElement('#opening:not([hidden])');
+    await tab.press('#race-schedule');
+    for (const actor of ['A', 'B', 'A', 'B']) await tab.press(`#schedule-buttons [data-key=${actor}][aria-disabled=false]`);
+    await tab.waitForText('#schedule-next', /^Next level/);
+    assert.ok(!(await tab.isWiderThanWindow()));
+    assert.ok(!(await tab.evaluate(() => document.getElementById('opening').checkVisibility())));
+    await tab.screenshot('schedule-1.1-phone');
+    tab.assertNoErrors();
+  });
+
   it('oversells by keyboard alone', async () => {
     const tab = await suite.openTab('#/1.1');
     await tab.waitForLesson('1.1');
