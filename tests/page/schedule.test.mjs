@@ -121,7 +121,7 @@ describe('a schedule of one’s own', () => {
   }
 
   it('has the place of the opening, and fits on a phone in English', async () => {
-    const tab = await suite.openTab('#/1.1', PHONE);
+    const tab = await suite.openTab('#/1.1', [390, 844]);
     await tab.waitForLesson('1.1');
     await tab.click('#en');
     await tab.waitForElement('#opening:not([hidden])');
@@ -130,6 +130,8 @@ describe('a schedule of one’s own', () => {
     await tab.waitForText('#schedule-next', /^Next level/);
     assert.ok(!(await tab.isWiderThanWindow()));
     assert.ok(!(await tab.evaluate(() => document.getElementById('opening').checkVisibility())));
+    const bottom = await tab.evaluate(() => document.getElementById('schedule-lanes').getBoundingClientRect().bottom + scrollY);
+    assert.ok(bottom <= 844, `game and picture are on one screen: ${bottom}`);
     await tab.screenshot('schedule-1.1-phone');
     tab.assertNoErrors();
   });
