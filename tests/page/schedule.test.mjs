@@ -132,6 +132,8 @@ describe('a schedule of one’s own', () => {
     assert.ok(!(await tab.evaluate(() => document.getElementById('opening').checkVisibility())));
     const bottom = await tab.evaluate(() => document.getElementById('schedule-lanes').getBoundingClientRect().bottom + scrollY);
     assert.ok(bottom <= 844, `game and picture are on one screen: ${bottom}`);
+    const commands = await tab.page.$$eval('#schedule-lines code', (all) => all.map((one) => one.getBoundingClientRect().width));
+    assert.ok(commands.length && Math.min(...commands) > 180, `an answer leaves its command room: ${commands}`);
     await tab.screenshot('schedule-1.1-phone');
     tab.assertNoErrors();
   });
