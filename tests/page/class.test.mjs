@@ -170,7 +170,15 @@ describe("the class's page", () => {
     await projector.waitForElement('#race-guess [data-key="1"] .share.answer rect[width="100%"]');
     await projector.waitForText('#race-guess [data-key="1"]', /2 人/);
     await projector.screenshot('class-guess');
-    for (const tab of [phone, desk, projector]) tab.assertNoErrors();
+    // Another class is asked the same: phones forget the answer.
+    const again = await suite.openTab('#/1.1');
+    await again.waitForLesson('1.1');
+    await again.press('#race-class');
+    await phone.waitForCount('#guess-choices button', 4);
+    assert.equal(await phone.count('#guess-choices [aria-pressed=true]'), 0);
+    await phone.press('[data-guess="1"]');
+    await phone.waitForElement('[data-guess="1"][aria-pressed=true]');
+    for (const tab of [phone, desk, projector, again]) tab.assertNoErrors();
   });
 
   for (const { size, lessons } of [{ size: PROJECTOR, lessons: ['2.10.2', '2.10.5', '2.10.6', '2.10.7', '3.4.2.herd', '3.7.6', '3.7.6.barrier'] }, { size: PHONE, lessons: ['3.7.6?me'] }]) {

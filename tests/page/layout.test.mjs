@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { PROJECTOR, SOAK, getJson, lab } from './support.mjs';
+import { PROJECTOR, SOAK, getJson, itInSoak, lab } from './support.mjs';
 
 /** @type {import('./support.mjs').Size} */
 const TALL_PHONE = [390, 844];
@@ -51,6 +51,34 @@ describe('the two layouts of a race', () => {
     tab.assertNoErrors();
   });
 
+  // Long verdicts and explanations, in English, leave least height.
+  it('a desk shows the end when it happens', async () => {
+    const tab = await suite.openTab('#/2.3', PROJECTOR);
+    await tab.waitForLesson('2.3');
+    await tab.click('#en');
+    await tab.press('#race-run');
+    await tab.waitForElement('#race.playing #race-flaw circle:not(.later)');
+    assert.equal(await tab.count('#race-guess:not([hidden])'), 0, 'the guess gives its place to the pictures');
+    await tab.waitForElement('#race.ended');
+    const { why, height } = await tab.evaluate(boxes);
+    assert.ok(why.top >= 0 && why.bottom <= height, `the explanation: ${JSON.stringify(why)}`);
+    await tab.screenshot('desk-2.3');
+    tab.assertNoErrors();
+  });
+
+  // The cure is played after the flaw.
+  itInSoak('projected, the explanation is read while the cure plays', async () => {
+    const tab = await suite.openTab('#/003.pause', PROJECTOR);
+    await tab.waitForLesson('003.pause');
+    await tab.click('#projector');
+    await tab.press('#race-run');
+    await tab.waitForElement('#race.playing #race-cure circle:not(.later)');
+    await tab.waitForElement('#race.playing #race-why:not(.later)');
+    const { why, height } = await tab.evaluate(boxes);
+    assert.ok(why.bottom <= height, JSON.stringify(why));
+    tab.assertNoErrors();
+  });
+
   it('a phone shows the end when it happens', async () => {
     const tab = await suite.openTab('#/1.1', TALL_PHONE);
     for (const lesson of await lessons()) {
@@ -58,6 +86,10 @@ describe('the two layouts of a race', () => {
       await tab.waitForLesson(lesson);
       await tab.evaluate(watchHeights);
       await tab.press('#race-run');
+      await tab.waitForElement('#race.playing #race-flaw circle:not(.later)');
+      // The pictures begin below one line of buttons; a race whose cure comes later has no second picture yet.
+      const { pictures: [, second = 0], bar } = await tab.evaluate(boxes);
+      assert.ok(bar.bottom < 60 || second < TALL_PHONE[1] * 0.6, `${lesson}: both pictures are in sight: ${JSON.stringify([bar, second])}`);
       await tab.waitForElement('#race.ended');
       assert.deepEqual(await tab.evaluate('window.changes.playing'), [], `${lesson}: it stands still`);
       const { inSight, why, height } = await tab.evaluate(boxes);
@@ -96,7 +128,7 @@ function boxes() {
     return { last, host: box(`race-${half}`) };
   });
   return {
-    height: innerHeight, claim: of('claim'), why: of('race-why'), pictures: halves.map((half) => of(`race-${half}`).top),
+    height: innerHeight, claim: of('claim'), bar: of('race-run'), why: of('race-why'), pictures: halves.map((half) => of(`race-${half}`).top),
     least: Math.min(...[...document.querySelectorAll('#race .timeline text')].map((one) => parseFloat(getComputedStyle(one).fontSize))),
     lights: document.getElementById('lights').checkVisibility(),
     last: marks.map(({ last, host }) => (last ? (last.right - host.left) / host.width : 0)),

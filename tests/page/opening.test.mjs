@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { lab } from './support.mjs';
+import { PHONE, lab } from './support.mjs';
 
 describe('the first view', () => {
   const suite = lab();
@@ -24,6 +24,19 @@ describe('the first view', () => {
     await tab.go('1.3');
     await tab.waitForLesson('1.3');
     assert.equal(await tab.count('#opening:not([hidden])'), 0, 'it stands on the first lesson alone');
+    tab.assertNoErrors();
+  });
+
+  it('fits its three numbers on a phone', async () => {
+    const tab = await suite.openTab('', PHONE);
+    await tab.waitForLesson('1.1');
+    await tab.press('#opening-run');
+    await tab.waitForText('#opening-figures div:nth-child(1) dd', /^5,000$/);
+    await tab.waitForText('#opening-say', /对不上/);
+    const cut = await tab.page.$$eval('#opening-figures dd', (all) => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent));
+    assert.deepEqual(cut, []);
+    assert.ok(!(await tab.isWiderThanWindow()));
+    await tab.screenshot('opening-phone');
     tab.assertNoErrors();
   });
 

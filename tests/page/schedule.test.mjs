@@ -120,6 +120,24 @@ describe('a schedule of one’s own', () => {
     });
   }
 
+  it('has the place of the opening, and fits on a phone in English', async () => {
+    const tab = await suite.openTab('#/1.1', [390, 844]);
+    await tab.waitForLesson('1.1');
+    await tab.click('#en');
+    await tab.waitForElement('#opening:not([hidden])');
+    await tab.press('#race-schedule');
+    for (const actor of ['A', 'B', 'A', 'B']) await tab.press(`#schedule-buttons [data-key=${actor}][aria-disabled=false]`);
+    await tab.waitForText('#schedule-next', /^Next level/);
+    assert.ok(!(await tab.isWiderThanWindow()));
+    assert.ok(!(await tab.evaluate(() => document.getElementById('opening').checkVisibility())));
+    const bottom = await tab.evaluate(() => document.getElementById('schedule-lanes').getBoundingClientRect().bottom + scrollY);
+    assert.ok(bottom <= 844, `game and picture are on one screen: ${bottom}`);
+    const commands = await tab.page.$$eval('#schedule-lines code', (all) => all.map((one) => one.getBoundingClientRect().width));
+    assert.ok(commands.length && Math.min(...commands) > 180, `an answer leaves its command room: ${commands}`);
+    await tab.screenshot('schedule-1.1-phone');
+    tab.assertNoErrors();
+  });
+
   it('oversells by keyboard alone', async () => {
     const tab = await suite.openTab('#/1.1');
     await tab.waitForLesson('1.1');

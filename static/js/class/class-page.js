@@ -306,8 +306,8 @@ follow('classroom/events', {
     if (event.event === 'up') openedAt ??= event.t_us;
     // Only a lesson chosen after this phone came: an earlier one may be another than its QR code led to.
     if (event.event === 'lesson' && isPhone && event.key && event.t_us > (openedAt ?? Infinity)) location.hash = `#/${event.key}?me`;
-    if (event.event === 'ended' && isPhone) {
-      phoneGuess.end(event.key ?? '');
+    if (['lesson', 'ended'].includes(event.event) && isPhone && event.key === lessonId && isGuessLesson()) {
+      phoneGuess.hear(event);
       say('');
       phoneGuess.draw(lessonId, ownName, say);
     }

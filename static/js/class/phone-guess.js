@@ -11,10 +11,15 @@ let shown = { id: '', race: null };
 let guessed = null;
 /** The race has ended on the desk's screen. */
 let isEnded = false;
+/** When the class was last asked or told, by the instances' clock. */
+let heardAt = 0;
 
-/** @param {string} id */
-export function end(id) {
-  isEnded = shown.id === id;
+/** The class is asked about this lesson, perhaps again, or its race has ended. A connection begins with all earlier events. @param {import('./visits.js').ClassEvent} event */
+export function hear({ event, key, t_us }) {
+  if (key !== shown.id || t_us <= heardAt) return;
+  heardAt = t_us;
+  isEnded = event === 'ended';
+  if (!isEnded) guessed = null;
 }
 
 /** @param {string} id @param {() => string} who empty until a name is typed @param {(text: string) => void} say */

@@ -14,7 +14,7 @@ let isPressed = false;
 /** @param {import('../race/race.js').Race} race @param {boolean} enabled */
 function showRaceButton(race, enabled) {
   $('race').hidden = false;
-  const draw = () => outcomeGuess.draw(race, false);
+  const draw = () => outcomeGuess.draw(race, false, false);
   outcomeGuess.listen(draw);
   draw();
   setText($('race-run'), lang.t('race'));

@@ -40,18 +40,18 @@ export function questionOf(race) {
 }
 
 /**
- *
- * @param {Race} race @param {boolean} isAnswered both halves have ended as they were meant to
+ * From the race's start on, only the guess and then the answer are shown: the pictures need the height.
+ * @param {Race} race @param {boolean} isPlaying @param {boolean} isAnswered both halves have ended as they were meant to
  * @param {((key: number) => number) | null} [votes] how many of the class chose it
  */
-export function draw(race, isAnswered, votes = null) {
+export function draw(race, isPlaying, isAnswered, votes = null) {
   const question = questionOf(race);
-  // Afterwards only the guess and the answer are shown.
-  $('race-guess').hidden = !question || (isAnswered && guessed == null && !votes);
+  const isClosed = isPlaying || isAnswered;
+  $('race-guess').hidden = !question || (isClosed && guessed == null && !votes);
   if (!question) return;
   const { ask, choices, is } = question;
   $('race-guess').setAttribute('aria-label', ask);
-  $('race-guess').replaceChildren(el('span', { class: isAnswered && 'dim' }, ask), ...choices.filter(({ key }) => !isAnswered || key === guessed || votes).map(({ key, text }) => {
+  $('race-guess').replaceChildren(el('span', { class: isAnswered && 'dim' }, ask), ...choices.filter(({ key }) => !isClosed || key === guessed || votes).map(({ key, text }) => {
     const button = el('button', { type: 'button', 'data-key': String(key), 'aria-pressed': String(key === guessed), class: isAnswered && key !== is && 'wrong' }, text, ...(votes ? [el('span', { class: 'votes' }, t('votes', votes(key))), share(votes(key), choices.reduce((sum, one) => sum + votes(one.key), 0), isAnswered && key === is)] : []));
     button.addEventListener('click', () => {
       guessed = key;

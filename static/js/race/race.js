@@ -253,12 +253,15 @@ export async function run(times) {
   scheduler?.closePanel();
   if (!times) ownTimes.closePanel();
   startedAt = performance.now();
-  [refusal, isPlayedHere] = ['', true];
-  if (isPhone()) $('race-run').parentElement.scrollIntoView({ block: 'start', behavior: 'instant' });
-  else if (isProjected()) scrollTo({ top: 0, behavior: 'instant' });
+  // The guess gives its place to the pictures.
+  [refusal, isPlayedHere, picturesTop] = ['', true, 0];
   for (const cured of [false, true]) recordings.delete(keyOf(shownRace.lesson, cured));
   isCureNext = shownRace.alone;
-  await Promise.all((shownRace.alone ? [false] : [false, true]).map((cured) => start(/** @type {Race} */ (shownRace).lesson, cured, times)));
+  const started = (shownRace.alone ? [false] : [false, true]).map((cured) => start(/** @type {Race} */ (shownRace).lesson, cured, times));
+  // With the pictures the page is long enough.
+  if (isPhone()) $('race-run').parentElement.scrollIntoView({ block: 'start', behavior: 'instant' });
+  else if (isProjected()) scrollTo({ top: 0, behavior: 'instant' });
+  await Promise.all(started);
 }
 
 /** @param {string} lesson @param {boolean} cured @param {ownTimes.Timing} [times] */
@@ -450,9 +453,9 @@ function setStage(isOn) {
   if (document.documentElement.toggleAttribute('data-stage', isOn) !== wasStage) [wasStage, lastFrame, picturesTop] = [isOn, '', 0];
 }
 
-/** A phone is scrolled once so that the explanation is in sight. */
+/** The page is scrolled once so that the explanation is in sight. */
 function showEnd() {
-  if (isPhone() && $('race-why').getBoundingClientRect().bottom > innerHeight && isPlayedHere) $('race-why').scrollIntoView({ block: 'end', behavior: 'instant' });
+  if ($('race-why').getBoundingClientRect().bottom > innerHeight && isPlayedHere) $('race-why').scrollIntoView({ block: 'end', behavior: 'instant' });
   isPlayedHere = false;
 }
 
@@ -496,7 +499,8 @@ function heightsOf(its) {
   const needs = halves.map(({ cured, picture }) => (over ? picture.needed : heightOf(actorsOf(its, cured).length, showsOf(its, cured), dense)));
   const high = needs[0] + needs[1];
   const [caption, line, margins] = [CAPTION_HEIGHTS, EXPLANATION_HEIGHTS, MARGINS].map((sizes) => sizes[dense ? 1 : isPhone() ? 2 : 0]);
-  const explanation = over ? Math.max(line, $('race-why').offsetHeight / unit) : line;
+  // Where the cure comes later, the explanation is read while it plays: two lines.
+  const explanation = over ? Math.max(line, $('race-why').offsetHeight / unit) : line * (its.alone ? 2 : 1);
   // A long verdict has its lines above the picture.
   const captions = halves.map(({ name }) => (over ? Math.max(caption, $(`race-${name}-part`).firstElementChild.offsetHeight / unit + CAPTION_EDGE) : caption));
   const free = (innerHeight - picturesTop) / unit - captions[0] - captions[1] - explanation - margins;
@@ -544,7 +548,7 @@ function frame(its) {
     $(`race-${name}-end`).classList.toggle('red', isWrong(recording?.ending, its, cured));
   });
   $('race-why').replaceChildren(...explanation(its, both[0]));
-  outcomeGuess.draw(its, both.every((one) => one?.ending?.as_meant), classGuesses.isAsked(its.lesson) ? classGuesses.countOf : null);
+  outcomeGuess.draw(its, isPlaying, both.every((one) => one?.ending?.as_meant), classGuesses.isAsked(its.lesson) ? classGuesses.countOf : null);
   $('race-class').hidden = Boolean(disabledReason) || !outcomeGuess.questionOf(its) || both.some(Boolean);
   setText($('race-class'), classGuesses.isAsked(its.lesson) ? t('votesAsked', classGuesses.total()) : t('votesAsk'));
   const events = both.flatMap((one) => (one && !one.live ? [one.events] : []));
