@@ -7,13 +7,13 @@ use crate::terminal::{
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt, fs::File, io::ErrorKind, path::Path};
 
-/// Where `oversell lab` writes them by default.
+/// The file, relative to the working folder, into which `oversell lab` writes its addresses by default.
 pub const LAB_JSON: &str = "target/lab/lab.json";
 
-/// Where a service and the commands that load it find the admin token: never on a command line, which others can see.
+/// The environment variable with the admin token, for a service and the commands that load it: others can see a command line.
 pub const ADMIN_TOKEN_VARIABLE: &str = "OVERSELL__ADMIN__TOKEN";
 
-/// Every address of a lab. Others read it: its fields stay as they are.
+/// Every address of a lab. Other programs read `lab.json`: its fields keep their names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Addresses {
     /// Where to send requests: nginx, or the only instance.
@@ -65,7 +65,7 @@ pub struct Control {
     pub token: Token,
 }
 
-/// A token, which is not shown.
+/// A token as plain text, which `Debug` does not show, but JSON does.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Token(pub String);
@@ -82,7 +82,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// In every folder that a lab made, and locked while it runs.
+/// The name of a file in every folder that a lab made; the lab locks it while it runs.
 pub const LAB_FOLDER_MARKER: &str = ".oversell-lab";
 
 impl Addresses {

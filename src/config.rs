@@ -14,6 +14,7 @@ use std::{
 
 const DEFAULTS: &str = include_str!("../config/default.toml");
 const ENV_PREFIX: &str = "OVERSELL";
+/// The environment variable that names the configuration file.
 const ENV_FILE: &str = "OVERSELL_CONFIG";
 
 /// All settings of an instance. Each is explained in `config/default.toml`.
@@ -129,7 +130,7 @@ pub struct Redis {
 #[garde(allow_unvalidated)]
 pub struct ZooKeeper {
     pub connect: String,
-    #[garde(custom(check_empty_or_absolute_path))]
+    #[garde(custom(check_empty_or_chroot))]
     pub chroot: String,
     #[garde(range(min = 1_000, max = 60_000))]
     pub session_ms: u64,
@@ -168,7 +169,7 @@ pub struct Cluster {
     pub members: Vec<String>,
 }
 
-/// A member must be given as `redis-2=10.0.0.2:6379`.
+/// Requires a name and an address, as in `redis-2=10.0.0.2:6379`.
 fn check_name_and_address(member: &str, (): &()) -> garde::Result {
     let parts = member.split_once('=');
     let parts = parts.and_then(|(name, at)| Some((name, at.rsplit_once(':')?)));
@@ -182,7 +183,7 @@ fn check_name_and_address(member: &str, (): &()) -> garde::Result {
     ))
 }
 
-/// The address must be one without TLS, or empty.
+/// Requires an address of plain HTTP, or an empty text.
 fn check_empty_or_http(url: &str, (): &()) -> garde::Result {
     let is_one = |url: Uri| url.scheme_str() == Some("http") && url.host().is_some();
     if url.is_empty() || url.parse().is_ok_and(is_one) {
@@ -191,7 +192,7 @@ fn check_empty_or_http(url: &str, (): &()) -> garde::Result {
     Err(garde::Error::new("not an address as http://127.0.0.1:8000"))
 }
 
-/// An address must begin with this. The rule does not repeat the address, which may contain a password.
+/// Requires that an address begins with `scheme`. The error does not repeat the address, which may contain a password.
 fn require_scheme(scheme: &'static str) -> impl Fn(&SecretString, &()) -> garde::Result {
     move |url, ()| match url.expose_secret().starts_with(scheme) {
         true => Ok(()),
@@ -208,7 +209,7 @@ fn check_empty_or_redis(url: &SecretString, (): &()) -> garde::Result {
     }
 }
 
-/// Several Sentinels need the name of the primary, because they know several.
+/// Requires the name of the primary if there are Sentinels, which may know several, and refuses it without them.
 fn require_master_name(sentinels: &[SecretString]) -> impl Fn(&String, &()) -> garde::Result {
     let known = !sentinels.is_empty();
     move |master, ()| match (known, master.is_empty()) {
@@ -222,7 +223,7 @@ fn require_master_name(sentinels: &[SecretString]) -> impl Fn(&String, &()) -> g
     }
 }
 
-/// The name must be a label: it stands at the beginning of the owners of locks, which servers show.
+/// Requires a label, or an empty text: the name stands at the beginning of the owners of locks, which servers show.
 fn check_empty_or_label(name: &str, (): &()) -> garde::Result {
     if name.is_empty() || Process::labelled(name).is_ok() {
         return Ok(());
@@ -232,7 +233,8 @@ fn check_empty_or_label(name: &str, (): &()) -> garde::Result {
     ))
 }
 
-fn check_empty_or_absolute_path(path: &str, (): &()) -> garde::Result {
+/// Requires an empty text, or a path of ZooKeeper that begins with `/` and does not end with one.
+fn check_empty_or_chroot(path: &str, (): &()) -> garde::Result {
     if path.is_empty() || (path.starts_with('/') && !path.ends_with('/')) {
         return Ok(());
     }
@@ -298,6 +300,7 @@ impl Config {
         Ok(config)
     }
 
+    /// Errors: all broken rules together, each with its key.
     fn check(&self) -> Result<(), ConfigError> {
         self.validate().map_err(|report| {
             let broken = report
@@ -315,6 +318,7 @@ impl Config {
         }
     }
 
+    /// `None` if the setting is empty: nothing then asks for a token.
     pub fn admin_token(&self) -> Option<SecretString> {
         let token = &self.admin.token;
         (!token.expose_secret().is_empty()).then(|| token.clone())
@@ -326,7 +330,7 @@ impl Config {
     }
 }
 
-/// Reads a list, which outside of files is a text with commas.
+/// Reads a list, or a text with commas, as the environment has it; its empty parts are left out.
 fn read_list_or_commas<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<String>>(
     value: D,
 ) -> Result<Vec<T>, D::Error> {

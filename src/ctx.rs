@@ -32,7 +32,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Connections for health checks and the stock: a query that waits for a row lock must not block health checks.
 const ADMIN_POOL_SIZE: usize = 3;
-/// Connections for the actors of replays, which stand still with them: more than visitors play at once.
+/// MySQL connections, and as many of Redis, for the actors of replays: a stopped actor keeps its own. More than visitors play
+/// at once.
 const ACTOR_POOL_SIZE: usize = 256;
 
 /// The clients of one instance. Cloning it is cheap.
@@ -94,6 +95,7 @@ fn redis_options(config: &Config, url: &SecretString, process: &Process) -> Redi
         .process(process.clone())
 }
 
+/// The options of the main Redis: with Sentinels and `redis.wait_replicas`, if they are configured.
 fn main_redis_options(config: &Config, process: &Process) -> RedisOptions {
     let sentinels = config
         .redis
@@ -199,7 +201,8 @@ impl Ctx {
         })
     }
 
-    /// With the MySQL pools of the actors of replays; Redis, ZooKeeper and `local` stay the course's.
+    /// The same clients with the pools of the actors of replays: `db`, `admin_pool` and `watch` are theirs, all else stays
+    /// shared.
     pub(crate) fn with_actor_pools(&self) -> Self {
         let (db, watch) = self.actor_pools.clone();
         Self {
@@ -227,8 +230,8 @@ impl Ctx {
         }
     }
 
-    /// The same clients, but whatever is sent to Redis goes over `tap`, which is given a connection and, of the nodes of Redlock,
-    /// the node's number.
+    /// The same clients, but `redis` and `nodes` send over what `tap` makes of their connections; `tap` also gets the index of
+    /// a Redlock node, and `None` for the main Redis. `watch` and `mine` are not tapped.
     /// Errors: [`LockError::Invalid`] outside a tokio runtime.
     pub(crate) fn with_redis_over<C>(
         &self,
@@ -275,7 +278,8 @@ impl Ctx {
         timeout(wait + CONNECT_TIMEOUT, conn).await.map_err(late)?
     }
 
-    /// A checked connection of the administrative pool, waiting at most `wait` for a free one: a dead connection is replaced.
+    /// A connection of the administrative pool that has answered a ping. If the first one does not, all idle connections of all
+    /// pools are dropped and another one is returned unchecked; each of these three steps may take `wait`.
     /// Errors: [`LockError::Unavailable`] if all stay in use, or MySQL is down.
     pub async fn admin_conn(&self, wait: Duration) -> Result<Conn, LockError> {
         let mut conn = self.admin_pool.conn(wait).await?;
@@ -295,7 +299,8 @@ impl Ctx {
         self.admin_pool.forget_idle();
     }
 
-    /// Releases all locks and closes the sessions; waits at most `limit`.
+    /// Cancels `closing`, waits for all tasks, releases all locks and closes the sessions. After `limit` it gives up with a
+    /// warning.
     pub async fn close(&self, limit: Duration) {
         self.closing.cancel();
         self.tasks.close();

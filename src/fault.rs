@@ -44,7 +44,8 @@ impl Action {
         }
     }
 
-    /// The default in milliseconds: a clock jumps beyond every lease of the course; an answer is delayed by this.
+    /// The milliseconds of a fault that names none: a clock jumps by a minute, beyond every lease of the course; an answer is
+    /// delayed by 200 ms.
     pub(crate) const fn default_by_ms(self) -> u64 {
         match self {
             Self::Jump => 60_000,

@@ -9,9 +9,10 @@ use sqlx::{
 };
 
 const LIST_TABLES: &str = "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()";
-/// The versions of all migrations, also of one that has only started: its tables are ours.
+/// Selects the versions of all migrations that were applied or only started: the tables of both are ours.
 const APPLIED_VERSIONS: &str = "SELECT version FROM _sqlx_migrations";
 
+/// The files of `migrations/`, embedded.
 #[derive(Embed)]
 #[folder = "migrations/"]
 struct Files;
@@ -27,8 +28,8 @@ pub fn migrator() -> Migrator {
     }
 }
 
-/// Tables of another program that have the names of our next tables. The first migration renames those of the program of the
-/// course.
+/// The existing tables whose names the migrations that are not applied yet would create. Those that a migration renames first
+/// are left out: the first one renames the tables of the course's own program.
 pub async fn tables_in_the_way(conn: &mut MySqlConnection) -> Result<Vec<String>, sqlx::Error> {
     let there: Vec<String> = sqlx::query_scalar(LIST_TABLES)
         .fetch_all(&mut *conn)

@@ -37,6 +37,7 @@ pub fn find(program: &str) -> Option<PathBuf> {
 }
 
 /// The program that the option names, else the environment, else the system's.
+/// Errors: a named one cannot be run. A missing one of the system is no error: see [`path`].
 pub(crate) fn server_program(
     option: (&str, Option<&Path>),
     program: &str,
@@ -67,6 +68,7 @@ fn from_environment(program: &str) -> Option<(&'static str, String)> {
     (!value.is_empty()).then_some((variable, value))
 }
 
+/// Looks for a program in `PATH`, then in [`SBIN_FOLDERS`]. A name with a `/` is a file, which need not be executable.
 fn on_path(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         let file = std::path::absolute(program).ok();
@@ -84,7 +86,7 @@ pub fn path(program: &str) -> PathBuf {
     find(program).unwrap_or_else(|| PathBuf::from(program))
 }
 
-/// The requirements that are missing, if the program is: a program that was not found has a bare name as its path.
+/// All of `needed` if the program was not found, which a bare name as its path shows; else none.
 pub(crate) fn missing_requirements(
     program: &Path,
     needed: &'static [Requirement],
@@ -142,7 +144,8 @@ pub fn shell_path() -> OsString {
     env::join_paths(all).unwrap_or(path)
 }
 
-/// A shell that kills its process group once its standard input is closed, because whoever started it may be killed as well.
+/// The script of a shell that runs its argument as a line, and kills its process group once its standard input is closed,
+/// because whoever started it may be killed as well.
 const SELF_KILLING_SHELL: &str = r#"exec 3<&0 </dev/null
 { read -r <&3; kill -KILL 0; } >/dev/null 2>&1 &
 exec bash -c "$0" 3<&-"#;
@@ -200,7 +203,7 @@ async fn read_up_to(
     Ok(())
 }
 
-/// The first number with its dots.
+/// The first run of digits and dots in a text; empty if it has no digit.
 pub(crate) fn version_number(text: &str) -> String {
     let begin = text.trim_start_matches(|c: char| !c.is_ascii_digit());
     begin

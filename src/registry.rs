@@ -14,10 +14,10 @@ use crate::terminal::bilingual::Bilingual;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-/// The specification in a file.
+/// The specification in a file that registers itself: what gives it its place in the list.
 pub trait Spec: Copy {
     fn rank(&self) -> Rank;
-    /// The section of the course that it is from.
+    /// The section of the course that it is from, as in `2.3`; the last one counts for its place, as in `2.9, 2.10.4`.
     fn chapter(&self) -> &'static str;
 }
 
@@ -74,7 +74,7 @@ impl Rank {
     }
 }
 
-/// As answers say it: whether it is beyond the course.
+/// A bool in JSON: whether it is beyond the course.
 impl Serialize for Rank {
     fn serialize<T: Serializer>(&self, to: T) -> Result<T::Ok, T::Error> {
         to.serialize_bool(self.is_beyond())

@@ -32,7 +32,7 @@ pub struct ReplayEvent {
     pub key: Option<String>,
     /// A count, a reason or a queue; of a step its caption in two languages.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = value, required = false)]
+    #[schema(schema_with = value_schema, required = false)]
     pub value: Option<Value>,
     /// The owner of the lock: an actor, or the text that stands in the server.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,6 +49,7 @@ pub struct ReplayEvent {
 }
 
 impl ReplayEvent {
+    /// An event of this actor; [`Log::add`] sets its time.
     pub(super) fn of(actor: impl Display, event: impl Into<String>) -> Self {
         Self {
             actor: actor.to_string(),
@@ -74,7 +75,8 @@ impl ReplayEvent {
     }
 }
 
-fn value() -> RefOr<Schema> {
+/// The schema of [`ReplayEvent::value`].
+fn value_schema() -> RefOr<Schema> {
     let kinds = [Type::String, Type::Integer, Type::Object];
     let value = ObjectBuilder::new().schema_type(SchemaType::from_iter(kinds));
     let description = "What it had, as text: a count, a reason, a queue; the token of a row that refuses it, as a number; two languages for a step";
@@ -139,6 +141,7 @@ impl Default for Log {
 }
 
 impl Log {
+    /// Adds an event, with the time of this call as its `t_us`.
     pub(crate) fn add(&self, event: ReplayEvent) {
         let t_us = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.events.lock().push(ReplayEvent { t_us, ..event });
@@ -150,10 +153,12 @@ impl Log {
         self.length.send_modify(|length| *length += 1);
     }
 
+    /// How the replay ended; `None` while it goes on.
     pub fn end(&self) -> Option<ReplayEnd> {
         self.end.lock().clone()
     }
 
+    /// The events from this index on; none if the log is not that long yet.
     pub fn events_from(&self, from: usize) -> Vec<ReplayEvent> {
         self.events.lock().get(from..).unwrap_or_default().to_vec()
     }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 /// The signals to stop that have come so far.
 #[derive(Debug)]
 pub struct Shutdown {
-    /// Cancelled by the first signal.
+    /// Cancelled by the first signal, and once stdout takes no more.
     pub graceful: CancellationToken,
     /// Cancelled by the second one.
     pub immediate: CancellationToken,

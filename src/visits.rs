@@ -24,8 +24,9 @@ use tokio::sync::broadcast;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+/// Limit of the events that an instance keeps for watchers that come late; the oldest go first.
 const MAX_KEPT_EVENTS: usize = 1000;
-/// Events are kept this long: as long as a visit may wait.
+/// A watcher that comes late gets no older events: as long as a visit may wait.
 const MAX_EVENT_AGE: Duration = Duration::from_secs(600);
 
 /// A watcher that is behind by more events misses some.
@@ -124,6 +125,7 @@ impl Visits {
         visit
     }
 
+    /// Reports that the stock was reset and that every lock, latch and barrier was cleared.
     pub fn report_reset(&self) {
         self.add(
             VisitEvent::of_instance(&self.0.instance, VisitEventKind::Reset),
@@ -165,6 +167,7 @@ impl Visits {
         (once(up).chain(young).collect(), self.0.sender.subscribe())
     }
 
+    /// Keeps an event and sends it to all watchers. Its time is that of this call, or an earlier `end`.
     fn add(&self, event: VisitEvent, end: Option<SystemTime>) {
         let mut recent_events = self.0.recent_events.lock();
         // The time is taken under the lock, so that events are in order; only a known end may be earlier.
@@ -207,18 +210,20 @@ pub struct VisitGuard {
 }
 
 impl VisitGuard {
+    /// Reports that it is inside; only the first call counts.
     pub fn enter(&self) {
         if !self.is_inside.swap(true, Ordering::Relaxed) {
             self.add_event(VisitEventKind::Locked, None, None);
         }
     }
 
-    /// Leaves; the unlock follows.
+    /// Ends the visit, before the unlock: as released if it was inside, else as failed. Only the first call counts.
     pub fn leave(&self) {
         self.leave_by(None);
     }
 
-    /// Leaves. With an `end` of its lease, the visit counts as left at that time at the latest, however late this call is.
+    /// As [`leave`](Self::leave). With an `end` of its lease, the visit counts as left at that time at the latest, however late
+    /// this call is.
     pub fn leave_by(&self, end: Option<SystemTime>) {
         if !self.is_over.swap(true, Ordering::Relaxed) {
             let inside = self.is_inside.load(Ordering::Relaxed);

@@ -14,6 +14,7 @@ use syn::{
 /// A path from the crate's root on: `stock::row` is `["stock", "row"]`.
 pub(super) type Path = Vec<String>;
 
+/// What a source file names of its own crate.
 #[derive(Default)]
 pub(super) struct Imports {
     /// Everything, its tests included.

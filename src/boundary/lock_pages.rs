@@ -13,7 +13,7 @@ const SEARCHED_PATHS: [&str; 5] = [
     "lock/src/multi.rs",
 ];
 
-/// The public types there that are none.
+/// The public types in [`SEARCHED_PATHS`] that need no page.
 const TYPES_THAT_ARE_NO_LOCKS: [&str; 16] = [
     "ByType",
     "Conn",
@@ -41,7 +41,8 @@ const HEADINGS: [&str; 5] = [
     "# Example",
 ];
 
-/// Halves, which cost and write what the page of their whole says, and what has no server.
+/// The locks whose page needs neither `# Cost` nor `# Format`: halves, of which the page of their whole says it, and what has
+/// no server.
 const TYPES_WITHOUT_COST: [&str; 5] = [
     "Mutexes",
     "RedisReadLock",

@@ -87,6 +87,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("boundary", &[]),
 ];
 
+/// The empty list that a check must return.
 const NOTHING: [&str; 0] = [];
 
 static SRC: LazyLock<Vec<Source>> = LazyLock::new(|| sources("src"));
@@ -272,6 +273,7 @@ fn helpers_in_stock_serve_more_than_one_strategy() {
     assert_eq!(hidden.collect::<Vec<_>>(), NOTHING);
 }
 
+/// A source file of either crate, with what it names.
 struct Source {
     name: String,
     text: String,

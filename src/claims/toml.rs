@@ -3,6 +3,7 @@
 use crate::terminal::bilingual::leak;
 use serde::{Deserialize, Deserializer};
 
+/// Reads a text that is kept until the program ends.
 pub(super) fn leaked_text<'de, D: Deserializer<'de>>(from: D) -> Result<&'static str, D::Error> {
     String::deserialize(from).map(leak)
 }

@@ -86,6 +86,7 @@ pub(crate) fn lesson_id_schema() -> Schema {
     one.examples(["2.3"]).into()
 }
 
+/// The schema of [`LessonResult`]'s list of what the lesson was tried on.
 fn systems_schema() -> Schema {
     let name = ObjectBuilder::new()
         .schema_type(Type::String)

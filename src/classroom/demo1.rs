@@ -33,7 +33,8 @@ pub const LEASE: Duration = Duration::from_secs(10);
 /// The work that the text gives all four locks.
 pub const WORK_TIME: Duration = Duration::from_secs(5);
 
-/// Takes the lock, stays as long as the job says, and gives it back: what it found of it then.
+/// Takes the lock, stays as long as the job says, and deletes its key, whoever's it is by then. Returns whether the key was
+/// still there; `None` if Redis did not answer the DEL.
 /// Errors: [`Error::Timeout`] if others had it for all of the job's wait, [`Error::Unavailable`] if Redis is down.
 /// Cancel safety: dropping it gives the lock back in the background.
 pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Option<LockState>, Error> {

@@ -60,8 +60,8 @@ pub enum Id {
     Uuid,
 }
 
-/// Takes the lock, by force after its safety time, stays as long as the job says, and gives it back: what it found of it
-/// then.
+/// Takes the lock, by force after five leases, stays as long as the job says, and gives it back. Returns whether the key still
+/// had its value; `None` if Redis did not answer.
 /// Errors: [`Error::Timeout`] if others had it for all of the job's wait, [`Error::Unavailable`] if Redis is down.
 /// Cancel safety: dropping it gives the lock back in the background.
 pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Error> {
@@ -140,6 +140,7 @@ struct Thread {
 }
 
 impl Threads {
+    /// Takes the lowest number that is free.
     fn start(&self) -> Thread {
         let mut busy = self.0.lock();
         let id = (1..).find(|id| !busy.contains(id)).unwrap_or_default();

@@ -20,7 +20,7 @@ use crate::{
 };
 use oversell_lock::{Lease, redis::RedisLock};
 
-/// demo4's key.
+/// The name of demo4's lock, into which the layer fills the fields of the query.
 pub const KEY_BY_PARAMETERS: &str = "demo4#{whId}_{sku}";
 
 /// The lock name that the layer derives from the route of demo3.

@@ -187,7 +187,8 @@ impl Visit {
         self.steps.push(step);
     }
 
-    /// Stays as long as the job says, then releases the parts in reverse order.
+    /// Records the parts as acquired, stays as long as the job says, releases `guard`, and records them as released in reverse
+    /// order.
     pub(super) async fn stay_inside(
         mut self,
         ctx: &Ctx,
@@ -258,7 +259,7 @@ impl fmt::Display for VisitStep {
 /// How long an object of a lesson stays in Redis after the last visit. Visitors may name any product, so it must expire.
 const TTL_SECONDS: i64 = 24 * 3600;
 
-/// Increments a counter beside the lock, and returns its new value.
+/// Increments a counter beside the lock in Redis, and returns its new value; the counter expires a day after its last number.
 pub(super) async fn next_number(ctx: &Ctx, lock: &str, counted: &str) -> Result<u64, Error> {
     let key = format!("{}:{counted}", names::in_braces(&ctx.redis_key(lock)));
     let mut count = redis::pipe();
@@ -267,7 +268,7 @@ pub(super) async fn next_number(ctx: &Ctx, lock: &str, counted: &str) -> Result<
     Ok(next)
 }
 
-/// Renews the expiry of an object and of the key beside it.
+/// Lets an object in Redis, and the key `beside` it, expire a day from now.
 pub(super) async fn renew_expiry(ctx: &Ctx, name: &str, beside: &str) -> Result<(), Error> {
     let name = ctx.redis_key(name);
     let mut keep = redis::pipe();

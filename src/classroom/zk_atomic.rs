@@ -32,6 +32,7 @@ pub enum Change {
     ForceSet(i64),
 }
 
+/// Reads the atomic long; its value is both `pre_value` and `post_value` of the answer.
 pub async fn get(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     job.enter();
     let value = ctx.zk.atomic_long(&job.zk_path(ATOMIC)).get().await?;
@@ -83,7 +84,7 @@ fn answer(succeeded: bool, pre_value: i64, post_value: i64, promoted: bool) -> A
     )
 }
 
-/// Converts the error of a write: one without an answer may have been done.
+/// Makes [`Error::Unknown`] of [`LockError::Unavailable`], because a write without an answer may have been done.
 pub(super) fn classify_write<T>(result: Result<T, LockError>) -> Result<T, Error> {
     result.map_err(|error| match error {
         LockError::Unavailable { server, reason } => Error::Unknown {

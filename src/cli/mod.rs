@@ -26,7 +26,7 @@ use clap_complete::Shell;
 use std::{process::ExitCode, time::Duration};
 use tokio_util::sync::CancellationToken;
 
-/// How often the bench starts a lab, to measure how long a start takes.
+/// How often `bench --lab` restarts an instance, to measure how long its start takes.
 const BENCH_STARTS: usize = 3;
 
 /// A mistyped value is answered with all values up to this number, else with the nearest ones.
@@ -90,7 +90,7 @@ struct WithLab<A: clap::Args> {
     args: A,
 }
 
-/// Runs a command, on a lab of its own if `own`.
+/// Runs a command; if `own`, on a lab of its own, where `run` also gets the durations of `starts` starts of an instance.
 async fn with_lab<R>(
     own: bool,
     starts: usize,

@@ -114,7 +114,7 @@ impl Answer {
 /// Server-sent events, each as it arrives.
 pub type Events = BoxStream<'static, Result<Event, HttpError>>;
 
-/// The client of this process. Each request names its time limit.
+/// The client of this process, which follows no redirect and uses no proxy. Each request names its time limit.
 /// Never panics: without TLS there is nothing in a client that could fail.
 pub fn client() -> &'static Client {
     static CLIENT: LazyLock<Client> = LazyLock::new(|| {
@@ -139,9 +139,9 @@ pub trait Ask: Sized {
     fn answer(self) -> impl Future<Output = Result<Answer, HttpError>> + Send;
 
     /// Sends it, and reads server-sent events (`text/event-stream`) to their end. The limit holds for the beginning of the
-    /// answer only.
-    /// Errors: [`HttpError::Refused`] for a status that is not 2xx. In the stream: the connection broke, or what came are
-    /// no events.
+    /// answer only; the stream ends after 15 s of silence.
+    /// Errors: [`HttpError::Refused`] for a status that is not 2xx. In the stream: the connection broke, or what came are no
+    /// events.
     fn events(self, limit: Duration) -> impl Future<Output = Result<Events, HttpError>> + Send;
 }
 

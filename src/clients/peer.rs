@@ -120,6 +120,7 @@ impl Java {
     }
 }
 
+/// Where the answer of each unanswered command goes, by the command's number.
 type PendingAnswers = Arc<Mutex<HashMap<String, oneshot::Sender<Result<String, String>>>>>;
 
 /// A process that executes commands on stdin. Dropping it kills it.
@@ -197,6 +198,7 @@ impl Peer {
         format!("thread-{}", self.next.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// The process's id in the operating system.
     pub const fn id(&self) -> Option<u32> {
         self.id
     }
@@ -255,6 +257,7 @@ async fn write_commands(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceive
     }
 }
 
+/// Hands each answer to its command; when the process ends, all pending answers end too.
 async fn read_answers(mut lines: Lines<BufReader<ChildStdout>>, pending: PendingAnswers) {
     while let Ok(Some(line)) = lines.next_line().await {
         let mut words = line.splitn(3, ' ');

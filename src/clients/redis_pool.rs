@@ -31,6 +31,7 @@ impl managed::Manager for Manager {
         }
     }
 
+    /// Fails for a connection that does not answer and, with Sentinels, for one to a replica.
     async fn recycle(
         &self,
         connection: &mut MultiplexedConnection,

@@ -60,7 +60,7 @@ impl AppState {
         })))
     }
 
-    /// The same job; the watchers of this object see it as a visit through `route`.
+    /// Opens a visit to this object through `route`, which the class page shows, and returns the job with it.
     pub(super) fn with_visit(&self, job: Job, route: &str, object: &str) -> Job {
         let who = job.request.who.clone();
         let visit = self.visits.open(who, job.redis_name(object), route);

@@ -93,7 +93,7 @@ pub(super) enum Error {
     LabRefuses(String),
 }
 
-/// The error of a handler, on its way to the middleware.
+/// The error of a handler, in the extensions of an empty response that the middleware replaces.
 #[derive(Clone)]
 pub(super) struct HandlerError(pub(super) Arc<Error>);
 
@@ -272,6 +272,7 @@ impl From<&SeckillError> for Problem {
     }
 }
 
+/// Gives a problem without a detail the error's own text.
 fn detailed(mut problem: Problem, error: &impl ToString) -> Problem {
     if problem.detail.is_empty() {
         problem.detail = error.to_string();

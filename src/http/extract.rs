@@ -42,7 +42,7 @@ pub(super) struct Path<T>(pub(super) T);
 #[derive(Debug)]
 pub(super) struct Admin;
 
-/// The user of header `x-user-id`.
+/// The user of header `x-user-id`; a request without a whole number of 1 or more there is refused.
 #[derive(Debug)]
 pub(super) struct User(pub(super) i64);
 
@@ -209,7 +209,7 @@ impl<const MIN: i64, const MAX: i64> PartialSchema for BoundedInteger<MIN, MAX> 
 
 impl<const MIN: i64, const MAX: i64> ToSchema for BoundedInteger<MIN, MAX> {}
 
-/// The value that was read, if it follows its own rules.
+/// Checks the rules of a value that was read. The error of either step names the field, or `whole` where no field is known.
 fn validate<T: Validate<Context = ()>, E: Display>(
     read: Result<T, serde_path_to_error::Error<E>>,
     whole: &str,

@@ -73,7 +73,7 @@ pub(super) async fn load_last(ctx: &Ctx) -> Result<Option<LastVerdicts>, Error> 
     let Some((at, conditions, _)) = rows.first() else {
         return Ok(None);
     };
-    // What is there was written by `keep`; a row of an older version that says it otherwise is left out.
+    // A row that an older version wrote in another form is left out.
     let lessons = rows
         .iter()
         .flat_map(|(_, _, verdict)| serde_json::from_str(verdict));

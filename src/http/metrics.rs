@@ -125,11 +125,13 @@ impl Metrics {
         }
     }
 
+    /// The metrics of a strategy, made when they are first asked for.
     pub(super) fn of_strategy(&self, strategy: &Strategy) -> &StrategyMetrics {
         self.strategies[strategy.slug]
             .get_or_init(|| with_local_recorder(&self.recorder, || StrategyMetrics::new(strategy)))
     }
 
+    /// Counts an answer by method and status, and records how long its head took. Unusual methods count as `other`.
     pub(super) fn record_answer(&self, method: &Method, status: StatusCode, took: Duration) {
         self.took.record(took);
         // Clients can invent methods; each would be a series.

@@ -108,7 +108,8 @@ fn path_after(prefix: &str, uri: &Uri) -> Option<PathAndQuery> {
     rest.starts_with('/').then(|| rest.parse().ok())?
 }
 
-/// The outermost layer: limits the requests of one address, gives each a request id, and logs and measures it.
+/// The outermost layer: limits the requests of one address, gives each a request id, logs and measures it, makes an answer of
+/// its error, and adds the headers that all answers have.
 async fn limit_and_log(
     State((app, throttle)): State<(AppState, Arc<Throttle>)>,
     request: Request,
@@ -157,7 +158,8 @@ async fn limit_and_log(
     response
 }
 
-/// The response of a request that failed, in the form that the client reads. The error is logged once.
+/// The response of a request that failed, in the form that the client reads. The error is logged once; one of MySQL drops all
+/// idle connections to it.
 fn failure_response(
     app: &AppState,
     throttle: &Throttle,
@@ -179,7 +181,8 @@ fn failure_response(
     rendered
 }
 
-/// The error of a handler, or the error behind the bare status of a layer.
+/// Takes the error of a handler out of the response, or finds the one behind the bare status of a layer; `None` if it
+/// succeeded.
 fn take_error(app: &AppState, response: &mut Response) -> Option<Arc<Error>> {
     if let Some(HandlerError(error)) = response.extensions_mut().remove() {
         return Some(error);
@@ -266,6 +269,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
     })
 }
 
+/// The response of a handler that panicked; the panic's words are for the log only.
 fn panic_response(panic: Box<dyn Any + Send>) -> Response {
     let words = panic.downcast_ref::<&str>().map(ToString::to_string);
     let words = words.or_else(|| panic.downcast_ref::<String>().cloned());

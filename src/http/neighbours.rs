@@ -64,13 +64,13 @@ pub(super) struct InstanceTrouble {
     says: Words,
 }
 
-/// The part of an instance's `/health/ready` that is read here.
+/// The servers as an instance sees them, from its `/health/ready`.
 #[derive(Deserialize)]
 struct ReadyBody {
     servers: States,
 }
 
-/// The part of an instance's `/replays` that is read here.
+/// The replays in progress in an instance, from its `/replays`.
 #[derive(Deserialize)]
 struct ReplaysBody {
     playing: Vec<RemoteReplay>,
@@ -96,7 +96,7 @@ impl RemoteReplay {
     }
 }
 
-/// Asks all instances at these addresses.
+/// Asks all instances at these addresses, in their order; one that does not answer is there as down.
 pub(super) async fn ask_instances(urls: &[String]) -> Vec<Neighbour> {
     join_all(urls.iter().map(|url| ask_instance(url))).await
 }
@@ -136,7 +136,7 @@ async fn ask_instance(url: &str) -> Neighbour {
     }
 }
 
-/// The latest answer of all instances. Whoever asks meanwhile waits for it and shares it.
+/// The latest answer of all instances. A caller during a request waits for it, and shares the answer if it is new enough.
 #[derive(Debug, Default)]
 pub(super) struct LatestAnswer<T>(Mutex<Option<(Instant, T)>>);
 
@@ -156,7 +156,7 @@ impl<T: Clone> LatestAnswer<T> {
     }
 }
 
-/// The replays in progress in the other instances.
+/// The replays in progress in the other instances: all of the cluster whose address does not end with this one's port.
 pub(super) async fn fetch_replays_of_others(config: &Config) -> Vec<RemoteReplay> {
     let own = format!(":{}", config.server.port);
     let others = config.cluster.instances.iter();
@@ -225,6 +225,8 @@ pub(super) fn merge_states(own: &States, all: &[Neighbour]) -> States {
     }
 }
 
+/// The troubles in words: each server that no instance reaches, each instance that does not answer, that does not reach a
+/// server which is up, or that has lost its ZooKeeper session.
 pub(super) fn troubles(servers: &States, all: &[Neighbour]) -> Vec<InstanceTrouble> {
     let mut notes = Vec::new();
     let mut note = |instance: Option<&str>, server, zh, en| {

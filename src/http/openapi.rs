@@ -172,7 +172,7 @@ pub(super) fn complete(api: &mut Document) {
     components.add_security_scheme("admin", SecurityScheme::Http(bearer));
 }
 
-/// The values of a path parameter, if its description names a registry.
+/// The values of a path parameter, if its description is `One of` a registry or `One of` a list.
 fn registry_names(description: &str) -> Option<Vec<&str>> {
     let of = description.strip_prefix("One of ")?;
     Some(match of {
@@ -214,6 +214,7 @@ fn add_shared_refusal(operation: &mut Operation, status: &str, name: &str) {
     responses.entry(status.to_owned()).or_insert_with(refusal);
 }
 
+/// The documented operations of a path: of GET, POST, PUT and DELETE.
 pub(super) fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
     let all = [
         (Method::GET, &mut item.get),

@@ -83,6 +83,7 @@ fn serialize_status<S: Serializer>(status: &StatusCode, serializer: S) -> Result
 
 /// The rows of the table in `error.rs`.
 impl Problem {
+    /// A problem of which nothing was changed: its outcome is `Failed` for a status of 500 or more, else `Refused`.
     pub(super) fn refused(
         status: StatusCode,
         kind: &'static str,
@@ -108,7 +109,7 @@ impl Problem {
         Self::refused(StatusCode::CONFLICT, kind, title)
     }
 
-    /// A refusal with a text of the course, which is the whole text answer.
+    /// A 409 with a text of the course, which is the whole text answer.
     pub(super) fn in_course_words(kind: &'static str, title: &'static str) -> Self {
         Self {
             title_says_all: true,

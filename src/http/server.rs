@@ -241,6 +241,8 @@ fn write_address(file: &Path, instance: &InstanceAddress) -> io::Result<()> {
     std::fs::write(file, serde_json::to_vec_pretty(instance)?)
 }
 
+/// Reads the configuration with what the command line overrides.
+/// Errors: a secret in `--set`, which others can read.
 fn load_config(args: &Args) -> Result<Config, Failure> {
     if let Some((key, _)) = args.set.iter().find(|(key, value)| is_secret(key, value)) {
         let variable = key.to_uppercase().replace('.', "__");

@@ -42,7 +42,7 @@ const MAX_NAME_CHARS: usize = 32;
 #[derive(Debug, Clone, Deserialize, Serialize, Validate)]
 #[serde(transparent)]
 #[garde(transparent)]
-pub(super) struct Who(#[garde(custom(Self::name))] String);
+pub(super) struct Who(#[garde(custom(Self::check_name))] String);
 
 impl Who {
     pub(super) fn into_inner(self) -> String {
@@ -50,7 +50,7 @@ impl Who {
     }
 
     /// Refuses control and format characters: they could write further lines on the console, or reverse the words after them.
-    fn name(text: &str, (): &()) -> garde::Result {
+    fn check_name(text: &str, (): &()) -> garde::Result {
         let length = text.chars().count();
         let is_unseen = |c: char| {
             use Category::{Control, Format, LineSeparator, ParagraphSeparator};

@@ -80,7 +80,8 @@ impl InstancePoll {
         Self(urls.iter().map(|url| (url.clone(), url.clone())).collect())
     }
 
-    /// The requests of this product that are under way in each instance, of `sent` unanswered ones.
+    /// The requests of this product that are under way in each instance, by its name. The rest of the `sent` unanswered ones
+    /// counts for the silent instances, which share one entry.
     pub(super) async fn poll(&mut self, stock_id: i64, sent: u64) -> BTreeMap<String, u64> {
         let answers = join_all(self.0.keys().map(|url| {
             let url = format!(

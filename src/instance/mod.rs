@@ -26,9 +26,10 @@ const RECOVERY_WAIT: Duration = Duration::from_secs(2);
 /// How often the servers are probed while all are up: about this soon an outage is logged, and an empty server prepared.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The bounds of the pauses while a server is down; they double. An instance that starts before its servers is ready soon
-/// after them, and a long outage costs few probes.
+/// From this the pauses double until all servers are up for the first time: an instance that starts before them is ready soon
+/// after them.
 const FIRST_PROBE_PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause while a server is down: a long outage costs few probes.
 const MAX_PROBE_PAUSE: Duration = Duration::from_secs(2);
 
 /// Servers that come up within this time after the start are not reported as missing.
@@ -66,7 +67,7 @@ impl Instance {
         })
     }
 
-    /// Waits until these are up. A server that seems down is asked again for a while: it may be slow or coming back.
+    /// Waits until these are up. A server that seems down is asked again for [`RECOVERY_WAIT`]: it may be slow or coming back.
     pub(crate) async fn wait_until_up(&self, servers: &[Server]) -> Result<(), Error> {
         let begun = Instant::now();
         loop {
@@ -84,7 +85,8 @@ impl Instance {
         }
     }
 
-    /// Watches the servers until it is cancelled.
+    /// Probes the servers for ever: makes the tables and puts the stock into Redis at the start and after each outage of MySQL,
+    /// whose idle connections it drops, and logs each change.
     pub(crate) async fn watch(self: Arc<Self>) {
         let started = Instant::now();
         let mut known: Option<Arc<States>> = None;

@@ -26,8 +26,9 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time limit of the query to one member, so that a silent one does not use up [`PROBE_TIMEOUT`].
 const MEMBER_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// How long states are cached: if all servers are up, and if not.
+/// How long states are cached while all servers are up.
 const MAX_CACHE_AGE: Duration = Duration::from_millis(500);
+/// How long states are cached while a server is down.
 pub(super) const MAX_CACHE_AGE_WHILE_DOWN: Duration = Duration::from_millis(50);
 
 /// Time limit of a test write to Redis: no answer within it means that Redis holds writes back for a while.
@@ -148,8 +149,8 @@ impl Probes {
 }
 
 impl Session {
-    /// How long ago the session was lost, if just now. `id` is the live session; without one the previous session may still
-    /// come back.
+    /// Notes the live session `id`, and returns how long ago the one before was lost, if just now. Without a live session the
+    /// previous one may still come back.
     fn session_lost_for_ms(&mut self, id: Option<i64>) -> Option<u64> {
         if id.is_some() && self.id != id {
             self.lost = self.id.and(Some(Instant::now()));
@@ -196,6 +197,7 @@ impl States {
     }
 }
 
+/// Runs the probe of a server; one that fails or takes longer than [`PROBE_TIMEOUT`] makes the state down.
 async fn probe_state(
     probe: impl Future<Output = Result<(String, Vec<NamedServer>), Error>>,
 ) -> State {
@@ -236,6 +238,7 @@ fn named_server(members: &[String], at: &str, role: Role) -> Option<NamedServer>
     })
 }
 
+/// The version of MySQL, and the named nodes of its cluster. A server that does not take writes is an error.
 async fn probe_mysql(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
     let mut conn = ctx.admin_pool.conn(PROBE_TIMEOUT).await?;
     let version = sqlx::query_scalar("SELECT VERSION()")
@@ -281,6 +284,7 @@ fn galera_nodes(node: &HashMap<String, String>) -> impl Iterator<Item = (&str, R
     })
 }
 
+/// The version of Redis, and its named nodes. A server that refuses writes is an error; one that holds them back is none.
 async fn probe_redis(
     ctx: &Ctx,
     writer: &mut Option<MultiplexedConnection>,
@@ -380,6 +384,7 @@ fn replicas_in_info(info: &str) -> impl Iterator<Item = (String, Role)> {
     })
 }
 
+/// The timeout of this instance's session, and the named servers of the ensemble that answer in time.
 async fn probe_zookeeper(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
     let client = ctx.zk.session()?;
     let known = &ctx.config.cluster.members;

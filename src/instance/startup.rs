@@ -16,9 +16,9 @@ use std::{
 
 const APPLIED_MIGRATIONS: &str = "SELECT version, checksum FROM _sqlx_migrations WHERE success";
 
-/// The instance that makes the tables if several start at once, and its deadline. It is a row, since each node of a Galera
-/// cluster has a `GET_LOCK` of its own, while of two writes of one row on two nodes one is refused. (sqlx takes a `GET_LOCK`
-/// too, with an endless wait, which MariaDB refuses: it answers NULL and locks nothing.)
+/// Creates the row that says which instance makes the tables if several start at once, and until when. It is a row, since each
+/// node of a Galera cluster has a `GET_LOCK` of its own, while of two writes of one row on two nodes one is refused. (sqlx
+/// takes a `GET_LOCK` too, with an endless wait, which MariaDB refuses: it answers NULL and locks nothing.)
 const CREATE_MAKER: [&str; 2] = [
     "CREATE TABLE IF NOT EXISTS maker (id INT NOT NULL PRIMARY KEY, owner VARCHAR(64) NOT NULL, \
      expires_at DATETIME(6) NOT NULL) ENGINE = InnoDB",

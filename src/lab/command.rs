@@ -229,7 +229,7 @@ where
     done
 }
 
-/// As [`during`], with a lab that can be broken: it accepts faults, has links, and its main Redis has a replica.
+/// As [`run_on_lab`], with a lab that can be broken: it accepts faults, has links, and its main Redis has a replica.
 pub async fn run_on_breakable_lab<R>(
     stop: CancellationToken,
     run: impl FnOnce(Addresses, CancellationToken) -> R,
@@ -396,7 +396,7 @@ fn phone_address_line(lab: Option<&str>) -> String {
     )
 }
 
-/// The QR code for phones.
+/// The QR code of the class page for phones; `None` in a lab without an address for them.
 fn phone_qr_code(at: &Addresses) -> Option<String> {
     let code = QrCode::new(format!("{}/class.html", at.phones.as_deref()?)).ok()?;
     // Light modules are drawn, as terminals are dark.
@@ -408,7 +408,8 @@ fn phone_qr_code(at: &Addresses) -> Option<String> {
     )
 }
 
-/// The line with the address for the teacher's browser. Browsers send nothing that stands behind `#`.
+/// The line with the teacher's address: the class page in a class, else the start page. The admin token stands behind `#`,
+/// which browsers do not send.
 fn teacher_address_line(at: &Addresses, is_class: bool) -> String {
     let token = at
         .admin

@@ -121,7 +121,7 @@ async fn first_served(
     ))
 }
 
-/// Counts an answer of the path like a sale of a strategy.
+/// Counts an answer of the path like a sale: 200 as sold, every other status as refused.
 fn outcome(status: u16) -> Outcome {
     if status == 200 {
         Outcome::Sold

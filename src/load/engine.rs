@@ -128,7 +128,7 @@ impl LoadProgress {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// The requests that were inside so far, to be drawn.
+    /// The requests that are drawn, of those that were inside so far.
     pub(super) fn lanes(&self) -> Option<Lanes> {
         lanes::choose_lanes(self.recorded.lock().lanes.clone())
     }

@@ -101,10 +101,12 @@ impl Timed {
         }
     }
 
+    /// Warm-up and measurement together.
     pub(super) fn total(self) -> Duration {
         self.warm_up + self.measured
     }
 
+    /// The number of requests that are due at this rate per second, those of the warm-up included.
     pub(super) fn due(self, rate: f64) -> u64 {
         (self.total().as_secs_f64() * rate).ceil() as u64
     }

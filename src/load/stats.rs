@@ -84,6 +84,7 @@ fn ms(us: u64) -> f64 {
     us as f64 / 1000.0
 }
 
+/// The rounded mean; 0 if `n` is 0.
 fn ratio(sum: f64, n: u64) -> f64 {
     if n == 0 { 0.0 } else { rounded(sum / n as f64) }
 }

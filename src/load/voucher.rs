@@ -71,6 +71,7 @@ impl Buyers {
         (Answers { unknown, ..answers }, tally)
     }
 
+    /// The user of the `n`-th order: each user orders `repeats` times in a row, and then all again.
     fn user(&self, n: u64) -> i64 {
         self.first + (n / self.orders.repeats % self.orders.users).cast_signed()
     }

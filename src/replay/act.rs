@@ -187,7 +187,7 @@ impl std::fmt::Debug for Act {
     }
 }
 
-/// Adds a voucher that is on sale now. Returns its id.
+/// Adds a voucher that is on sale now, for an hour. Returns its id.
 pub(super) async fn put_voucher_on_sale(ctx: &Ctx, pieces: i64) -> Result<i64, Error> {
     let (begin, end) = (
         Utc::now() - TimeDelta::hours(1),
@@ -196,7 +196,7 @@ pub(super) async fn put_voucher_on_sale(ctx: &Ctx, pieces: i64) -> Result<i64, E
     voucher::add(ctx, "100元代金券", pieces, begin, end).await
 }
 
-/// Orders a voucher for this user, by a step of the seckill.
+/// Orders a voucher for this user, by a step of the seckill. The result has only the state of the lock.
 pub async fn place_order(
     ctx: &Ctx,
     job: &Job,

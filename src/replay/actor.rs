@@ -72,6 +72,7 @@ pub struct ActorSpec {
     pub stops: Vec<Point>,
 }
 
+/// The check of a stock id: at least 1 for a voucher, 2 for a product, because the page shows product 1.
 fn check_stock_id(act: &str) -> impl FnOnce(&i64, &()) -> garde::Result {
     let least = if seckill::find(act).is_some() { 1 } else { 2 };
     move |id, ()| match *id < least {
@@ -129,6 +130,7 @@ pub struct Actor {
     _task: AbortOnDropHandle<()>,
 }
 
+/// Does the act for this job. An order's voucher and user both have the job's stock id as number.
 async fn run_act(act: Act, ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     match act {
         Act::Strategy(slug) => {
@@ -144,6 +146,7 @@ async fn run_act(act: Act, ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     }
 }
 
+/// Starts the actor as a task of this instance. Its points and its commands to the servers are reported as events.
 pub(super) fn start(ctx: &Ctx, spec: ActorSpec, act: Act) -> Result<Actor, Error> {
     let (sender, events) = mpsc::unbounded_channel();
     let (stops, stopping) = watch::channel(spec.stops);
@@ -230,7 +233,7 @@ impl Actor {
         self.events.recv().await
     }
 
-    /// The sender of the points at which it stops.
+    /// The sender that sets the points at which it stops.
     pub fn stops(&self) -> watch::Sender<Vec<Point>> {
         self.stops.clone()
     }
@@ -306,6 +309,7 @@ impl ActorHost {
     }
 }
 
+/// Starts an actor on the instance at `url`. A task forwards its events from there, and its stops to there.
 async fn start_remote(
     url: &str,
     token: Option<SecretString>,

@@ -44,7 +44,7 @@ pub(super) struct Observer {
     changed: Notify,
 }
 
-/// What is known of a replay.
+/// The state of a replay: who holds the lock, who is inside, what was sold, and the servers as last read.
 #[derive(Debug, Default)]
 struct ReplayState {
     actors: Vec<ActorState>,

@@ -308,7 +308,7 @@ impl RaceScript {
         self.flatten().map(of_step).sum()
     }
 
-    /// The role that dies, if one does.
+    /// The first role with the step [`RoleStep::Dies`]; one that is only killed does not count.
     pub(super) fn dying_role(&self) -> Option<&'static Role> {
         self.flatten().find_map(|step| match step {
             Step::Role(role, RoleStep::Dies) => Some(role),

@@ -138,12 +138,13 @@ where
         }
     }
 
-    /// Waits for the next read, which reads this key too.
+    /// Waits for the server's next read, which reads this key with those of all other replays of this instance.
     pub(super) async fn read(&self, ctx: &Ctx, key: K) -> Result<V, Error> {
         let answer = self.request(ctx, key).await.map_err(Error::replay)?;
         answer.map_err(Error::replay)
     }
 
+    /// Adds a key to the next read, and starts the reading task if none runs.
     fn request(&self, ctx: &Ctx, key: K) -> oneshot::Receiver<Result<V, String>> {
         let (sender, answer) = oneshot::channel();
         let mut waiting = self.waiting.lock();
@@ -156,7 +157,7 @@ where
     }
 }
 
-/// Reads, tick by tick, until nobody waits.
+/// Reads all requested keys at once, at most every [`MIN_READ_INTERVAL`], until nobody waits.
 async fn read_all<K, V>(ctx: Ctx, waiting: Arc<Mutex<PendingReads<K, V>>>, fetch: Fetch<K, V>)
 where
     K: Clone + Eq + Hash,
@@ -390,7 +391,7 @@ async fn fetch(
     query.build().persistent(false).fetch_all(&mut **conn).await
 }
 
-/// `None` without keys.
+/// The query of these keys, after all earlier commits of a Galera cluster; `None` without keys.
 fn query_for<'a, T>(select: &str, keys: impl Iterator<Item = T>) -> Option<QueryBuilder<'a, MySql>>
 where
     T: sqlx::Encode<'a, MySql> + sqlx::Type<MySql> + Send + 'a,

@@ -77,7 +77,7 @@ pub enum OrdersVerdict {
 }
 
 impl fmt::Display for OrdersVerdict {
-    /// The word in tables and files.
+    /// Writes the word of tables and files: `lost-orders`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
     }
@@ -121,7 +121,7 @@ pub struct Report {
     pub lost_pieces: i64,
 }
 
-/// Judges a run: `answers` is what was answered, if that is known.
+/// Judges a run. Without `answers`, lost and unasked orders are not looked for.
 pub fn check(books: &Books, answers: Option<&Answers>) -> Report {
     let answered = answers.map_or(&[][..], |answers| &answers.orders);
     let there: HashSet<_> = books.orders.iter().collect();
@@ -178,7 +178,7 @@ pub fn check(books: &Books, answers: Option<&Answers>) -> Report {
     report
 }
 
-/// A number as JSON writes a string.
+/// Writes a number as a JSON string, and reads it from one.
 mod as_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 

@@ -61,7 +61,7 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// The consumer of this instance, under its name.
+    /// Names the consumer after the instance. It reads nothing until it [runs](Self::run).
     pub fn new(ctx: Ctx) -> Self {
         Self {
             name: ctx.instance.clone(),
@@ -71,7 +71,7 @@ impl Consumer {
         }
     }
 
-    /// With another name and another claim time, for a replay.
+    /// The same consumer under another name, for a replay; it takes over entries that were not settled for `idle`.
     pub fn with_name(self, name: &str, idle: Duration) -> Self {
         Self {
             name: name.to_owned(),
@@ -88,7 +88,7 @@ impl Consumer {
         pause
     }
 
-    /// Runs until the instance closes.
+    /// Consumes until the instance closes, and tries again after each failure. Unwritten orders stay in the stream.
     pub async fn run(self) {
         let mut pause = FIRST_OUTAGE_PAUSE;
         while let Err(error) = self.consume(&mut pause).await {
@@ -102,7 +102,8 @@ impl Consumer {
         }
     }
 
-    /// Reads and writes until the instance closes or Redis fails.
+    /// Creates the consumer group if it is missing, then reads and writes until the instance closes; fails if a server does.
+    /// Each read resets `pause`.
     async fn consume(&self, pause: &mut Duration) -> Result<(), Error> {
         let mut redis = self.connection().await?;
         let client: i64 = redis::cmd("CLIENT")
@@ -209,7 +210,8 @@ impl Consumer {
             .collect())
     }
 
-    /// Writes these entries, and settles those that are written.
+    /// Writes these entries in one transaction, or one by one where that is refused. Settles those that are written, and
+    /// buries those that cannot be.
     async fn write(
         &self,
         redis: &mut MultiplexedConnection,
@@ -237,7 +239,7 @@ impl Consumer {
         Ok(())
     }
 
-    /// Writes one entry, or says why it cannot be written.
+    /// Writes one entry alone. Settling or burying it is left to the caller.
     async fn write_one(
         &self,
         redis: &mut MultiplexedConnection,
@@ -283,7 +285,7 @@ impl Consumer {
         )
     }
 
-    /// Writes these orders, trying until MySQL answers.
+    /// Writes these orders, trying until MySQL answers. Fails only if the instance closes meanwhile.
     async fn write_until_answered(
         &self,
         orders: &[QueuedOrder],

@@ -25,7 +25,7 @@ use std::{
 };
 use utoipa::ToSchema;
 
-/// 2022-01-01T00:00:00Z.
+/// 2022-01-01T00:00:00Z as a Unix second.
 const BEGIN_TIMESTAMP: i64 = 1_640_995_200;
 /// The text's layout: 31 bits of seconds, 32 of the count.
 const COUNT_BITS: u32 = 32;
@@ -34,7 +34,7 @@ const MAX_COUNT: i64 = (1 << COUNT_BITS) - 1;
 
 /// Limit of the new prefixes of one day, because anybody may ask for an id.
 const MAX_NEW_PREFIXES: i64 = 1000;
-/// The prefixes of this program, which are not counted.
+/// The prefixes of this program, which do not count towards [`MAX_NEW_PREFIXES`].
 const OWN_PREFIXES: [&str; 2] = ["order", "bench"];
 
 /// How long the key of a day is kept, from its first count and from the end of its day, whichever is later: it must outlive its
@@ -60,7 +60,7 @@ pub struct Id {
     pub date: String,
 }
 
-/// The last second that this instance has used.
+/// The latest second since 2022-01-01 that this instance has used.
 #[derive(Default)]
 struct LastSecond(AtomicI64);
 
@@ -129,7 +129,8 @@ pub async fn batch_at(
     Ok(id(counted - i64::from(count) + 1)..=id(counted))
 }
 
-/// Counts a new prefix of the day. Removes its key again if there are too many, because anybody may ask for any prefix.
+/// Counts a new prefix of the day. If there are too many, removes its key and fails with [`Error::NoId`], because anybody
+/// may ask for any prefix.
 async fn begin_prefix(ctx: &Ctx, key: &str, seconds: i64) -> Result<(), Error> {
     let begun = ctx.redis_key(&format!("icr-prefixes:{}", date(seconds)));
     let mut redis = ctx.redis.connection();
@@ -158,7 +159,7 @@ impl From<i64> for Id {
     }
 }
 
-/// The day of this second, as in the key.
+/// The UTC day of this second since 2022-01-01, as in the key: `2026:11:21`.
 fn date(seconds: i64) -> String {
     DateTime::from_timestamp(BEGIN_TIMESTAMP + seconds, 0)
         .unwrap_or_default()

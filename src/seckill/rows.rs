@@ -22,7 +22,7 @@ use oversell_lock::mysql::Conn;
 const COUNT_ORDERS: &str =
     "SELECT COUNT(*) FROM tb_voucher_order WHERE user_id = ? AND voucher_id = ?";
 
-/// Steps 1 to 4 of the text: the voucher is on sale, and has a piece left as far as a plain read can tell.
+/// Fails unless the voucher is on sale now and has a piece left, as far as a plain read can tell: steps 1 to 4 of the text.
 pub(super) async fn check_on_sale(ctx: &Ctx, order: &Order) -> Result<(), Error> {
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
     let voucher =
@@ -43,7 +43,7 @@ pub(super) async fn check_on_sale(ctx: &Ctx, order: &Order) -> Result<(), Error>
     Ok(())
 }
 
-/// `createVoucherOrder` of the text, in a transaction of its own.
+/// Checks that the user has no order, takes a piece, writes the order and commits: `createVoucherOrder` of the text.
 pub(super) async fn create_order(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
     let created = async {
@@ -60,7 +60,7 @@ pub(super) async fn create_order(ctx: &Ctx, order: &Order) -> Result<OrderReceip
     mysql::end_uncommitted(conn, created).await
 }
 
-/// One order per user, as far as a plain read can tell.
+/// Fails if the user has an order already, as far as a plain read can tell.
 pub(super) async fn check_not_ordered_yet(conn: &mut Conn, order: &Order) -> Result<(), Error> {
     let count = sqlx::query_scalar(COUNT_ORDERS)
         .bind(order.user_id)
@@ -73,7 +73,7 @@ pub(super) async fn check_not_ordered_yet(conn: &mut Conn, order: &Order) -> Res
     Ok(())
 }
 
-/// A piece and the order, in the transaction that is open on this connection.
+/// Takes a piece and writes the order in the open transaction of this connection. Does not commit.
 pub(super) async fn write(
     ctx: &Ctx,
     conn: &mut Conn,
@@ -90,7 +90,7 @@ pub(super) async fn write(
     })
 }
 
-/// One piece less, if there is one.
+/// The statement that takes one piece; it changes no row if none is left.
 pub(super) fn deduct(order: &Order) -> Write<'static> {
     sqlx::query(
         "UPDATE tb_seckill_voucher SET stock = stock - 1 WHERE voucher_id = ? AND stock > 0",

@@ -28,7 +28,8 @@ pub(super) fn lock_name(order: &Order) -> String {
     format!("lock:order:{}", order.user_id)
 }
 
-/// Places the order under its user's lock.
+/// Tries once to take the lock of the order's user, and places the order under it. Fails with
+/// [`SeckillError::OrderUnderWay`] if the lock is taken.
 pub(super) async fn place_under_lock<S: LockCommands>(
     ctx: &Ctx,
     order: &Order,

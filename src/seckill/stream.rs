@@ -61,7 +61,7 @@ pub enum State {
     Failed(String),
 }
 
-/// The unsettled entries.
+/// The numbers of unsettled and of buried entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backlog {
     /// Entries that no consumer has had yet.
@@ -102,6 +102,7 @@ impl From<StreamId> for Entry {
     }
 }
 
+/// Whether an order is queued, in MySQL, or buried.
 /// Errors: [`SeckillError::NoOrder`]; [`Error::Unavailable`] if a server is down.
 pub async fn state(ctx: &Ctx, order_id: i64) -> Result<State, Error> {
     // Redis first: what is not queued any more was written before.
@@ -214,7 +215,8 @@ pub(super) async fn bury(
     Ok(pipe.exec_async(redis).await?)
 }
 
-/// Acknowledges the entries before it deletes them, so that no consumer has one pending that is gone.
+/// Adds the commands to `pipe` that acknowledge and delete the entries and forget that their orders are queued; sends nothing.
+/// The acknowledgement comes first, so that no consumer has an entry pending that is gone.
 fn remove(ctx: &Ctx, pipe: &mut Pipeline, entries: &[Entry]) {
     let at: Vec<_> = entries.iter().map(|entry| &entry.at).collect();
     pipe.xack(ctx.redis_key(ORDERS_STREAM), CONSUMER_GROUP, &at)

@@ -38,7 +38,7 @@ pub(super) enum Refusal {
     Down(Error),
 }
 
-/// Writes these orders, all or none.
+/// Writes these orders and takes their pieces from the stock, all or none.
 pub(super) async fn write(ctx: &Ctx, orders: &[QueuedOrder]) -> Result<(), Refusal> {
     let mut conn = ctx.mysql(MYSQL_TIMEOUT).await.map_err(Refusal::Down)?;
     let written = in_transaction(&mut conn, orders).await;
@@ -57,6 +57,7 @@ pub(super) async fn write(ctx: &Ctx, orders: &[QueuedOrder]) -> Result<(), Refus
     written
 }
 
+/// After an error the transaction may still be open.
 async fn in_transaction(conn: &mut Conn, orders: &[QueuedOrder]) -> Result<(), Refusal> {
     let mut insert = QueryBuilder::<MySql>::new(INSERT_ORDERS);
     insert.push_values(orders, |mut row, order| {
@@ -99,6 +100,7 @@ async fn in_transaction(conn: &mut Conn, orders: &[QueuedOrder]) -> Result<(), R
     Ok(())
 }
 
+/// Whether MySQL has this order, with this number, user and voucher.
 pub(super) async fn is_stored(ctx: &Ctx, order: &QueuedOrder) -> Result<bool, Error> {
     let mut conn = ctx.mysql(MYSQL_TIMEOUT).await?;
     let find = sqlx::query_scalar::<_, i64>(FIND_ORDER)

@@ -269,6 +269,7 @@ fn is_refusal(error: &Error) -> bool {
     )
 }
 
+/// The rest of the job's wait, but at least [`MIN_STATEMENT_TIMEOUT`].
 fn statement_timeout(job: &Job) -> Duration {
     job.wait_left().max(MIN_STATEMENT_TIMEOUT)
 }

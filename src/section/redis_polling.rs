@@ -117,6 +117,7 @@ pub(crate) async fn try_once<S: LockCommands>(
     tried.await.map_err(|e| Error::Internal(e.to_string()))?
 }
 
+/// One attempt, undone in the background if it is dropped. Without an answer it is undone only if the lock names its owner.
 async fn attempt<S: LockCommands>(
     ctx: Ctx,
     points: Points,
@@ -180,6 +181,7 @@ impl LockGuard {
     }
 }
 
+/// Unlocks. If Redis fails, that is logged and the result is `None`.
 async fn unlock<S: LockCommands>(
     mut redis: Connection,
     lock: Arc<Lock<S>>,

@@ -23,6 +23,7 @@ use oversell_lock::{Fence, LockError};
 /// A plain read, which locks nothing.
 const READ_STOCK: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+/// Raises the row's token to ours; changes nothing if the row has ours already or a newer one.
 const SHOW_TOKEN: &str = "UPDATE db_stock SET fence = ? WHERE id = ? AND fence < ?";
 const WRITE_STOCK: &str =
     "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND fence = ?";

@@ -158,6 +158,7 @@ async fn serve_requests<M: TakeMany>(
     }
 }
 
+/// Removes the requests whose wait is over, and answers them with [`Error::Timeout`].
 fn answer_expired<M: TakeMany>(requests: &mut Vec<Request>) {
     let now = Instant::now();
     for late in requests.extract_if(.., |request| request.until <= now) {

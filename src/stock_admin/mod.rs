@@ -292,7 +292,8 @@ async fn writable_nodes<'a>(
     writable
 }
 
-/// The part in MySQL, as one transaction. `count`: the new number of pieces, or none to delete the row.
+/// The part of a reset in MySQL, in one transaction. `count`: `None` leaves the row's pieces alone, `Some(None)` deletes the
+/// row, and a number makes or sets it.
 async fn set_rows(
     mut conn: Conn,
     stock_id: i64,

@@ -37,6 +37,7 @@ macro_rules! say {
 }
 pub use say;
 
+/// Prints a line, wrapped at words in a terminal. It goes to stderr while stdout has the text of a file.
 pub fn print_line(words: fmt::Arguments<'_>) {
     let words = match terminal_width() {
         Some(width) => &wrap_lines(&words.to_string(), width),

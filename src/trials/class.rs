@@ -381,7 +381,8 @@ impl Class {
             .unwrap_or(Err(HttpError::TimedOut))
     }
 
-    /// Has each visitor keep scripts of its own lock, sell with them from a full product of its own, and have them graded.
+    /// Has each visitor store scripts of its own lock, sell one piece with them, and have them graded. A visitor fails whose
+    /// stock or grade is not its own.
     async fn check_own_locks(&self) -> PromiseResult {
         let own = self.visitors.iter().enumerate().map(async |(n, visitor)| {
             let scripts = json!({

@@ -73,6 +73,7 @@ pub(super) struct OwnLab {
 }
 
 impl OwnLab {
+    /// Sends the lab SIGTERM and waits for its end.
     pub(super) async fn stop(mut self) -> Result<(), NoVerdict> {
         if let Some(pid) = self.child.id() {
             kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM).map_err(NoVerdict::failed)?;

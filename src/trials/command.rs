@@ -355,7 +355,7 @@ async fn send_to_instances(on: &Cluster, found: &Value) -> Result<(), Failure> {
         .map_err(|why| Failure::Unusable(why.to_string()))
 }
 
-/// Waits for an experiment, for as long as it may take or until the command must stop.
+/// Waits for an experiment. It fails after [`EXPERIMENT_TIMEOUT`], or [`STOP_TIMEOUT`] after the command must stop.
 async fn to_its_end(
     on: &Cluster,
     experiment: impl Future<Output = Result<Observation, NoVerdict>>,

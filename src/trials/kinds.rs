@@ -191,6 +191,7 @@ async fn oversells(on: &Cluster, strategy: &str, target: Target) -> Result<Obser
     Ok(Observation::holds(holds, words).sales([&row]))
 }
 
+/// Whether at least [`MIN_OVERSOLD_SHARE`] of what was sold had no piece; false if nothing was sold.
 fn oversells_by_far(sold: i64, gone: i64) -> bool {
     (sold - gone) as f64 >= MIN_OVERSOLD_SHARE * sold as f64 && sold > 0
 }

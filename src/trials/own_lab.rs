@@ -92,6 +92,7 @@ impl OwnLab {
         Self::start_process(LabKind { options, setting }, false, stop).await
     }
 
+    /// Starts `oversell lab` as a child process in a new folder; it stops when this process dies.
     async fn start_process(
         kind: LabKind,
         quick: bool,

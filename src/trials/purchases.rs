@@ -65,6 +65,7 @@ impl SaleCounts {
         }
     }
 
+    /// Sold without a piece; negative if more pieces are gone than were sold.
     pub(super) fn oversold(self) -> i64 {
         self.sold - self.gone
     }

@@ -14,10 +14,7 @@ use std::time::Instant;
 fn ensure_one_limit_admits(admitted: usize, took: Duration) -> Result<()> {
     let rate = REQUESTS_PER_SECOND.get() as usize;
     let most = rate + (took.as_secs_f64() * rate as f64).ceil() as usize;
-    ensure!(
-        (rate..=most).contains(&admitted),
-        "{admitted} in {took:?}"
-    );
+    ensure!((rate..=most).contains(&admitted), "{admitted} in {took:?}");
     Ok(())
 }
 

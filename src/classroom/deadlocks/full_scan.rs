@@ -24,6 +24,7 @@ const TAKE_20: &str = "UPDATE goods SET count = count - 1 WHERE id = 20";
 const TAKE_P500: &str = "UPDATE goods SET count = count - 1 WHERE code = 'P500'";
 const TAKE_P700: &str = "UPDATE goods SET count = count - 1 WHERE code = 'P700'";
 
+/// The statements without the cure and with it: only the index differs.
 const STEPS: &[super::lesson::Statement] = &[
     A(BEGIN),
     B(BEGIN),

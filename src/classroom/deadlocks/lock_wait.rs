@@ -19,6 +19,7 @@ use super::lesson::{
 use crate::terminal::bilingual::Bilingual;
 
 const TAKE: &str = "UPDATE goods SET count = count - 1 WHERE id = 10";
+/// A statement that stands for work that takes longer than the other transaction may wait.
 const LONG_WORK: &str = "SELECT COUNT(*) FROM goods";
 
 pub(super) const LESSON: DeadlockLesson = DeadlockLesson {

@@ -64,7 +64,7 @@ impl InnodbStatus {
             .find(|block| block.contains(&thread))
     }
 
-    /// Whether this connection waits for a row lock.
+    /// Whether this connection waits for a row lock; without the privilege PROCESS, whether any connection does.
     pub(super) async fn is_waiting(
         &self,
         conn: &mut MySqlConnection,
@@ -106,6 +106,7 @@ impl InnodbStatus {
     }
 }
 
+/// Asks the server by EXPLAIN how it would carry out `sql`, which it does not carry out.
 pub(super) async fn plan(
     conn: &mut MySqlConnection,
     when: &'static str,

@@ -18,7 +18,7 @@ const FIND_ABANDONED: &str = "SELECT CAST(TABLE_NAME AS CHAR) FROM information_s
 /// No play lasts this long: an older table was left by a killed instance.
 const MAX_PLAY_TIME: Duration = Duration::from_secs(600);
 
-/// An existing table. Dropping it without [`remove`](Self::remove) drops the table in the background.
+/// The table of one play. Dropping it without [`remove`](Self::remove) drops the table in the background.
 pub(super) struct Table {
     /// A name that no other play has.
     pub(super) name: String,
@@ -26,6 +26,7 @@ pub(super) struct Table {
 }
 
 impl Table {
+    /// Creates a table of a new name and fills it, after dropping those that killed instances have left.
     pub(super) async fn make(ctx: &Ctx, conn: &mut MySqlConnection) -> Result<Self, Error> {
         let name = format!("deadlock_{:08x}", fastrand::u32(..));
         let backstop = Backstop::new(ctx, drop_in_background(ctx.clone(), name.clone()));
@@ -53,6 +54,7 @@ async fn drop_in_background(ctx: Ctx, name: String) {
     }
 }
 
+/// Drops what killed instances have left, then creates this table and fills it.
 async fn create_table(conn: &mut MySqlConnection, name: &str) -> Result<(), Error> {
     drop_abandoned_tables(conn, MAX_PLAY_TIME).await?;
     let create = format!(

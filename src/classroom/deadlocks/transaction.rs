@@ -76,6 +76,8 @@ impl Transaction {
         }
     }
 
+    /// Sends a statement in a task of its own, which returns the connection with the answer. Fails if the last statement has no
+    /// answer yet.
     pub(super) fn send(
         &mut self,
         sql: String,
@@ -87,7 +89,8 @@ impl Transaction {
         }))
     }
 
-    /// Begins the whole transaction again until it goes through. Returns every statement of every attempt.
+    /// Begins the whole transaction again, with growing pauses, until it goes through or [`MAX_ATTEMPTS`] is reached. Returns
+    /// every statement of every attempt.
     pub(super) async fn retry_until_committed(
         &mut self,
         side: Side,

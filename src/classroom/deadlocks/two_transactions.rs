@@ -35,10 +35,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// The row-lock timeout of plays that people follow, in seconds: longer than people and busy machines need.
 const FOLLOWED_LOCK_WAIT_S: u32 = 600;
 
-/// The turn to play on one `ctx.local`, since each play needs three connections: the classroom plays one at a time, and each
-/// replay has a `local` of its own.
+/// A mutex that a play holds: one play at a time for each `ctx.local`, since each takes three connections. All visitors of the
+/// classroom share one `local`; the actors of each replayed product have their own.
 #[derive(Default)]
-struct Turn(Arc<Mutex<()>>);
+struct PlayTurn(Arc<Mutex<()>>);
 
 /// The two transactions of a lesson, and what they have done so far.
 pub(crate) struct TwoTransactions {
@@ -65,7 +65,7 @@ impl TwoTransactions {
         followed: bool,
     ) -> Result<Self, Error> {
         let wait = ctx.config.default_wait();
-        let turn = timeout(wait, Arc::clone(&ctx.local.of::<Turn>().0).lock_owned()).await;
+        let turn = timeout(wait, Arc::clone(&ctx.local.of::<PlayTurn>().0).lock_owned()).await;
         let turn = turn.map_err(|_| Error::Timeout {
             what: "turn to play a deadlock".into(),
             waited: wait,
@@ -206,7 +206,8 @@ impl TwoTransactions {
         Ok(self.steps[step].clone())
     }
 
-    /// Ends the play: takes every answer, and with `retry` begins the transactions again that failed.
+    /// Ends the play: takes every answer, with `retry` begins the transactions again that failed, gives the connections back
+    /// and drops the table.
     pub(crate) async fn end(mut self, retry: bool) -> Result<DeadlockReplay, Error> {
         // Without the privilege, the waits of others make a slow COMMIT look like one that waits.
         for side in Side::BOTH {

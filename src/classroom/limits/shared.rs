@@ -26,7 +26,8 @@ pub async fn pass(ctx: &Ctx) -> Result<(), Error> {
     pass_limiter(ctx, LIMITER_NAME, Duration::from_secs(1)).await
 }
 
-/// Is let through by the limiter of this name: ten within `window`.
+/// Is let through by the limiter of this name, or is [`Error::Limited`]: ten within `window`, a rate that it sets if none is
+/// set yet.
 pub(crate) async fn pass_limiter(ctx: &Ctx, name: &str, window: Duration) -> Result<(), Error> {
     let limiter = ctx.redis.rate_limiter(name);
     let admitted = match limiter.try_acquire(NonZeroU32::MIN).await {

@@ -54,7 +54,7 @@ const CLASS_SIZE: NonZeroU32 = NonZeroU32::new(6).expect("not zero");
 /// How often the count is set again if others open the latch at that moment.
 const MAX_ATTEMPTS: usize = 100;
 
-/// Waits until all of the class are out.
+/// Sets the count to six if none is set, and waits until all six are out.
 async fn wait_until_all_are_out(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let latch = latch(ctx, job);
     latch.try_set_count(CLASS_SIZE).await?;
@@ -66,7 +66,7 @@ async fn wait_until_all_are_out(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     Ok(Answer::with_count("班长锁门。。。", 0))
 }
 
-/// Goes out, and says how many are still in.
+/// Goes out, and says how many are still in; the first of a class sets the count to six.
 ///
 /// Cancel safety: Dropping it, it may have counted or not.
 async fn go_out(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
@@ -88,7 +88,7 @@ async fn go_out(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     )))
 }
 
-/// How many are still inside; 0 if no class has begun, or all are out.
+/// How many are still inside at the latch of product 1; 0 if no class has begun, or all are out.
 pub async fn latch_count(ctx: &Ctx) -> Result<u64, Error> {
     Ok(ctx.redis.latch(LATCH).get_count().await?)
 }

@@ -60,7 +60,7 @@ async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     Ok(Answer::text("测试信号量"))
 }
 
-/// The free permits; all of them if nobody has come yet.
+/// The free permits of product 1's semaphore; all of them if nobody has come yet.
 pub async fn free_permits(ctx: &Ctx) -> Result<i64, Error> {
     let free: Option<i64> = ctx.redis.connection().get(ctx.redis_key(SEMAPHORE)).await?;
     Ok(free.unwrap_or(i64::from(PERMITS)))

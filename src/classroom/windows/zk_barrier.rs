@@ -68,6 +68,7 @@ async fn open_barrier(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     Ok(answer_for(job, removed, ["栅栏已移除", "栅栏本来就开着"]))
 }
 
+/// The answer to a change that was `done`, else to one that was there `before`; prints it on the console too.
 fn answer_for(job: &Job, done: bool, [now, before]: [&str; 2]) -> Answer {
     let text = if done { now } else { before };
     job.say(text);
@@ -85,6 +86,7 @@ async fn wait_at_barrier(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     Ok(Answer::text("通过栅栏"))
 }
 
+/// Whether the barrier of product 1 is closed.
 pub async fn is_barrier_closed(ctx: &Ctx) -> Result<bool, Error> {
     match ctx.zk.barrier(BARRIER).wait(Duration::ZERO).await {
         Ok(()) => Ok(false),

@@ -16,6 +16,7 @@ use crate::classroom::*;
 const LEASES: u32 = 5;
 
 const SEMAPHORE: &str = "/locks/semaphore";
+/// The Redis list with the lines of all visitors.
 const LOG: &str = "log";
 
 pub(super) const LESSON: WindowLesson = WindowLesson {
@@ -33,7 +34,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
     }],
 };
 
-/// The log grows with each visit and is shown as a whole.
+/// Limit of the log's lines, of which the oldest go first: it is shown as a whole.
 const MAX_LOG_LINES: isize = 1000;
 /// How long the log stays in Redis after its last line.
 const LOG_TTL_SECONDS: i64 = 24 * 60 * 60;

@@ -87,6 +87,7 @@ pub(in crate::http) async fn by_strategy(
     take(&app, &visitor, strategy, &terms, format).await
 }
 
+/// Takes a piece and records it in the metrics. A request with a person's name is shown as a visit on the class page.
 async fn take(
     app: &AppState,
     visitor: &Visitor,

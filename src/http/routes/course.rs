@@ -19,11 +19,11 @@ pub(in crate::http) struct Course {
     chapters: Vec<Chapter>,
 }
 
-/// How much of it.
+/// Whether to leave the details out.
 #[derive(Debug, Default, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(in crate::http) struct HowMuch {
+pub(in crate::http) struct DetailQuery {
     /// Less than half of it: the course without what a student types and why a lesson is not run, which `GET /course/{lesson}` has;
     /// a run without figures and claims.
     #[serde(default)]
@@ -33,11 +33,11 @@ pub(in crate::http) struct HowMuch {
 }
 
 /// Every claim of the documents, chapter by chapter.
-#[utoipa::path(get, path = "/course", tag = "course", params(HowMuch),
+#[utoipa::path(get, path = "/course", tag = "course", params(DetailQuery),
     responses((status = 200, description = "The chapters and their lessons", body = Course)))]
 pub(in crate::http) async fn list(
     State(app): State<AppState>,
-    Query(HowMuch { brief }): Query<HowMuch>,
+    Query(DetailQuery { brief }): Query<DetailQuery>,
 ) -> axum::Json<Course> {
     let placeholders = placeholders(&app.ctx);
     let mut chapters: Vec<_> = claims::ALL
@@ -90,7 +90,7 @@ pub(in crate::http) async fn rates(
         (status = 200, description = "What the last run has found of each lesson", body = LastVerdicts),
         (status = 204, description = "There was no run yet"),
     ))]
-pub(in crate::http) async fn get_last(State(app): State<AppState>) -> Result<Response, Error> {
+pub(in crate::http) async fn get_verdicts(State(app): State<AppState>) -> Result<Response, Error> {
     Ok(match kept_verdicts::load_last(&app.ctx).await? {
         Some(kept) => axum::Json(kept).into_response(),
         None => StatusCode::NO_CONTENT.into_response(),
@@ -101,9 +101,11 @@ pub(in crate::http) async fn get_last(State(app): State<AppState>) -> Result<Res
 const STORED_RUN: &str = include_str!("../../trials/last_run.json");
 
 /// What the last full run has found, with its date, version and machine.
-#[utoipa::path(get, path = "/course/last-run", tag = "course", params(HowMuch),
+#[utoipa::path(get, path = "/course/last-run", tag = "course", params(DetailQuery),
     responses((status = 200, description = "The run that comes with the program", body = Verdicts)))]
-pub(in crate::http) async fn stored(Query(HowMuch { brief }): Query<HowMuch>) -> Response {
+pub(in crate::http) async fn get_last_run(
+    Query(DetailQuery { brief }): Query<DetailQuery>,
+) -> Response {
     static BRIEF: LazyLock<Verdicts> =
         LazyLock::new(|| Verdicts::read(STORED_RUN).without_details());
     match brief {

@@ -130,6 +130,7 @@ pub(in crate::http) async fn inject(
     }))
 }
 
+/// The state of the lab; if no lab has started this instance, why there is nothing to break.
 async fn view(app: &AppState) -> Result<LabView, Error> {
     let Some(lab) = LabControl::from_config(&app.ctx.config) else {
         return Ok(LabView {
@@ -148,7 +149,7 @@ async fn view(app: &AppState) -> Result<LabView, Error> {
     })
 }
 
-/// The instances that can answer. A lab names each by its port.
+/// The addresses whose instance the lab does not show as paused or killed; a lab names an instance by its port.
 fn running_instances(urls: &[String], all: &Breakable) -> Vec<String> {
     let stopped = all
         .members
@@ -163,7 +164,7 @@ fn running_instances(urls: &[String], all: &Breakable) -> Vec<String> {
     urls.iter().filter(runs).cloned().collect()
 }
 
-/// Refuses an unknown member or link; the name of a server means the links of all instances.
+/// Refuses a name that is neither a member nor a link of the lab.
 fn check_member(all: &Breakable, member: &str) -> Result<(), Error> {
     let members = all.members.iter().map(|it| it.name.as_str());
     let names: Vec<_> = members

@@ -86,6 +86,7 @@ pub(in crate::http) async fn unlimited(
     let_through(&app, stay, format).await
 }
 
+/// Stays as long as the query says, and answers when the request came and left.
 async fn let_through(app: &AppState, stay: StayQuery, format: Format) -> Response {
     let came_ms = Utc::now().timestamp_millis();
     tokio::time::sleep(stay.hold_ms.map(BoundedInteger::millis).unwrap_or_default()).await;

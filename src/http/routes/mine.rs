@@ -62,6 +62,7 @@ impl Default for Grading {
 struct GradedVisitor(Arc<Grading>, Visitor);
 
 impl GradedVisitor {
+    /// Errors: this visitor's lock is being graded, or waits for it.
     fn of(grading: Arc<Grading>, visitor: Visitor) -> Result<Self, Error> {
         let is_first = grading.visitors.lock().insert(visitor.clone());
         is_first

@@ -120,8 +120,8 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(classroom::qr::qr))
         // every claim, and its verdict
         .routes(routes!(course::list))
-        .routes(routes!(course::get_last, course::store_verdicts))
-        .routes(routes!(course::stored))
+        .routes(routes!(course::get_verdicts, course::store_verdicts))
+        .routes(routes!(course::get_last_run))
         .routes(routes!(course::get_lesson))
         .routes(routes!(course::rates))
         // breaking servers and instances by hand

@@ -130,6 +130,7 @@ pub(in crate::http) async fn remove(
     })
 }
 
+/// What a strategy of this name uses; `None`, which is all of a product, without a name.
 fn parse_scope(
     strategy: Option<String>,
 ) -> Result<Option<stock_admin::ResetScope<'static>>, Error> {

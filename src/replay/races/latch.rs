@@ -87,12 +87,13 @@ pub(super) const RACE: Race = Race {
     },
 };
 
+/// The monitor passes the point of locking the door at once. No lock is taken.
 async fn lock_at_once(job: &Job) -> Result<Deduction, Error> {
     job.reach(Point::Door).await;
     Ok(Deduction::default())
 }
 
-/// The monitor waits for the latch, then locks the door.
+/// The monitor sets the latch to [`CLASS`], waits until it is zero, and passes the point of locking the door. No lock is taken.
 async fn lock_after_all(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let latch = ctx.redis.latch(&job.redis_name(LATCH));
     latch.try_set_count(CLASS).await?;

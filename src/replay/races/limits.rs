@@ -80,7 +80,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// Sends all requests to the bucket of this actor's instance.
+/// Sends all requests to a new bucket of this actor's own, and reports how many it let through.
 async fn pass_bucket(job: &Job) -> Result<Deduction, Error> {
     let bucket = Bucket::default();
     let mut let_through = 0;
@@ -90,6 +90,7 @@ async fn pass_bucket(job: &Job) -> Result<Deduction, Error> {
     Ok(report_count(let_through))
 }
 
+/// Sends all requests to the limiter in Redis that both actors share, and reports how many it let through.
 async fn pass_shared_limiter(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let limiter = limiter_name(job.request.stock_id);
     let mut let_through = 0;

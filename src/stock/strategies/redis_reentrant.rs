@@ -32,6 +32,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     redis_polling::run_then_release(held, deduct_again(ctx, job)).await
 }
 
+/// Takes the lock a second time as the same owner, sells under it, and gives back this inner hold alone.
 async fn deduct_again(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let held =
         redis_polling::lock(ctx, job, Reentrant::lock(ctx, job, "lock:redis-reentrant")).await?;

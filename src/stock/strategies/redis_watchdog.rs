@@ -61,6 +61,7 @@ impl Renewable for Reentrant {
     }
 }
 
+/// Renews the lock every third of its lease until it is lost. Without an answer it goes on.
 pub(super) async fn renew<S: Renewable>(ctx: Ctx, lock: Lock<S>, points: Points) {
     let mut redis = S::client(&ctx).connection();
     loop {

@@ -30,6 +30,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     run_then_release(outer, |_| deduct_again(ctx, job, &lock)).await
 }
 
+/// Takes the lock a second time as the same owner, sells under it, and gives back this inner hold alone.
 async fn deduct_again(ctx: &Ctx, job: &Job, lock: &TableLeaseLock) -> Result<Deduction, Error> {
     let inner = lock.acquire(job.wait_left()).await?;
     run_then_release(inner, |fence| none::read_then_write(ctx, job, fence)).await

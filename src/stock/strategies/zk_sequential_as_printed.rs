@@ -41,6 +41,7 @@ pub(super) async fn pre_node(node: &Node) -> Result<Option<String>, Error> {
     Ok(pre_node)
 }
 
+/// The number after the last `-` of a node's name; 0 if there is none.
 fn serial(name: &str) -> i64 {
     let (_, number) = name.rsplit_once('-').unwrap_or_default();
     number.parse().unwrap_or_default()

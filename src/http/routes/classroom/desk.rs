@@ -38,12 +38,14 @@ pub(in crate::http) struct Class {
     call: Mutex<Option<Call>>,
 }
 
+/// The visitors who are present, and the number of the latest newcomer.
 #[derive(Default)]
 struct Here {
     latest_number: u64,
     by_visitor: HashMap<Visitor, Student>,
 }
 
+/// A visitor who is present, and what their page has last said.
 #[derive(Debug, Clone)]
 struct Student {
     number: u64,
@@ -147,6 +149,8 @@ pub(in crate::http) struct QueueCleared {
 }
 
 impl Class {
+    /// Notes that a visitor's page is open; a newcomer gets the next number, and whoever was silent for [`LEAVE_TIMEOUT`] is
+    /// removed.
     fn note_presence(
         &self,
         visitor: Visitor,

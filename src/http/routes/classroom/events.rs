@@ -79,6 +79,7 @@ pub(in crate::http) async fn events(
     Ok(sse::stream_response(&app, seen))
 }
 
+/// This instance's own events, the kept ones first. The stream of a watcher that has missed some ends.
 fn own(app: &AppState) -> impl Stream<Item = VisitEvent> + Send + use<> {
     let (kept, mut told) = app.visits.watch();
     stream! {
@@ -92,7 +93,8 @@ fn own(app: &AppState) -> impl Stream<Item = VisitEvent> + Send + use<> {
     }
 }
 
-/// The events of another instance, as long as somebody watches.
+/// The events of the instance at `url`, without end: a broken stream is opened again, and an instance that does not answer is
+/// told once as down.
 fn events_of_instance(url: &str) -> impl Stream<Item = VisitEvent> + Send + use<> {
     let url = url.trim_end_matches('/');
     // Until it says its name: an instance without one is called as its port.

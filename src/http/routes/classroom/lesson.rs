@@ -13,7 +13,7 @@ use crate::{
 #[serde(deny_unknown_fields)]
 #[schema(as = OnShow)]
 pub(in crate::http) struct LessonOnShow {
-    #[garde(custom(is_a_lesson))]
+    #[garde(custom(check_lesson_exists))]
     #[schema(schema_with = claims::verdicts::lesson_id_schema)]
     lesson: String,
     /// Its race has ended: phones say the answer.
@@ -27,7 +27,7 @@ pub(in crate::http) struct LessonOnShow {
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct Guess {
     /// Of which lesson's race.
-    #[garde(custom(is_a_lesson))]
+    #[garde(custom(check_lesson_exists))]
     #[schema(schema_with = claims::verdicts::lesson_id_schema)]
     lesson: String,
     /// The person; the last guess of a person counts.
@@ -40,7 +40,7 @@ pub(in crate::http) struct Guess {
     guess: BoundedInteger<0, 1_000_000>,
 }
 
-fn is_a_lesson(lesson: &str, (): &()) -> garde::Result {
+fn check_lesson_exists(lesson: &str, (): &()) -> garde::Result {
     match claims::find(lesson) {
         Some(_) => Ok(()),
         None => Err(garde::Error::new("must be a lesson of GET /course")),

@@ -12,7 +12,7 @@ const MAX_URL_BYTES: usize = 200;
 #[into_params(parameter_in = Query)]
 pub(in crate::http) struct Address {
     /// An address that begins with http:// or https://.
-    #[garde(custom(address))]
+    #[garde(custom(check_url))]
     #[param(
         max_length = 200,
         pattern = "^https?://",
@@ -21,7 +21,7 @@ pub(in crate::http) struct Address {
     url: String,
 }
 
-fn address(url: &str, (): &()) -> garde::Result {
+fn check_url(url: &str, (): &()) -> garde::Result {
     match url.len() <= MAX_URL_BYTES && (url.starts_with("http://") || url.starts_with("https://"))
     {
         true => Ok(()),

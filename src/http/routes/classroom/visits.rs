@@ -51,7 +51,7 @@ impl Default for SentVisits {
 #[schema(as = Visitors)]
 pub(in crate::http) struct VisitRequest {
     /// A route that a lesson of `GET /course` lets people try.
-    #[garde(custom(is_a_visit))]
+    #[garde(custom(check_visit_exists))]
     #[schema(schema_with = one_of_the_visits)]
     visit: String,
     /// Each of them comes once.
@@ -94,7 +94,7 @@ fn one_of_the_visits() -> Schema {
     one.examples(["/test/semaphore"]).into()
 }
 
-fn is_a_visit(visit: &str, (): &()) -> garde::Result {
+fn check_visit_exists(visit: &str, (): &()) -> garde::Result {
     let visits = visits();
     if visits.contains(visit) {
         return Ok(());

@@ -171,8 +171,8 @@ pub(in crate::http) fn demo_routes(app: &AppState) -> [UtoipaMethodRouter<AppSta
     ]
 }
 
-/// The query is read first, so that no lock is acquired for an invalid query; then the lock is acquired. A key that names a
-/// field that the query does not have stops the start.
+/// The query is read first, so that no lock is acquired for an invalid query; then the lock is acquired.
+/// Panics: if the key names a field that the query does not have.
 fn with_lock<T>(
     app: &AppState,
     key: LockKey,
@@ -231,7 +231,7 @@ fn refusal_error(refusal: Refusal) -> Error {
     }
 }
 
-/// Gives a request that does not wait an error of its own.
+/// Makes [`Domain::Taken`], a 409, of the timeout of a request that does not wait.
 fn no_wait_error(error: Domain) -> Error {
     match error {
         Domain::Timeout { what, waited } if waited.is_zero() => Domain::Taken(what),

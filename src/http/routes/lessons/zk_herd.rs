@@ -76,6 +76,7 @@ pub(in crate::http) async fn herd(
     Ok(format.answer(text, woken))
 }
 
+/// The figures of a drain as the text answer has them.
 fn line(drain: &Drain) -> String {
     format!(
         "共通知 {} 次，平均每次释放锁 {:.2} 次",

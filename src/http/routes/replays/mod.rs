@@ -38,7 +38,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// Enough for a race, its cure, and a schedule of either.
+/// Limit of the unfinished replays of one visitor: a race, its cure, and a schedule of either.
 const MAX_UNFINISHED_OF_A_VISITOR: usize = 4;
 /// Limit of the unfinished replays of all visitors.
 const MAX_UNFINISHED: usize = 400;
@@ -124,7 +124,9 @@ struct QueuePlace {
 }
 
 impl Replays {
-    /// Takes the last place in the queue, if the visitor may have one more and no other of the same half.
+    /// Takes the last place in the queue, and begins at once if nothing excludes it; of too many ended replays the oldest is
+    /// forgotten.
+    /// Errors: the same half of the lesson is unfinished for this visitor, or a limit of unfinished ones is reached.
     fn enqueue(&self, replay: &Arc<ActiveReplay>) -> Result<(), Error> {
         let mut in_order_asked = self.in_order_asked.lock();
         let running = || in_order_asked.iter().filter(|other| other.is_running());
@@ -169,7 +171,9 @@ impl Replays {
         Ok(())
     }
 
-    /// Waits until the replay may begin, and logs what it waits for.
+    /// Waits until the replay may begin, and logs what it waits for. After [`PERSON_GRACE`] it ends those before it that wait
+    /// for a person.
+    /// Errors: why it will not begin.
     async fn wait_for_turn(&self, replay: &ActiveReplay) -> Result<(), String> {
         let mut announced = None;
         loop {
@@ -240,6 +244,7 @@ impl Replays {
             .find_map(|played| played.blocking_lesson(replay.is_exclusive, config))
     }
 
+    /// The unfinished replays, waiting ones included, as other instances get them.
     pub(in crate::http) fn playing(&self) -> Vec<RemoteReplay> {
         let played = |replay: &Arc<ActiveReplay>| RemoteReplay {
             lesson: replay.lesson.to_owned(),
@@ -248,7 +253,7 @@ impl Replays {
         self.running().iter().map(played).collect()
     }
 
-    /// The unfinished replays.
+    /// The unfinished replays, waiting ones included.
     fn running(&self) -> Vec<Arc<ActiveReplay>> {
         let in_order_asked = self.in_order_asked.lock();
         in_order_asked
@@ -327,6 +332,7 @@ impl Replays {
         waits.then(|| place_in(&self.in_order_asked.lock(), replay))?
     }
 
+    /// A replay of any visitor.
     fn find(&self, id: &str) -> Result<Arc<ActiveReplay>, Error> {
         let in_order_asked = self.in_order_asked.lock();
         let found = in_order_asked
@@ -393,7 +399,7 @@ impl ActiveReplay {
         }
     }
 
-    /// Whether it has not ended.
+    /// Whether it has not ended; it may still wait for its turn.
     fn is_running(&self) -> bool {
         self.log.end().is_none()
     }
@@ -404,6 +410,7 @@ impl ActiveReplay {
         half(self) == half(other)
     }
 
+    /// About how long it still takes, counted from when it was asked for; its whole duration while it waits.
     fn time_left(&self) -> Duration {
         match self.has_begun.load(Ordering::Relaxed) {
             true => self.lasts.saturating_sub(self.asked.elapsed()),
@@ -462,7 +469,7 @@ mod tests {
             let one = replay("one", "2.8", Pace::Scheduler, is_exclusive);
             replays.enqueue(&one).expect("a place");
             let next = async |admin| {
-                let actor = Query(routes::NextQuery {
+                let actor = Query(routes::NextMoveQuery {
                     actor: NextMove::FailOver,
                 });
                 let id = Path(one.id.to_string());

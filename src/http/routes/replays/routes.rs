@@ -163,6 +163,7 @@ fn only_at_timed_pace<T>(pace: Pace) -> impl FnOnce(&Option<T>, &()) -> garde::R
 }
 
 impl StartOptions {
+    /// The times of the pace `timed`, with their defaults.
     fn timing(&self) -> Timing {
         Timing {
             at: self.at.unwrap_or_default(),
@@ -442,10 +443,11 @@ pub(in crate::http) async fn step(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// What happens next in a replay at the pace `scheduler`.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(in crate::http) struct NextQuery {
+pub(in crate::http) struct NextMoveQuery {
     /// An actor; or `clock`, which ends all leases; `death`; `failover`.
     #[garde(skip)]
     #[param(inline)]
@@ -454,7 +456,7 @@ pub(in crate::http) struct NextQuery {
 
 /// Lets an actor go on to its next stop, at the pace `scheduler`. Does nothing to an actor that runs or has ended.
 #[utoipa::path(post, path = "/replays/{replay}/next", tag = "replays", security((), ("admin" = [])),
-    params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`"), NextQuery,
+    params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`"), NextMoveQuery,
         ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
         (status = 204, description = "It goes on"),
@@ -465,7 +467,7 @@ pub(in crate::http) async fn next(
     visitor: Visitor,
     InstanceState(replays): InstanceState<Replays>,
     Path(id): Path<String>,
-    Query(NextQuery { actor }): Query<NextQuery>,
+    Query(NextMoveQuery { actor }): Query<NextMoveQuery>,
 ) -> Result<StatusCode, Error> {
     let replay = replays.find_own(&id, &visitor)?;
     check_permission(replay.is_exclusive, admin)?;

@@ -42,7 +42,7 @@ pub(in crate::http) struct Runs {
 }
 
 impl Runs {
-    /// Starts a run, or gives it a place in the queue.
+    /// Starts a run, or gives it a place in the queue; returns once that is decided.
     async fn start(
         self: &Arc<Self>,
         app: &AppState,
@@ -65,6 +65,8 @@ impl Runs {
         Ok(run)
     }
 
+    /// Adds a run at the end of the queue; of too many ended runs the oldest is forgotten.
+    /// Errors: the visitor, or all together, have too many unfinished ones.
     fn enqueue(&self, run: &Arc<Run>) -> Result<(), Error> {
         let mut all = self.all.lock();
         let waiting = || all.iter().filter(|run| !run.has_ended());
@@ -88,7 +90,8 @@ impl Runs {
         Ok(())
     }
 
-    /// Waits until the run may begin, alone over all instances. `None` if it ended in the queue.
+    /// Waits until the run may begin, alone over all instances. Returns the run lock, `Some(None)` where MySQL does not give
+    /// one; `None` if the run ended in the queue. `first_try` is sent or dropped after the first attempt.
     async fn wait_for_turn(
         &self,
         ctx: &Ctx,

@@ -168,6 +168,7 @@ fn until_the_end(
     }
 }
 
+/// The plan of a request; by default 100 threads of 50 loops each, and 5000 pieces.
 fn plan_of(app: &AppState, wanted: &RunRequest) -> Result<Plan, Error> {
     let strategy =
         stock::find(&wanted.strategy).ok_or_else(|| Error::no_strategy(wanted.strategy.clone()))?;

@@ -253,7 +253,7 @@ impl Run {
         .await
     }
 
-    /// Runs the plan to its end and publishes how it goes.
+    /// Runs the plan to its end and publishes how it goes; releases the run lock before it publishes the end.
     pub(super) async fn drive(self: Arc<Self>, app: AppState, run_lock: Option<Guard>) {
         let (sender, mut snapshots) = watch::channel(Snapshot::default());
         let work = AssertUnwindSafe(load::run::run(&self.about.plan, &sender, &self.cancel))
@@ -282,6 +282,7 @@ impl Run {
         self.state.send_replace(State { progress, end });
     }
 
+    /// Publishes the progress every [`PROGRESS_INTERVAL`]; never returns.
     async fn publish_progress(&self, app: &AppState, mut snapshots: watch::Receiver<Snapshot>) {
         let (under_way, latest) = watch::channel(BTreeMap::new());
         let polling = self.poll_instances(app, snapshots.clone(), under_way);
@@ -299,7 +300,8 @@ impl Run {
         tokio::join!(polling, tell);
     }
 
-    /// Polls the instances for their requests, beside [`publish_progress`](Self::publish_progress), which never waits.
+    /// Polls the instances for their requests and never returns; if the load goes to this instance alone, all unanswered ones
+    /// are its own. Runs beside [`publish_progress`](Self::publish_progress), which never waits.
     async fn poll_instances(
         &self,
         app: &AppState,
@@ -349,7 +351,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The remaining milliseconds at the present rate.
+/// The remaining milliseconds at the mean rate so far; `None` before the first sample.
 fn left_ms(snapshot: &Snapshot, elapsed: Duration) -> Option<u64> {
     let each = elapsed.checked_div(u32::try_from(snapshot.samples).ok()?)?;
     let left = each * u32::try_from(snapshot.planned.saturating_sub(snapshot.samples)).ok()?;

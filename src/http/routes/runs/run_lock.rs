@@ -15,6 +15,7 @@ use crate::http::routes::prelude::*;
 use crate::{ctx::Ctx, error::Error as Domain, section::session::Session};
 use oversell_lock::{Guard, Lease, LockError, mysql::RowDescription};
 
+/// The name of the lock's row in `tb_lock`.
 const NAME: &str = "run";
 
 /// The lease of the lock, which is also how long a dead instance blocks the others.
@@ -79,6 +80,7 @@ pub(super) async fn acquire_run_lock(
     Ok(None)
 }
 
+/// The run that has the lock; `None` if nobody has it, or its lease has ended.
 async fn current_run(ctx: &Ctx) -> Result<Option<RunInProgress>, Domain> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let read = sqlx::query_as(CURRENT_RUN).bind(NAME);
