@@ -128,6 +128,7 @@ impl Observer {
         Self(Some(Arc::new(observer)))
     }
 
+    /// Passes the event to the observer, if there is one; logs its panic and goes on.
     pub(crate) fn observe(&self, event: LockEvent<'_>) {
         if let Some(observer) = &self.0
             && catch_unwind(AssertUnwindSafe(|| observer.observe(event))).is_err()

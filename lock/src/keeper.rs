@@ -86,7 +86,8 @@ pub(crate) trait Share: Send + 'static {
     fn finish(self, lost: bool) -> impl Future<Output = Result<(), LockError>> + Send;
 }
 
-/// Keeps a hold until its holder releases it.
+/// Runs one guard's keeper until its holder releases it; tells the holder and the observer of a loss, ends the share, and
+/// answers the release.
 pub(crate) async fn keep(mut share: impl Share, sure_until: SureUntil, mut keeper: Keeper) {
     let (observer, name) = (share.observer().clone(), Arc::clone(&keeper.name));
     let began = observer.now_if_observed();

@@ -30,11 +30,15 @@
 //! | lease | the time after which the server ends a hold that is not renewed ([`Lease`]) |
 //! | watchdog | the renewal of a lease by its keeper, while the guard lives |
 //! | session | ZooKeeper's and MySQL's lease for a whole connection |
-//! | node | a ZooKeeper node; for Redlock, one of its servers |
-//! | permit | one of the places of a semaphore |
+//! | node | a ZooKeeper node; for Redlock or a cluster, one of its servers |
+//! | recipe | which nodes in a ZooKeeper directory are one queue, and which of them a contender waits for |
+//! | marker | the part of a ZooKeeper node's name that says what its contender takes |
+//! | slot | what one owner holds of one lock in this process; in a Redis Cluster, Redis's share of the keys |
+//! | permit | one of the places of a semaphore; Curator and [`zk::ZkSemaphore`] call it a lease |
 //! | fencing token | a number that grows with each hold, for the resource to check ([`Fence`]) |
 //! | lost | the hold ended, or may have ended, before its guard was released |
 //! | undo | a repeated release of what an unanswered command may have taken |
+//! | tombstone | a key in Redis for an undone owner, whose command takes nothing if it arrives later |
 //!
 //! # Choosing a lock
 //!

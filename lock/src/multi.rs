@@ -194,6 +194,7 @@ impl Share for PartsShare {
         select_all(self.0.iter().map(|part| Box::pin(part.lost()))).await;
     }
 
+    /// Releases every part, also after a loss: each part knows whether it is lost.
     async fn finish(self, _: bool) -> Result<(), LockError> {
         release_all(self.0).await
     }

@@ -14,6 +14,7 @@ use std::{
 };
 use uuid::Uuid;
 
+/// In bytes, which are characters here: a label is ASCII.
 const MAX_LABEL_LENGTH: usize = 32;
 
 /// This process as the lock servers see it: a random uuid, an optional label, and a counter of owners.

@@ -17,7 +17,7 @@ use std::{
 /// The capacity that a nearly empty map keeps, so that it does not shrink and grow for every name.
 const MIN_CAPACITY: usize = 64;
 
-/// Values by name. Unused names take no memory.
+/// Weak references to values by name: a value lives while somebody uses it, and its entry goes with it.
 #[derive(Debug)]
 pub(crate) struct Registry<K, V>(Arc<Entries<K, V>>);
 
@@ -57,6 +57,7 @@ where
         self.0.lock().len()
     }
 
+    /// Makes the registration whose drop removes the entry of `key`.
     fn register(&self, key: K) -> Registration {
         let entries = Arc::downgrade(&self.0);
         Registration(Some(Box::new(move || {
@@ -67,7 +68,7 @@ where
     }
 }
 
-/// Removes the name, unless it has a new value.
+/// Removes the name, unless it has a new value; shrinks a map that has become nearly empty.
 fn forget<K: Eq + Hash, V>(entries: &mut HashMap<K, Weak<V>>, key: &K) {
     if entries
         .get(key)

@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// The end, shared by all that rely on it.
+/// The end of the time in which a hold is surely its holder's, shared by all that rely on it.
 #[derive(Debug, Clone)]
 pub(crate) struct SureUntil(watch::Sender<SureEnd>);
 
@@ -62,6 +62,7 @@ fn total_suspension() -> Duration {
     since(boot).saturating_sub(since(running))
 }
 
+/// Always zero: on other systems a suspension is not known.
 #[cfg(all(not(target_os = "linux"), not(test)))]
 fn total_suspension() -> Duration {
     Duration::ZERO

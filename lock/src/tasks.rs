@@ -41,6 +41,7 @@ impl Tasks {
         })
     }
 
+    /// Spawns a task in the client's runtime, which `close` waits for.
     pub(crate) fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -89,7 +90,8 @@ impl Tasks {
         self.closed.cancelled().await;
     }
 
-    /// Closes the client; see the module.
+    /// Refuses waiters and later callers, waits for all tasks, [`CLOSE_TIMEOUT`] at most, and then counts what is still held
+    /// as lost.
     ///
     /// # Cancel safety
     ///

@@ -100,6 +100,7 @@ fn default_process() -> u8 {
     1
 }
 
+/// The thread of a Java process that runs a line which names none.
 fn default_thread() -> String {
     "A".to_owned()
 }

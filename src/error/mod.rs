@@ -39,7 +39,7 @@ pub enum Error {
          SET GLOBAL innodb_snapshot_isolation=OFF has it wait for the row instead"
     )]
     RowChanged,
-    /// Another holder has the lock, and this request does not wait. Nothing was changed.
+    /// Another holder has the lock, and this request does not wait: only the demos of \[004\] answer so. Nothing was changed.
     #[error("lock {0} is taken, and this request does not wait")]
     Taken(String),
     /// The lock was lost before the write. Nothing was changed.

@@ -103,7 +103,7 @@ impl State {
 #[derive(Default)]
 pub(super) struct Probes(Mutex<LastProbe>);
 
-/// What the last probe found.
+/// What is kept from one probe to the next: the states, a connection to Redis, the ZooKeeper session that was last seen.
 #[derive(Default)]
 struct LastProbe {
     states: Option<(Instant, Arc<States>)>,

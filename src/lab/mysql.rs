@@ -284,6 +284,7 @@ async fn install(
     run_to_success("mysqld --initialize-insecure", &command, log, user).await
 }
 
+/// The path of the log of the database's making, beside its folder.
 fn install_log(folder: &Path) -> PathBuf {
     folder.with_file_name("mysql-install.log")
 }

@@ -44,7 +44,7 @@ const LOAD_OWNERS: [char; 8] = ['A', 'B', 'C', 'D', 'E', 'F', 'G', 'H'];
 const LOAD_ROUNDS: usize = 10;
 /// How long an owner stays inside: all others ask meanwhile.
 const TIME_INSIDE: Duration = Duration::from_millis(2);
-/// The number of events shown of a load that hangs: its last ones.
+/// So many events, the last ones, are shown of a failed trial with more than four times as many.
 const MAX_LOAD_EVENTS: usize = 12;
 
 /// A trial of a lock.

@@ -31,7 +31,7 @@ pub struct Opening {
     pub breaks: &'static str,
 }
 
-/// The labels of the paragraphs: title, breaks in short, survives, breaks, next.
+/// How the paragraphs of a strategy's text begin, by which they are found: title, breaks in short, survives, breaks, next.
 type Labels = [&'static str; 5];
 
 const EN: Labels = [

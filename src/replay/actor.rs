@@ -1,6 +1,6 @@
 //! An actor of a race: a job that is followed and stopped at its points, in this instance or in another one.
 //!
-//! 1. [`start_by_name`] runs an act for a product in this instance. Its first event carries the owner of its locks, its last one
+//! 1. [`start`] runs an act for a product in this instance. Its first event carries the owner of its locks, its last one
 //!    the result; between them there is one event for each point that it passes.
 //! 2. It stops at the points among its stops until it is given others.
 //! 3. Another instance is asked over HTTP: `POST /replays/actors` starts the actor there and answers with its events,
@@ -135,6 +135,7 @@ async fn run_act(act: Act, ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     match act {
         Act::Strategy(slug) => {
             let strategy = stock::find(slug).ok_or_else(|| Error::NoStrategy(slug.to_owned()))?;
+            // Not `Strategy::take`: an actor prints nothing on the console.
             (strategy.spec.deduct)(ctx, job).await
         }
         Act::Order(slug) => {

@@ -8,9 +8,13 @@
 //!
 //! From request to effect: `http/routes/replays/routes.rs`, the race in `races/`, `run.rs`, `play.rs`, `running_actor.rs`,
 //! `actor.rs` (an actor of another instance through `start_actor` in `routes.rs`), the strategy and what it calls. POST answers with the
-//! address of the events, and GET sends them. Leases end in `leases.rs`, faults come from `inject.rs`. The way back: `section/points.rs`, `actor.rs`, `running_actor.rs`, `observer.rs`, `src/replay_log.rs`,
-//! `from_the_beginning` in `routes.rs`. The strategy is the `act` of the variant. Lesson 2.3 is `races/late_delete.rs`, with `redis-setnx-ttl` as
-//! the flaw and `redis-setnx-owner` as the cure; what both share of their lock is in `section/redis_polling.rs`.
+//! address of the events, and GET sends them. Leases end in `leases.rs`, faults come from `inject.rs`. The way back:
+//! `section/points.rs`, `actor.rs`, `running_actor.rs`, `observer.rs`, `src/replay_log.rs`, `from_the_beginning` in `routes.rs`.
+//! The verdict: `RaceScript::judge` in `run.rs` compares what `observer.rs` has counted, sold and inside, and the pieces gone
+//! (`act.rs`) with what the race expects (`race.rs`).
+//!
+//! The strategy is the `act` of the variant. Lesson 2.3 is `races/late_delete.rs`, with `redis-setnx-ttl` as the flaw and
+//! `redis-setnx-owner` as the cure; what both share of their lock is in `section/redis_polling.rs`.
 //!
 //! **What it cannot do**: be sure of an order that the clock decides. At a slow pace the leases are the course's, and a machine
 //! that stands still for seconds may let one end too soon. The replay then fails.

@@ -339,6 +339,7 @@ async fn read_mysql(ctx: Ctx, keys: Vec<Row>) -> HashMap<Row, Result<RowState, E
     }
 }
 
+/// The stocks, vouchers and table locks of these keys; a row that is not there has no entry.
 async fn read_rows(ctx: &Ctx, keys: &[Row]) -> Result<HashMap<Row, RowState>, Error> {
     let mut conn = ctx.admin_conn(READ_TIMEOUT).await?;
     let mut rows = HashMap::new();

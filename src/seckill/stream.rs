@@ -61,7 +61,7 @@ pub enum State {
     Failed(String),
 }
 
-/// The numbers of unsettled and of buried entries.
+/// How many entries are not delivered yet, delivered and unsettled, and buried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backlog {
     /// Entries that no consumer has had yet.

@@ -189,7 +189,7 @@ fn printed_answer(answer: &Value) -> String {
     shorten_answer(&text)
 }
 
-/// An error as `redis-cli` prints it.
+/// An error as `redis-cli` prints it to a pipe, its code and its text, shortened as answers are.
 fn printed_error(error: &RedisError) -> String {
     shorten_answer(&match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),

@@ -66,7 +66,7 @@ fn course_md(lang: Lang) -> String {
     page
 }
 
-/// The chapters that belong to no document.
+/// The chapters that are of none of the five texts: they come last on the page.
 const CHAPTERS_WITHOUT_DOCUMENT: [&str; 2] = ["errata", "beyond"];
 
 /// The documents and their titles; the third has none.

@@ -100,7 +100,8 @@ impl TrialResult {
         self.seen.verdict
     }
 
-    /// The verdict differs from the last full run (unless it rests on timing), or the twin was not refused.
+    /// Of a lesson: its verdict differs from the stored one (unless it rests on timing; without a verdict it does not count).
+    /// Of a twin: it was not refused, whatever was stored.
     pub(super) fn is_unexpected(&self) -> bool {
         if self.twin.is_some() {
             return !matches!(

@@ -21,7 +21,7 @@ use std::{
 // `FILES`: the path and the text of each.
 include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
-/// What a word in a lesson's files adds to them.
+/// A verdict rests on this folder of the lock library if its lesson's files or lines contain the word.
 const LOCKS_BY_WORD: [(&str, &str); 5] = [
     ("/demo", "lock/src/tower/"),
     ("redis", "lock/src/redis/"),
@@ -33,8 +33,9 @@ const LOCKS_BY_WORD: [(&str, &str); 5] = [
 /// The files that lessons rest on, by path.
 pub(super) struct Sources(BTreeMap<&'static str, Source>);
 
+/// One file.
 struct Source {
-    /// In small letters.
+    /// Without comments and tests, in small letters.
     code: String,
     digest: u64,
     /// The strategies, steps, helpers and scripts that it names.

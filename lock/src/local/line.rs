@@ -71,7 +71,7 @@ impl<T, A> Default for Line<T, A> {
 }
 
 impl<T, A> Line<T, A> {
-    /// Waits for a turn, at most `wait`; `None` if none came.
+    /// Waits for a turn, at most `wait`; `None` if none came. Without a head in the line the caller is the head at once.
     ///
     /// # Cancel safety
     ///
@@ -117,6 +117,7 @@ impl<T, A> LineState<T, A> {
         }
     }
 
+    /// Removes and returns the first waiter that has not given up, and removes those before it.
     fn pop_live_waiter(&mut self) -> Option<LineWaiter<T, A>> {
         loop {
             let waiter = self.waiting.pop_front()?;
@@ -202,6 +203,8 @@ impl<T, A> LineWaiter<T, A> {
     /// Gives the waiter this turn, or returns it if the waiter has gone.
     ///
     /// # Errors
+    ///
+    /// The turn, for another waiter.
     pub(crate) fn give_turn(self, turn: Turn<T, A>) -> Result<(), Turn<T, A>> {
         self.turn.send(turn)
     }

@@ -280,7 +280,7 @@ impl RowShare {
 }
 
 impl RowHold {
-    /// Writes the hold count and extends the lease. If the row is no longer ours, all guards become lost.
+    /// Writes the hold count and extends the lease; `false` if the row is no longer ours: all guards become lost.
     async fn write_count_and_lease(
         &self,
         lease: Option<Lease>,

@@ -264,8 +264,8 @@ impl Nodes {
         made
     }
 
-    /// Opens a connection, with its id and its HOST: a restarted server gives the same ids again, and HOST has the client's
-    /// port, so that both together name this connection.
+    /// Opens a connection and sets its variables; if there are several servers, refuses one that takes no writes. A restarted
+    /// server gives the same ids again, so id and HOST, which has the client's port, together name this connection.
     async fn open(
         &self,
         server: &Arc<MySqlConnectOptions>,
@@ -342,7 +342,7 @@ struct Inner {
     tasks: Tasks,
 }
 
-/// A connection that closes unless it is returned by [`done`](Conn::done).
+/// A connection that is closed, and killed on the server, unless it is returned by [`done`](Conn::done).
 #[must_use = "a connection that is dropped without `done` is closed"]
 pub struct Conn(Option<Object<ConnectionManager>>, MySqlPool);
 
@@ -477,11 +477,11 @@ impl MySqlPool {
         self.run_on(conn, end, statement).await
     }
 
-    /// As [`ask`](Self::ask), and for a keeper by the connection for renewals if all others are in use.
+    /// As [`run_statement`](Self::run_statement), and for a keeper by the connection for renewals if all others are in use.
     ///
     /// # Cancel safety
     ///
-    /// As [`ask`](Self::ask).
+    /// As [`run_statement`](Self::run_statement).
     pub(super) async fn run_renewal<T>(
         &self,
         is_by_keeper: bool,
@@ -501,11 +501,11 @@ impl MySqlPool {
         self.run_on(conn, end, statement).await
     }
 
-    /// As [`ask`](Self::ask), also after the pool was closed, when late holders delete what they had.
+    /// As [`run_statement`](Self::run_statement), also after the pool was closed, when late holders delete what they had.
     ///
     /// # Cancel safety
     ///
-    /// As [`ask`](Self::ask).
+    /// As [`run_statement`](Self::run_statement).
     pub(super) async fn run_deletion<T>(
         &self,
         bound: Duration,
@@ -521,7 +521,7 @@ impl MySqlPool {
         self.run_on(conn, end, statement).await
     }
 
-    /// Runs `statement` on this connection until `end`.
+    /// Runs `statement` on this connection until `end`, again each time the server ends it because of others.
     async fn run_on<T>(
         &self,
         conn: Result<Conn, LockError>,
@@ -541,7 +541,8 @@ impl MySqlPool {
         self.classify_answer(conn, answer)
     }
 
-    /// Classifies an answer, and returns the connection to the pool only if the server can be asked more over it.
+    /// Classifies an answer, and returns the connection to the pool if the server can be asked more over it; otherwise closes
+    /// it and every idle connection, which are probably broken too.
     pub(super) fn classify_answer<T>(
         &self,
         conn: Conn,
@@ -734,6 +735,7 @@ impl From<Failure> for LockError {
     }
 }
 
+/// [`LockError::Refused`] for an answer that repeating does not change, [`LockError::Unavailable`] for all else.
 fn to_lock_error(error: sqlx::Error) -> LockError {
     let refused = match &error {
         sqlx::Error::Database(answer) => [

@@ -273,7 +273,7 @@ impl Row {
         }
     }
 
-    /// Runs the insert to its end, and replies.
+    /// Inserts the row and replies, `None` if another owner's row is there; an insert without an answer is then undone.
     async fn insert(
         self,
         mut conn: Conn,

@@ -266,7 +266,8 @@ impl RedisClient {
         self.0.tasks.spawn(task)
     }
 
-    /// Whether a waiter goes on after this error: never after the end of the client's runtime.
+    /// Whether a waiter goes on after this error: only if the options say so, for an unavailable Redis, and not after the end
+    /// of the client's runtime.
     pub(super) fn keeps_waiting_after(&self, error: &LockError) -> bool {
         self.0.options.waits_while_unavailable
             && matches!(error, LockError::Unavailable { reason, .. } if !reason.is::<JoinError>())

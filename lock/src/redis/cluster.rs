@@ -458,6 +458,7 @@ fn refusal_in(request: Request<'_>, answer: &RedisResult<Value>) -> Option<Refus
 }
 
 impl Refusal {
+    /// Reads the refusal in a server's error; `None` for any other error.
     fn of(error: &ServerError) -> Option<Self> {
         let mut words = error.details().unwrap_or_default().split_whitespace();
         let mut redirect = || {
@@ -487,6 +488,7 @@ fn key_of_pipeline(commands: &Pipeline) -> Option<&[u8]> {
     commands.cmd_iter().find_map(key_of_command)
 }
 
+/// The first argument, or the first key of a script; `None` if there is none, and for SCRIPT.
 fn key_of_command(cmd: &Cmd) -> Option<&[u8]> {
     let mut words = cmd.args_iter().map(|word| match word {
         Arg::Simple(word) => word,

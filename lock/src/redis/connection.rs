@@ -183,6 +183,7 @@ impl Transport {
 }
 
 impl UserConnection {
+    /// Waits for the answer, at most `limit` and the time limit of a command.
     async fn answer<T>(
         &self,
         limit: Option<Duration>,
@@ -266,6 +267,7 @@ impl SharedConnection {
         Ok((number, connection?))
     }
 
+    /// Returns the present connection or the attempt to make it, and its number; begins an attempt if there is none.
     fn current_attempt(self: &Arc<Self>) -> (u64, ConnectAttempt) {
         let mut current = self.current.lock();
         let (number, not_before) = (current.number, current.not_before);

@@ -59,6 +59,7 @@ pub(super) struct AcquireRequest {
 }
 
 impl AcquireRequest {
+    /// The terms of an acquire whose wait begins now; [`LockError::Invalid`] for a lease out of range.
     pub(super) fn new(
         name: &str,
         owner: Option<Owner>,

@@ -100,7 +100,7 @@ pub(super) fn needs_new_connection(code: &str, details: Option<&str>) -> bool {
         .is_some_and(|refusal| RETRY_ON_NEW_CONNECTION_CODES.contains(&refusal))
 }
 
-/// The temporary refusal, as Redis 7 writes it or as Redis 6 puts it in a script's error.
+/// The code of a refusal that is temporary, such as LOADING, as Redis 7 writes it or as Redis 6 puts it in a script's error.
 fn temporary_refusal<'a>(code: &'a str, details: Option<&'a str>) -> Option<&'a str> {
     let is_temporary = |word: &&str| {
         RETRY_ON_NEW_CONNECTION_CODES.contains(word) || RETRY_LATER_CODES.contains(word)

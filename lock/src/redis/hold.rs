@@ -61,13 +61,14 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
         future::ready(Ok(false))
     }
 
-    /// Gives the next waiters the error of an unavailable server.
+    /// Gives the waiters behind the head the error of an unavailable server; does nothing by default.
     fn fail_waiters(_head: &Self::Head, _error: &LockError) {}
 
     /// Frees the identity, and nothing else; `false` if it was gone. Repeating it is safe.
     fn release(&self) -> impl Future<Output = Result<bool, Failure>> + Send;
 
-    /// Releases the identity, or hands it to the next waiter of this process. Otherwise the turn passes on.
+    /// Releases the identity and lets the next waiter of this process try; a plain or fenced lock may be handed to
+    /// that waiter instead. `false` if the identity was gone.
     fn release_or_hand_off(
         &self,
         head: Option<Self::Head>,
@@ -132,6 +133,7 @@ impl<C: Claim> Hold<C> {
         (!self.lease.is_unsure(self.lease_start)).then_some(self)
     }
 
+    /// `Acquired`; or `RetryWithin` if the lease ended before the answer came, and the hold is released.
     pub(super) fn into_try_result(self) -> TryResult<Self> {
         self.into_unexpired()
             .map_or(TryResult::RetryWithin(None), TryResult::Acquired)
@@ -214,6 +216,7 @@ impl<C: Claim> Hold<C> {
         live
     }
 
+    /// Makes a guard that is already counted, and spawns its keeper.
     fn guard_for(self: Arc<Self>, lease: Lease, lease_start: Instant) -> Guard {
         let sure_until = SureUntil::new(lease.sure_end(lease_start));
         let name = Arc::clone(self.claim.name());
@@ -254,6 +257,7 @@ impl<C: Claim> Hold<C> {
         state.live == 0
     }
 
+    /// Ends the hold; a temporary failure is returned, and the release is repeated in the background.
     async fn release(&self) -> Result<bool, Failure> {
         let head = {
             let mut state = self.state.lock();

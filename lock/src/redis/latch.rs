@@ -167,6 +167,7 @@ impl RedisLatch {
         Ok(self.client.run_script(&script).await?)
     }
 
+    /// A call of a script with the keys of the count and of how often the latch was opened.
     fn call(&self, script: &NotifyingScript) -> ScriptCall {
         let opened = suffixed(&self.name, "opened");
         self.client.script(script).call([&*self.name, &opened])

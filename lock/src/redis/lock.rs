@@ -139,7 +139,7 @@ struct LockHandle {
     terms: AcquireTerms,
 }
 
-/// The lease and the kind of one acquire.
+/// The lease of one acquire, and whether it draws a fencing token.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AcquireTerms {
     lease: Lease,

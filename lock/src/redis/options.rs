@@ -451,7 +451,7 @@ fn bad_sentinel_error() -> LockError {
     )
 }
 
-/// Small commands go out at once, and a vanished peer is found even while nothing is sent.
+/// TCP_NODELAY, and keep-alive probes after `timeout`, 1 s at least: a vanished peer is found even while nothing is sent.
 fn tcp_settings(timeout: Duration) -> TcpSettings {
     let probe = timeout.max(Duration::from_secs(1));
     let settings = TcpSettings::default().set_nodelay(true).set_keepalive(

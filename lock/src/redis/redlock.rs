@@ -395,7 +395,7 @@ impl RedlockNode {
         async move { freed.await.unwrap_or(NodeAnswer::Silence) }
     }
 
-    /// Runs a command in the background, within the node timeout.
+    /// Runs a command in the background, within the node timeout; a failure counts as [`NodeAnswer::Silence`].
     fn run_in_background<C>(
         &self,
         lease: Lease,

@@ -133,6 +133,7 @@ impl NotifyingScript {
     }
 }
 
+/// Every script by its SHA1, for those who read a digest in MONITOR or SLOWLOG; commands do not need it.
 static TEXTS_BY_DIGEST: LazyLock<HashMap<String, &str>> = LazyLock::new(|| {
     let texts = TEXTS.iter().chain(NOTIFYING_TEXTS);
     texts

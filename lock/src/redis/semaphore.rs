@@ -353,8 +353,8 @@ impl RedisSemaphore {
         }
     }
 
-    /// Releases the owner's claim in the background. A tombstone keeps out a command of the owner that arrives even later;
-    /// it stays for `tombstone_ttl`.
+    /// Releases the owner's claim in the background. If there is none, a tombstone keeps out the owner's command if it arrives
+    /// later; it stays for `tombstone_ttl`, and zero makes none.
     fn undo_claim(&self, owner: Owner, tombstone_ttl: Duration) {
         let semaphore = self.clone();
         undo(&self.client, MIN_UNDO_TIME, Duration::ZERO, (), move || {
@@ -384,6 +384,7 @@ impl RedisSemaphore {
         suffixed(&self.name, "timeout")
     }
 
+    /// The key of the hash that says how many permits without a lease each owner has.
     fn claims_key(&self) -> String {
         suffixed(&self.name, "claims")
     }

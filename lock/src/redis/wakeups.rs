@@ -176,6 +176,7 @@ impl SharedWakeups {
         }
     }
 
+    /// Connects, with a receiver of messages that wakes the listeners; `lost` is notified when the connection closes.
     async fn connect(
         self: &Arc<Self>,
         lost: &Arc<Notify>,
@@ -301,6 +302,7 @@ impl SharedWakeups {
         self.changed.notify_one();
     }
 
+    /// Wakes the listener to whom a message came, or whose subscription has begun.
     fn notify_listener(&self, push: &PushInfo) {
         let text = |n: usize| match push.data.get(n) {
             Some(Value::BulkString(text)) => std::str::from_utf8(text).ok(),
@@ -345,7 +347,8 @@ fn channel_names(channels: &[(String, Delivery)]) -> Vec<&str> {
     channels.iter().map(|(name, _)| name.as_str()).collect()
 }
 
-/// Takes a refusal for an answer, for example of a channel that this user may not hear: it is not retried on this connection.
+/// Turns a server's refusal into success, for example of a channel that this user may not hear: it is not retried on this
+/// connection.
 fn accept_refusal(result: RedisResult<()>) -> RedisResult<()> {
     match result {
         Err(error) if error.code().is_some() => {
@@ -364,7 +367,7 @@ impl ChannelState {
 }
 
 impl Subscription {
-    /// `name`: the key whose server has the channel.
+    /// Makes a subscription that begins at the first wait; `name` is the key whose server has the channel.
     pub(super) fn new(client: &RedisClient, name: &Arc<str>, channel: String) -> Self {
         Self::with_delivery(client, name, channel, Delivery::OwnSubscription)
     }

@@ -98,7 +98,7 @@ impl<B> LockLayer<B> {
         }
     }
 
-    /// Reads the body to its end.
+    /// Reads the body into memory, to its end; refuses one that is longer than the layer allows.
     async fn read_body<R>(&self, body: R) -> Result<R, Refusal>
     where
         R: Body<Error: Into<Box<dyn Error + Send + Sync>>> + From<Bytes>,

@@ -53,7 +53,7 @@ enum NamePart {
 }
 
 impl Template {
-    /// Method and pattern of the route.
+    /// The template of a layer by route: the request's method and the route's pattern.
     pub(super) fn of_route(fields: &Fields) -> Result<Self, TemplateError> {
         let text = fields.route.clone().unwrap_or_default();
         let (route, _) = parse_route(&text)?;
@@ -244,6 +244,7 @@ fn query(head: &Parts) -> impl Iterator<Item = (Cow<'_, [u8]>, Cow<'_, [u8]>)> {
         .map(|(name, value)| (decode_form(name), decode_form(value)))
 }
 
+/// Decodes `+` as a space, and `%XX`.
 fn decode_form(text: &str) -> Cow<'_, [u8]> {
     if !text.contains('+') {
         return percent_decode(text.as_bytes()).into();

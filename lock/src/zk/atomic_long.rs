@@ -350,6 +350,7 @@ impl ZkAtomicLong {
         Ok(Outcome::of(seen.value, new, succeeded))
     }
 
+    /// Changes the number by `change`: a few optimistic tries, and then tries under the mutex for [`MUTEX_TIMEOUT`].
     async fn change_with_retries(
         &self,
         change: impl Fn(i64) -> i64 + Send + Sync,
@@ -390,6 +391,7 @@ impl ZkAtomicLong {
         })
     }
 
+    /// Reads the number and writes the changed one; it does not succeed if another was faster.
     async fn attempt(
         &self,
         change: &(impl Fn(i64) -> i64 + Send + Sync),

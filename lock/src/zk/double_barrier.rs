@@ -28,6 +28,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use zookeeper_client::{CreateMode, Error, OneshotWatcher, Stat};
 
+/// The node of an open barrier: members that came before it are in.
 const READY_NODE: &str = "ready";
 
 /// What the paths of all members may take of the one request that marks them: half of the server's bound

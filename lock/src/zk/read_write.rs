@@ -13,6 +13,7 @@ use super::engine::hold::{QueueHandle, handle};
 use super::engine::queue::Recipe;
 use crate::reentry::HoldKind;
 
+/// A reader waits for the writers before it.
 const READ: Recipe = Recipe {
     marker: MARKERS[0],
     waits_for: is_writer_node,
@@ -20,6 +21,7 @@ const READ: Recipe = Recipe {
     lists_again: false,
     ..WRITE
 };
+/// A writer waits for everybody before it.
 const WRITE: Recipe = Recipe {
     marker: MARKERS[1],
     markers: MARKERS,

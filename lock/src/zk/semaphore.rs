@@ -191,6 +191,7 @@ impl ZkSemaphore {
             .await
     }
 
+    /// Queues for the mutex, waits for the leases while it has it, and gives it back.
     async fn take(&self, leases: u32, wait: Duration) -> Result<Vec<Guard>, LockError> {
         let wait = Wait::new(wait);
         loop {
@@ -239,7 +240,8 @@ impl ZkSemaphore {
         self.acquire(leases, Duration::ZERO).await
     }
 
-    /// One try, in the session that holds the mutex; `None` if the wait ended first, and the nodes are deleted.
+    /// Makes a node for each lease and waits until the directory has at most `max`, in the session that has the mutex; `None`
+    /// if the wait ended first: the nodes are then deleted.
     async fn attempt(
         &self,
         session: &Arc<Session>,

@@ -222,6 +222,7 @@ impl ZkSharedCount {
         Ok(receiver)
     }
 
+    /// Sends each change of the number to `sender`, without end; makes a missing node with the seed.
     async fn publish_changes(&self, sender: &watch::Sender<Versioned>) {
         loop {
             let client = self.client.wait_until_live().await;

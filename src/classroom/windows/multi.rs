@@ -12,6 +12,7 @@ use futures::future::join_all;
 use oversell_lock::{MultiLock, redis::RedlockClient};
 use redis::AsyncCommands;
 
+/// The name of the Redlock on the five nodes.
 const RED_LOCK: &str = "redLock";
 
 pub(super) const LESSON: WindowLesson = WindowLesson {

@@ -5,12 +5,13 @@
 //!
 //! The library takes the lock: `Lock::acquire` in `lock/src/redis/lock.rs`; `AcquireRequest::guard` in `engine.rs` calls back
 //! `first_hold`, which is at the head of its line at once unless another request of this process holds or waits; `try_until`
-//! calls back `attempt`, which sends `lua/acquire.lua` by EVALSHA (`RedisClient::run` in `scripts.rs`); `hold.rs` makes the
-//! guard, and renews it every third of the lease (`LeaseShare::renew_until_lost`).
+//! calls back `attempt`, which sends `lua/acquire.lua` by EVALSHA (`RedisClient::run_script`); `hold.rs` makes the guard, and
+//! renews it every third of the lease (`LeaseShare::renew_until_lost`).
 //!
-//! Then `stock::run_then_release` runs `none::read_then_write` and releases: `Guard::release`, `keeper.rs`, `hold.rs`,
-//! `release_or_hand_off` in `lock.rs`, `lua/release.lua`, which publishes to those who wait (`lua/hand_off.lua` if another waits
-//! in this process). The answer is the text `SOLD`, or [`PurchaseBody`] where `Accept` names JSON, or the problem of
+//! Then `stock::run_then_release` runs `none::read_then_write`, whose SELECT and UPDATE each have a connection and the rest of the
+//! wait (`section/mysql.rs`), and releases: `Guard::release` asks `keeper.rs`, whose `LeaseShare::finish` calls
+//! `LockClaim::release_or_hand_off` in `lock.rs`, not the default in `hold.rs`; it sends `lua/release.lua`, which publishes to those
+//! who wait, or `lua/hand_off.lua` if another waits in this process. The answer is the text `SOLD`, or [`PurchaseBody`] where `Accept` names JSON, or the problem of
 //! `http/error.rs`: a lock that is not had in time is `not-had`, 503, since `LockError::Taken` becomes `Error::Timeout`.
 
 use super::replays;

@@ -16,6 +16,7 @@ use crate::{
 };
 use oversell_lock::LockError;
 
+/// The semaphore's name in Redis.
 const SEMAPHORE: &str = "semaphore";
 const NAMES: &[Name] = &[Name::RedisCount(SEMAPHORE)];
 const PERMITS: u32 = 2;

@@ -76,6 +76,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
+/// Adds one to the shared count by a read and a write, between which another can come; sells nothing.
 async fn set_count(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let count = ctx.zk.shared_count(&job.zk_path(COUNT), 0);
     let read = count.get().await?.value;

@@ -157,6 +157,7 @@ async fn lock_and_release_granted_nodes(
 }
 
 /// Claim: clients that start at once, each at another node, need fewer rounds until one wins if each waits at random.
+/// Without `is_random`, the twin, the second group waits as equally as the first.
 async fn compare_equal_and_random_delays(
     on: &Cluster,
     is_random: bool,

@@ -51,7 +51,7 @@ pub(in crate::zk) type WaitsFor = fn(name: &str) -> bool;
 /// The directory and the markers of one queue: each kind of lock in one directory is a lock of its own.
 pub(super) type QueueKey = (String, &'static [&'static str]);
 
-/// What this process knows of one directory.
+/// What this process knows of one queue: the nodes with these markers in one directory.
 #[derive(Debug)]
 pub(super) struct Directory {
     pub(super) root: String,

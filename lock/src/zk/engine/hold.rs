@@ -48,7 +48,7 @@ impl QueueHandle {
         queue::force_unlock(&self.client, self.recipe, &self.path).await
     }
 
-    /// `take` as a guard, told to the observer.
+    /// Takes a hold or shares the owner's, and makes a guard of it; tells the observer how that ended.
     pub(in crate::zk) async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let take = self
             .client
@@ -57,7 +57,7 @@ impl QueueHandle {
         Ok(take.await?.guard(&self.client, &self.path))
     }
 
-    /// Takes a new hold, or shares the owner's present one.
+    /// Takes a new hold, or shares the owner's present one. A writer that also reads gets a second node, without queueing.
     pub(in crate::zk) async fn take_or_share(
         &self,
         wait: Duration,

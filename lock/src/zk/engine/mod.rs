@@ -21,14 +21,15 @@ use zookeeper_client::Error;
 
 pub(super) const SERVER: &str = "zookeeper";
 
-/// The server closes the connection over a request of more than a MiB (`jute.maxbuffer`), and a request may name several
-/// nodes.
+/// The longest path, in bytes: the server closes the connection over a request of more than a MiB (`jute.maxbuffer`), and a
+/// request may name several nodes.
 pub(super) const MAX_PATH_LENGTH: usize = 64 * 1024;
 
 pub(super) fn unavailable(reason: impl Into<Cause>) -> LockError {
     LockError::unavailable(SERVER, reason)
 }
 
+/// [`LockError::Refused`] for a missing right or a quota, for example; [`LockError::Unavailable`] for all else.
 pub(super) fn to_lock_error(error: Error) -> LockError {
     match error {
         Error::NoAuth

@@ -76,14 +76,14 @@ impl Node {
         Self::exact(session, directory, Uuid::new_v4().to_string())
     }
 
-    /// A node of this name that anybody may have created.
+    /// A node of this name that anybody may have created; dropping the value deletes it.
     pub(in crate::zk) fn existing(session: Arc<Session>, directory: &str, name: &str) -> Self {
         let mut node = Self::exact(session, directory, name.to_owned());
         node.may_exist = true;
         node
     }
 
-    /// A node with the number of `self` and another marker.
+    /// A node with the number of `self` and another marker, not yet created.
     pub(in crate::zk) fn with_marker(&self, marker: &str) -> Self {
         let number = self
             .name()
@@ -176,7 +176,7 @@ impl Node {
         self.address.name.take().unwrap_or_default()
     }
 
-    /// Notes that it has gone.
+    /// Notes that it has gone, so that its drop deletes nothing.
     pub(in crate::zk) fn mark_gone(&mut self) {
         self.may_exist = false;
     }
@@ -314,8 +314,8 @@ fn protected_prefix(marker: &str) -> String {
     format!("_c_{}-{marker}", Uuid::new_v4())
 }
 
-/// The creation's zxid grows with every change on the server, even if the directory, and with it the sequence, begins
-/// again.
+/// The creation's zxid as a fencing token: it grows with every change on the server, even if the directory, and with it the
+/// sequence, begins again.
 fn fence_of_zxid(czxid: i64) -> Fence {
     Fence(czxid.cast_unsigned())
 }

@@ -64,7 +64,7 @@ pub(in crate::zk) struct FencedNode {
     pub(in crate::zk) fence: Fence,
 }
 
-/// How one try has ended.
+/// How the wait of one node has ended; the end of the session is an error instead.
 enum QueueAttempt {
     First(FencedNode),
     /// The wait ended before the turn came; the node is deleted.
@@ -75,7 +75,7 @@ enum QueueAttempt {
     NumbersUsedUp,
 }
 
-/// Waits for a turn in the queue of `directory`.
+/// Makes a node in `directory` and waits for its turn; queues again if the session ends or somebody deletes the node.
 ///
 /// # Errors
 ///

@@ -89,6 +89,7 @@ where
     }
 }
 
+/// The error of a change that may have been made.
 fn outcome_unknown(reason: impl ToString) -> LockError {
     unavailable(format!(
         "{}; whether the change was made is not known",

@@ -391,6 +391,7 @@ fn begin(
             }
             drop(sender.send(Ok(())));
             let log = Arc::clone(&playing.log);
+            // In `replay/run.rs`.
             let play = script.play(&ctx, options, log, &playing.cancel);
             tokio::pin!(play);
             tokio::select! {
