@@ -135,7 +135,8 @@ async fn uuid_is_not_reentrant(on: &Cluster, id: &str) -> Result<Observation, No
 
 /// Ten requests queue while the lock is held; claim: they do not enter in order of arrival.
 async fn queue_is_not_fair(on: &Cluster, route: &str) -> Result<Observation, NoVerdict> {
-    let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);
+    let product = on.create_product(1).await?;
+    let stock_id = product.id;
     let begun = Instant::now();
     let visits = (0..11_u32).map(|n| async move {
         sleep(Duration::from_millis(60) * n).await;
@@ -150,10 +151,9 @@ async fn queue_is_not_fair(on: &Cluster, route: &str) -> Result<Observation, NoV
         }
         Ok((begun.elapsed(), n))
     });
-    let mut ended = join_all(visits)
-        .await
-        .into_iter()
-        .collect::<Result<Vec<_>, _>>()?;
+    let ended: Result<Vec<_>, _> = join_all(visits).await.into_iter().collect();
+    product.remove().await?;
+    let mut ended = ended?;
     ended.sort_unstable();
     let order: Vec<_> = ended
         .into_iter()

@@ -7,28 +7,31 @@ use crate::{
 use serde_json::json;
 
 experiments! {
-    "3.7.7.1" => instances_share_one_count(0), twin(1);
+    "3.7.7.1" => instances_share_one_count(false), twin(true);
 }
 
-/// Claim: each instance reads the count that the instance before has set. `apart`: 0 if all ask for one product.
-async fn instances_share_one_count(on: &Cluster, apart: i64) -> Result<Observation, NoVerdict> {
-    let product = on.create_product(1).await?;
+/// Claim: each instance reads the count that the instance before has set. The twin has a product for each instance.
+async fn instances_share_one_count(
+    on: &Cluster,
+    product_each: bool,
+) -> Result<Observation, NoVerdict> {
+    let mut products = vec![on.create_product(1).await?];
     let mut seen = Vec::new();
-    for (n, at) in on.instances().iter().enumerate() {
-        let answer = get_json(
-            on,
-            &format!(
-                "{at}/test/zk/share/count?stock_id={}",
-                product.id + n as i64 * apart
-            ),
-        )
-        .await?;
+    for at in on.instances() {
+        if product_each {
+            products.push(on.create_product(1).await?);
+        }
+        let id = products[products.len() - 1].id;
+        let url = format!("{at}/test/zk/share/count?stock_id={id}");
+        let answer = get_json(on, &url).await?;
         seen.push((
             answer["before"].as_i64().unwrap_or(-1),
             answer["after"].as_i64().unwrap_or(-2),
         ));
     }
-    product.remove().await?;
+    for product in products {
+        product.remove().await?;
+    }
     let chained = seen.first().is_some_and(|(before, _)| *before == 0)
         && seen.windows(2).all(|pair| pair[0].1 == pair[1].0);
     let words = words!(
