@@ -12,7 +12,7 @@ pub const TARGET: &str = "oversell::console";
 /// costs half as much.
 pub(crate) static PRINTER: OnceLock<Dispatch> = OnceLock::new();
 
-/// Prints a line on the console of the instance, after the name of `who`. Before [`PRINTER`] is set it goes to the log.
+/// Prints a line on the console of the instance, after the name of `who`. Before `PRINTER` is set it goes to the log.
 pub fn say(who: Option<&str>, words: impl Display) {
     let line = || match who {
         Some(who) => tracing::info!(target: TARGET, "{who} {words}"),
