@@ -34,7 +34,7 @@ use tokio::{
 
 /// Our strategies and steps, and what tells the printed class to do the same (`interop/printed`). §2.7 is the last of the
 /// locks in Redis, since its timer asks once more 10 s later.
-const PRINTED: [(&str, &str); 31] = [
+const PRINTED: [(&str, &str); 33] = [
     ("none", "buy 1.3"),
     ("mutex", "buy 1.5.1"),
     ("select-for-update", "buy 1.7.2"),
@@ -53,6 +53,8 @@ const PRINTED: [(&str, &str); 31] = [
     ("zk-lock-as-printed", "buy 3.4.2"),
     ("zk-reentrant", "buy 3.5"),
     ("zk-reentrant-as-printed", "buy 3.5"),
+    ("zk-mutex", "buy 3.7.1"),
+    ("zk-semaphore-mutex", "buy 3.7.2"),
     ("table-lock", "buy 4.2"),
     ("table-lock-as-printed", "buy 4.2"),
     ("check-then-deduct", "order first"),

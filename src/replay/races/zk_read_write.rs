@@ -38,9 +38,59 @@ const ONE_AFTER_THE_OTHER: &[Step] = &[
     NoteFrom(seen_order),
 ];
 
-pub(super) const RACE: Race = Race { lessons: &["3.7.3"], title: Bilingual::of("两个读，一个写", "Two read, one writes"), breaks: Bilingual::of("只有一把独占锁：读的也要等读的", "one exclusive lock: readers wait for readers"), cure: Bilingual::of("读写锁：读的一起读，写的独占", "a read-write lock: readers together, a writer alone"), begin: &[say("A 在读", "A reads"), A.stops_at(Point::Locked),], flaw: Variant { act: Act::custom("zk-exclusive", NAMES, |ctx, job| Box::pin(hold_plain_lock(ctx, job))), steps: &[say("B 也来读：等 A", "B comes to read too: it waits for A"), B.will_stop_at(Point::Locked), QueueHas(1),
- say("C 要写：排在后面", "C wants to write: behind them"), C.will_stop_at(Point::Locked), QueueHas(2), All(ONE_AFTER_THE_OTHER),], expected: ExpectedResult::NOTHING.inside(1).noting("A B C", "进去的顺序：A B C", "they got in in the order A B C") }, cured: Variant { act: Act::custom("zk-read", NAMES, |ctx, job| Box::pin(read_and_try_upgrade(ctx, job))), steps: &[say("B 也来读：和 A 一起", "B comes to read too: together with A"), B.stops_at(Point::Locked),
- say("C 要写：等所有读的走完", "C wants to write: it waits until all readers have gone"), C.acting(WRITE).will_stop_at(Point::Locked), QueueHas(2), All(ONE_AFTER_THE_OTHER),], expected: ExpectedResult::NOTHING.inside(2).noting("A B C, upgrade refused, downgraded", "进去的顺序：A B C；读锁升级成写锁被拒绝，写锁降级成读锁可以", "they got in in the order A B C; the upgrade to a write lock is refused, the downgrade to a read lock is not") } };
+pub(super) const RACE: Race = Race {
+    lessons: &["3.7.3"],
+    title: Bilingual::of("两个读，一个写", "Two read, one writes"),
+    breaks: Bilingual::of(
+        "只有一把独占锁：读的也要等读的",
+        "one exclusive lock: readers wait for readers",
+    ),
+    cure: Bilingual::of(
+        "读写锁：读的一起读，写的独占",
+        "a read-write lock: readers together, a writer alone",
+    ),
+    begin: &[say("A 在读", "A reads"), A.stops_at(Point::Locked)],
+    flaw: Variant {
+        act: Act::custom("zk-exclusive", NAMES, |ctx, job| {
+            Box::pin(hold_plain_lock(ctx, job))
+        }),
+        steps: &[
+            say("B 也来读：等 A", "B comes to read too: it waits for A"),
+            B.will_stop_at(Point::Locked),
+            QueueHas(1),
+            say("C 要写：排在后面", "C wants to write: behind them"),
+            C.will_stop_at(Point::Locked),
+            QueueHas(2),
+            All(ONE_AFTER_THE_OTHER),
+        ],
+        expected: ExpectedResult::NOTHING.inside(1).noting(
+            "A B C",
+            "进去的顺序：A B C",
+            "they got in in the order A B C",
+        ),
+    },
+    cured: Variant {
+        act: Act::custom("zk-read", NAMES, |ctx, job| {
+            Box::pin(read_and_try_upgrade(ctx, job))
+        }),
+        steps: &[
+            say("B 也来读：和 A 一起", "B comes to read too: together with A"),
+            B.stops_at(Point::Locked),
+            say(
+                "C 要写：等所有读的走完",
+                "C wants to write: it waits until all readers have gone",
+            ),
+            C.acting(WRITE).will_stop_at(Point::Locked),
+            QueueHas(2),
+            All(ONE_AFTER_THE_OTHER),
+        ],
+        expected: ExpectedResult::NOTHING.inside(2).noting(
+            "A B C, upgrade refused, downgraded",
+            "进去的顺序：A B C；升级被拒绝，降级可以",
+            "they got in in the order A B C; upgrade refused, downgrade granted",
+        ),
+    },
+};
 
 async fn hold_plain_lock(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let guard = ctx

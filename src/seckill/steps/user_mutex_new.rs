@@ -14,5 +14,6 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     rows::check_on_sale(ctx, order).await?;
     let locks = Mutexes::default();
     let _held = locks.lock(&order.user_id, order.job.wait_left()).await;
+    order.job.reach(Point::Locked).await;
     rows::create_order(ctx, order).await
 }

@@ -68,7 +68,7 @@ export const QUESTIONS = {
     en: ['With the cure, who refuses A’s late write?', 'Redis: the lock is no longer A’s', 'A itself: its lease is over', 'the row in MySQL: it has a greater token', 'B, which is still inside'],
   },
   '002.new-mutex': {
-    is: 2,
+    is: 0,
     zh: ['修正后，同一个人的 B 在哪一步失败？', '查订单：已经有一单', '拿锁：A 占着', '写订单：唯一索引不让', '提交：A 先提交了'],
     en: ['With the cure, at which step does B, of the same user, fail?', 'the look: there is an order', 'the lock: A has it', 'the order: the unique key refuses it', 'the commit: A was first'],
   },

@@ -606,7 +606,7 @@ function endingText(ending, its, cured) {
   // A commit after the unlock lets another in before it: then "one inside" explains nothing.
   const alone = inside === 1 && sold === gone && (cured || !otherFlaw(its));
   const parts = [sellsStock(its) ? t(outcomeGuess.isVoucherRace(its) ? 'raceOrdered' : 'replaySold', ending) : '', inside > 1 || alone ? t('replayInside', inside) : '',
-    saw ? `${saw}${t('stop')}` : '', ending.as_meant === false ? t('replayApart') : ''];
+    saw ? `${saw[0].toUpperCase()}${saw.slice(1)}${t('stop')}` : '', ending.as_meant === false ? t('replayApart') : ''];
   return parts.join('').trim();
 }
 

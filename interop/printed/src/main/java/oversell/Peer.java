@@ -5,6 +5,10 @@ import java.net.URI;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.UUID;
+import org.apache.curator.RetryPolicy;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.retry.ExponentialBackoffRetry;
 import org.mybatis.spring.annotation.MapperScan;
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
@@ -59,6 +63,15 @@ public class Peer {
         spring.addInitializers(context ->
                 ((GenericApplicationContext) context).registerBean(Stand.class, () -> stand));
         return spring.run();
+    }
+
+    /** As §3.7. */
+    @Bean
+    CuratorFramework curatorFramework(@Value("${zookeeper}") String address) {
+        RetryPolicy retry = new ExponentialBackoffRetry(1000, 3);
+        CuratorFramework client = CuratorFrameworkFactory.newClient(address, retry);
+        client.start();
+        return client;
     }
 
     @Bean

@@ -8,6 +8,9 @@ import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 import org.apache.commons.lang3.StringUtils;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.springframework.beans.factory.annotation.Autowired;
@@ -390,6 +393,49 @@ final class StockServices {
             lock.lock();
             super.checkAndLock();
             lock.unlock();
+        }
+    }
+
+    /** §3.7.1.1: an error leaves the lock, since the release stands in the {@code try}. */
+    @Service("3.7.1")
+    static class UnderMutex extends Simple {
+        @Autowired
+        private CuratorFramework curatorFramework;
+
+        @Override
+        public void checkAndLock() {
+            InterProcessMutex mutex = new InterProcessMutex(curatorFramework, "/curator/lock");
+            try {
+                mutex.acquire();
+                super.checkAndLock();
+                mutex.release();
+            } catch (Exception e) {
+                e.printStackTrace();
+            }
+        }
+    }
+
+    /** §3.7.2. */
+    @Service("3.7.2")
+    static class UnderSemaphoreMutex extends InRedis {
+        @Autowired
+        private CuratorFramework curatorFramework;
+
+        @Override
+        public void checkAndLock() {
+            InterProcessSemaphoreMutex mutex = new InterProcessSemaphoreMutex(curatorFramework, "/curator/lock");
+            try {
+                mutex.acquire();
+                deduct();
+            } catch (Exception e) {
+                e.printStackTrace();
+            } finally {
+                try {
+                    mutex.release();
+                } catch (Exception e) {
+                    e.printStackTrace();
+                }
+            }
         }
     }
 

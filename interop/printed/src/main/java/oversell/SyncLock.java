@@ -1,5 +1,6 @@
 package oversell;
 
+import java.util.UUID;
 import org.apache.commons.lang3.StringUtils;
 
 /**
@@ -56,6 +57,34 @@ class SyncLock {
         }
         if (StringUtils.equals(redisValue, value)) {
             simpleRedisClient.del(key);
+        }
+    }
+
+    /** As the text proposes: a ThreadLocal remembers the value of lock and unlock. */
+    static class Remembered extends SyncLock {
+        private final String key;
+        private final SimpleRedisClient redis;
+        private final long expire;
+        private final ThreadLocal<String> value = ThreadLocal.withInitial(() -> UUID.randomUUID().toString());
+
+        Remembered(String key, SimpleRedisClient redis, long expire) {
+            super(key, redis, expire, null);
+            this.key = key;
+            this.redis = redis;
+            this.expire = expire;
+        }
+
+        @Override
+        public boolean lockNow() {
+            return redis.setNX(key, value.get(), expire / 1000);
+        }
+
+        @Override
+        public void unLock() {
+            if (value.get().equals(redis.get(key))) {
+                redis.del(key);
+            }
+            value.remove();
         }
     }
 

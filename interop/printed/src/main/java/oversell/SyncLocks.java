@@ -50,12 +50,21 @@ final class SyncLocks {
         String key() default "";
     }
 
+    /** As {@link SyncLockableNow}, with a lock that remembers its value in a ThreadLocal. */
+    @Target(ElementType.METHOD)
+    @Retention(RetentionPolicy.RUNTIME)
+    @interface SyncLockableRemembered {
+        String key() default "";
+    }
+
     /** {@code SyncLockHandle}, with the expressions of demo4. */
     @Aspect
     @Component
     static class Handle {
         @Resource
         private SyncLockFactory syncLockFactory;
+        @Resource
+        private SimpleRedisClient simpleRedisClient;
 
         @Around("@annotation(syncLockable)")
         public Object around(ProceedingJoinPoint point, SyncLockable syncLockable) throws Throwable {
@@ -98,6 +107,17 @@ final class SyncLocks {
             SyncLock lock = syncLockFactory.build(this.parseEL(mended.key(), point), 10000L, null);
             Assert.isTrue(lock.lockNow(), "not locked, another is at work");
             try {
+                return point.proceed();
+            } finally {
+                lock.unLock();
+            }
+        }
+
+        @Around("@annotation(remembered)")
+        public Object around(ProceedingJoinPoint point, SyncLockableRemembered remembered) throws Throwable {
+            SyncLock lock = new SyncLock.Remembered(this.parseEL(remembered.key(), point), simpleRedisClient, 10000L);
+            try {
+                Assert.isTrue(lock.lockNow(), "not locked, another is at work");
                 return point.proceed();
             } finally {
                 lock.unLock();
@@ -163,6 +183,11 @@ final class SyncLocks {
         }
 
         public String bare() throws InterruptedException {
+            return Section.work();
+        }
+
+        @SyncLockableRemembered(key = "#{#name}")
+        public String remembered(String name) throws InterruptedException {
             return Section.work();
         }
 
