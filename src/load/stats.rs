@@ -61,7 +61,7 @@ impl Stats {
         };
         Self {
             samples: counts.samples(),
-            average: ratio(history.latency_sum_us as f64 / 1000.0, latencies.len()),
+            average: rounded_mean(history.latency_sum_us as f64 / 1000.0, latencies.len()),
             median: quantile(0.5),
             p90_line: quantile(0.9),
             p95_line: quantile(0.95),
@@ -72,7 +72,7 @@ impl Stats {
                 latencies.min()
             }),
             max: ms(latencies.max()),
-            error_percent: ratio(100.0 * counts.failed() as f64, counts.samples()),
+            error_percent: rounded_mean(100.0 * counts.failed() as f64, counts.samples()),
             throughput: per_second(counts.samples() as f64),
             received_kb_per_sec: per_second(bytes.received as f64 / 1024.0),
             sent_kb_per_sec: per_second(bytes.sent as f64 / 1024.0),
@@ -84,8 +84,8 @@ fn ms(us: u64) -> f64 {
     us as f64 / 1000.0
 }
 
-/// The rounded mean; 0 if `n` is 0.
-fn ratio(sum: f64, n: u64) -> f64 {
+/// `sum / n`, rounded; 0 if `n` is 0.
+fn rounded_mean(sum: f64, n: u64) -> f64 {
     if n == 0 { 0.0 } else { rounded(sum / n as f64) }
 }
 

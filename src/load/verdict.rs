@@ -161,7 +161,7 @@ mod tests {
     fn a_fault_in_the_orders_outweighs_unknown_answers() {
         use check::OrdersVerdict;
         let judged = |faulty: OrdersVerdict, unknown| {
-            let mut report = check::check(&check::Books::default(), None);
+            let mut report = check::check(&check::VoucherRecords::default(), None);
             report.verdict = faulty;
             judge_orders(&report, counts(1, 0, 0, unknown))
         };

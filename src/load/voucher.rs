@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     clients::http_client::{Ask, client},
-    seckill::check::{Answers, Books, Entry, Report, check},
+    seckill::check::{Answers, Report, VoucherOrder, VoucherRecords, check},
     terminal::failure::{Failure, unusable},
 };
 use chrono::{TimeDelta, Utc};
@@ -103,7 +103,7 @@ impl Buyers {
                 let Some(order_id) = json.order_id.and_then(|id| id.parse().ok()) else {
                     return (Outcome::Refused("success without an order".into()), said);
                 };
-                answers.orders.push(Entry {
+                answers.orders.push(VoucherOrder {
                     order_id,
                     user_id: self.user(n),
                 });
@@ -147,7 +147,7 @@ impl LoadVoucher {
     pub(super) async fn check_orders(&self, answers: &Answers) -> Result<Report, Failure> {
         let (mut most, mut since) = (0, Instant::now());
         loop {
-            let books: Books = read(&format!("{}/orders", self.url)).await?;
+            let books: VoucherRecords = read(&format!("{}/orders", self.url)).await?;
             if books.orders.len() > most {
                 (most, since) = (books.orders.len(), Instant::now());
             }
@@ -224,7 +224,7 @@ mod tests {
         let (answers, tally) = buyers.answers(0);
         assert_eq!(
             answers.orders,
-            [Entry {
+            [VoucherOrder {
                 order_id: 9_007_199_254_740_993,
                 user_id: 101
             }]

@@ -45,7 +45,7 @@ const LOAD_ROUNDS: usize = 10;
 /// How long an owner stays inside: all others ask meanwhile.
 const TIME_INSIDE: Duration = Duration::from_millis(2);
 /// So many events, the last ones, are shown of a failed trial with more than four times as many.
-const MAX_LOAD_EVENTS: usize = 12;
+const KEPT_LOAD_EVENTS: usize = 12;
 
 /// A trial of a lock.
 type TrialFn = for<'a> fn(&'a Trial) -> BoxFuture<'a, TrialResult>;
@@ -359,8 +359,8 @@ impl Trial {
                     .any(|who| event.owner == Some(who.to_string()))
             };
             events.retain(|event| theirs(event) || owned(event));
-        } else if events.len() > 4 * MAX_LOAD_EVENTS {
-            events.drain(..events.len() - MAX_LOAD_EVENTS);
+        } else if events.len() > 4 * KEPT_LOAD_EVENTS {
+            events.drain(..events.len() - KEPT_LOAD_EVENTS);
         }
         events
     }

@@ -43,7 +43,7 @@ pub use crate::replay_log::{Log, ReplayEnd, ReplayEvent, ReplayResult};
 pub use act::{Act, CustomAct, place_order};
 pub use actor::{Actor, ActorEvent, ActorHost, ActorSpec, SetStops, StartActor};
 pub use faults::{Faults, LabControl};
-pub use options::{NextMove, Pace, PlayOptions, StallPoint, StepRequests, Timing};
+pub use options::{MoveRequests, NextMove, Pace, PlayOptions, StallPoint, Timing};
 pub use play::Play;
 pub use race::{Anomaly, ExpectedResult, Race, RaceScript, Schedule, ServerLanes, Variant};
 pub use role::{A, B, C, Role};

@@ -47,7 +47,7 @@ pub(super) struct Observer {
 /// The state of a replay: who holds the lock, who is inside, what was sold, and the servers as last read.
 #[derive(Debug, Default)]
 struct ReplayState {
-    actors: Vec<ActorState>,
+    actors: Vec<KnownActor>,
     /// Started actors whose owner ids are not known yet.
     starting: BTreeSet<char>,
     holder: Option<char>,
@@ -64,7 +64,7 @@ struct ReplayState {
 
 /// What is known of one actor.
 #[derive(Debug)]
-struct ActorState {
+struct KnownActor {
     letter: char,
     instance: String,
     owner: String,
@@ -186,7 +186,7 @@ impl ReplayState {
                     ..event("start")
                 });
                 self.actors.retain(|actor| actor.letter != letter);
-                self.actors.push(ActorState {
+                self.actors.push(KnownActor {
                     letter,
                     instance: instance.clone(),
                     owner: owner.clone(),
@@ -399,11 +399,11 @@ impl ReplayState {
         }
     }
 
-    fn actor(&self, letter: char) -> Option<&ActorState> {
+    fn actor(&self, letter: char) -> Option<&KnownActor> {
         self.actors.iter().find(|actor| actor.letter == letter)
     }
 
-    fn actor_mut(&mut self, letter: char) -> Option<&mut ActorState> {
+    fn actor_mut(&mut self, letter: char) -> Option<&mut KnownActor> {
         self.actors.iter_mut().find(|actor| actor.letter == letter)
     }
 

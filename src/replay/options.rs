@@ -125,15 +125,15 @@ pub struct Timing {
 
 /// Requests of a person to go on, at the paces [`Pace::Step`] and [`Pace::Scheduler`].
 #[derive(Debug, Clone)]
-pub struct StepRequests(Arc<(Semaphore, Mutex<VecDeque<NextMove>>)>);
+pub struct MoveRequests(Arc<(Semaphore, Mutex<VecDeque<NextMove>>)>);
 
-impl Default for StepRequests {
+impl Default for MoveRequests {
     fn default() -> Self {
         Self(Arc::new((Semaphore::new(0), Mutex::default())))
     }
 }
 
-impl StepRequests {
+impl MoveRequests {
     pub fn request_move(&self, next: NextMove) {
         let (permits, moves) = &*self.0;
         moves.lock().push_back(next);
@@ -164,6 +164,6 @@ pub struct PlayOptions {
     /// The instances on which actors run, in the order of the cluster.
     pub hosts: Vec<ActorHost>,
     pub pace: Pace,
-    pub moves: StepRequests,
+    pub moves: MoveRequests,
     pub timing: Timing,
 }

@@ -299,7 +299,7 @@ impl RaceScript {
     /// picture.
     pub fn lasts_ms(&self) -> u64 {
         let of_step = |step: &Step| match step {
-            Step::Say(_) => 700,
+            Step::Caption(_) => 700,
             Step::LeaseEnds | Step::UnrenewedLeaseEnds | Step::RowLeaseEnds => 1_500,
             Step::FinishTogether(_) => 900,
             Step::Role(_, role_step) => role_step.lasts_ms(),

@@ -177,7 +177,7 @@ impl RaceScript {
 
 async fn carry_out(play: &mut Play, step: &Step) -> Result<(), Error> {
     match step {
-        Step::Say(Bilingual { zh, en }) => play.announce(zh, en).await,
+        Step::Caption(Bilingual { zh, en }) => play.announce(zh, en).await,
         Step::Role(role, role_step) => carry_out_role_step(play, role, *role_step).await,
         Step::FinishTogether(roles) => {
             let actors: Result<Vec<_>, _> =

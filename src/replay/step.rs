@@ -19,7 +19,7 @@ use futures::future::BoxFuture;
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
     /// Shows a caption, and waits as the pace says.
-    Say(Bilingual),
+    Caption(Bilingual),
     /// Something that a role does, or that is done to it.
     Role(Role, RoleStep),
     /// These roles run to their ends at the same time.
@@ -56,7 +56,7 @@ pub enum Step {
 
 /// A caption.
 pub const fn say(zh: &'static str, en: &'static str) -> Step {
-    Step::Say(Bilingual::of(zh, en))
+    Step::Caption(Bilingual::of(zh, en))
 }
 
 /// What a role does, or what is done to it. The method of [`Role`] with the same name says it.

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 /// An order: its number, and whose it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[schema(as = VoucherOrder)]
-pub struct Entry {
+pub struct VoucherOrder {
     /// Its number, as a string: it exceeds 2^53.
     #[serde(with = "as_text")]
     #[schema(value_type = String, example = "656262738411028481")]
@@ -28,7 +28,7 @@ pub struct Entry {
 /// A voucher in the database.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = VoucherBooks)]
-pub struct Books {
+pub struct VoucherRecords {
     /// The initial stock.
     #[schema(example = 100)]
     pub pieces: i64,
@@ -39,14 +39,14 @@ pub struct Books {
     #[serde(default)]
     #[schema(example = 99)]
     pub redis_stock: Option<i64>,
-    pub orders: Vec<Entry>,
+    pub orders: Vec<VoucherOrder>,
 }
 
 /// The answers to the clients, without the refusals: a refused request must leave no order.
 #[derive(Debug, Clone, Default)]
 pub struct Answers {
     /// The orders that were answered.
-    pub orders: Vec<Entry>,
+    pub orders: Vec<VoucherOrder>,
     /// Requests whose outcome is not known.
     pub unknown: u64,
 }
@@ -122,12 +122,12 @@ pub struct Report {
 }
 
 /// Judges a run. Without `answers`, lost and unasked orders are not looked for.
-pub fn check(books: &Books, answers: Option<&Answers>) -> Report {
+pub fn check(books: &VoucherRecords, answers: Option<&Answers>) -> Report {
     let answered = answers.map_or(&[][..], |answers| &answers.orders);
     let there: HashSet<_> = books.orders.iter().collect();
     let told: HashSet<_> = answered.iter().collect();
     let users: HashSet<_> = books.orders.iter().map(|order| order.user_id).collect();
-    let repeated = |orders: &[Entry]| {
+    let repeated = |orders: &[VoucherOrder]| {
         orders.len()
             - orders
                 .iter()
@@ -199,10 +199,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn entries(orders: &[(i64, i64)]) -> Vec<Entry> {
+    fn entries(orders: &[(i64, i64)]) -> Vec<VoucherOrder> {
         orders
             .iter()
-            .map(|&(order_id, user_id)| Entry { order_id, user_id })
+            .map(|&(order_id, user_id)| VoucherOrder { order_id, user_id })
             .collect()
     }
 
@@ -212,7 +212,7 @@ mod tests {
         answered: &[(i64, i64)],
         unknown: u64,
     ) -> OrdersVerdict {
-        let books = Books {
+        let books = VoucherRecords {
             pieces: 2,
             stock,
             redis_stock: None,
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn without_answers_only_the_database_is_judged() {
-        let books = Books {
+        let books = VoucherRecords {
             pieces: 1,
             stock: 0,
             redis_stock: None,
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn a_piece_that_redis_does_not_sell_is_lost() {
         let report = |redis_stock| {
-            let books = Books {
+            let books = VoucherRecords {
                 pieces: 5,
                 stock: 4,
                 redis_stock,
@@ -291,13 +291,16 @@ mod tests {
 
     #[test]
     fn an_order_id_beyond_2_to_the_53_keeps_its_digits() {
-        let order = Entry {
+        let order = VoucherOrder {
             order_id: (1 << 53) + 1,
             user_id: 1,
         };
         let json = serde_json::to_string(&order).expect("JSON");
         assert_eq!(json, r#"{"order_id":"9007199254740993","user_id":1}"#);
-        assert_eq!(serde_json::from_str::<Entry>(&json).expect("JSON"), order);
+        assert_eq!(
+            serde_json::from_str::<VoucherOrder>(&json).expect("JSON"),
+            order
+        );
     }
 
     proptest! {
@@ -306,14 +309,14 @@ mod tests {
         fn a_run_that_was_tampered_with_is_never_exact(users in 1..50_i64, spare in 0..5_i64, which in 0..50_usize, how in 0..5) {
             let sold: Vec<_> = (0..users).map(|user| (user + 100, user)).collect();
             let answers = Answers { orders: entries(&sold), unknown: 0 };
-            let mut books = Books { pieces: users + spare, stock: spare, redis_stock: Some(spare), orders: entries(&sold) };
+            let mut books = VoucherRecords { pieces: users + spare, stock: spare, redis_stock: Some(spare), orders: entries(&sold) };
             prop_assert_eq!(check(&books, Some(&answers)).verdict, OrdersVerdict::Exact);
             let which = which % sold.len();
             match how {
                 0 => drop(books.orders.remove(which)),
                 1 => books.stock -= 1,
-                2 => books.orders.push(Entry { order_id: 1, ..books.orders[which] }),
-                3 => books.orders.push(Entry { user_id: -1, ..books.orders[which] }),
+                2 => books.orders.push(VoucherOrder { order_id: 1, ..books.orders[which] }),
+                3 => books.orders.push(VoucherOrder { user_id: -1, ..books.orders[which] }),
                 _ => books.orders[which].user_id = -1,
             }
             prop_assert_ne!(check(&books, Some(&answers)).verdict, OrdersVerdict::Exact);

@@ -16,7 +16,7 @@
 //! Next: `write_behind.rs`.
 
 use super::{
-    stream::{self, Entry, QueuedOrder},
+    stream::{self, QueuedOrder, StreamEntry},
     voucher,
     write_behind::{self, Refusal},
 };
@@ -160,7 +160,7 @@ impl Consumer {
         &self,
         redis: &mut MultiplexedConnection,
         orders: &str,
-    ) -> Result<Vec<Entry>, Error> {
+    ) -> Result<Vec<StreamEntry>, Error> {
         let mut claim = redis::cmd("XAUTOCLAIM");
         claim
             .arg(orders)
@@ -170,7 +170,7 @@ impl Consumer {
             .arg("0-0");
         let claimed: StreamAutoClaimReply =
             claim.arg("COUNT").arg(MAX_BATCH).query_async(redis).await?;
-        Ok(claimed.claimed.into_iter().map(Entry::from).collect())
+        Ok(claimed.claimed.into_iter().map(StreamEntry::from).collect())
     }
 
     /// Waits for new entries and reads them.
@@ -179,7 +179,7 @@ impl Consumer {
         redis: &mut MultiplexedConnection,
         orders: &str,
         client: i64,
-    ) -> Result<Vec<Entry>, Error> {
+    ) -> Result<Vec<StreamEntry>, Error> {
         let mut read = redis::cmd("XREADGROUP");
         read.arg("GROUP")
             .arg(stream::CONSUMER_GROUP)
@@ -206,7 +206,7 @@ impl Consumer {
         Ok(keys
             .into_iter()
             .flat_map(|key| key.ids)
-            .map(Entry::from)
+            .map(StreamEntry::from)
             .collect())
     }
 
@@ -215,7 +215,7 @@ impl Consumer {
     async fn write(
         &self,
         redis: &mut MultiplexedConnection,
-        entries: Vec<Entry>,
+        entries: Vec<StreamEntry>,
     ) -> Result<(), Error> {
         let orders: Vec<_> = entries
             .iter()
@@ -243,7 +243,7 @@ impl Consumer {
     async fn write_one(
         &self,
         redis: &mut MultiplexedConnection,
-        entry: &Entry,
+        entry: &StreamEntry,
     ) -> Result<WriteResult, Error> {
         let order = match &entry.order {
             Ok(order) => order,
@@ -309,7 +309,7 @@ impl Consumer {
     async fn deliveries(
         &self,
         redis: &mut MultiplexedConnection,
-        entry: &Entry,
+        entry: &StreamEntry,
     ) -> Result<usize, Error> {
         let orders = self.ctx.redis_key(stream::ORDERS_STREAM);
         let pending: StreamPendingCountReply = redis

@@ -50,7 +50,7 @@ pub(super) async fn create_order(ctx: &Ctx, order: &Order) -> Result<OrderReceip
         mysql::begin(&mut conn, &order.job).await?;
         check_not_ordered_yet(&mut conn, order).await?;
         order.job.enter_and_stay().await;
-        let ordered = write(ctx, &mut conn, order).await?;
+        let ordered = deduct_and_insert(ctx, &mut conn, order).await?;
         order.job.reach(Point::Commit).await;
         mysql::commit(&mut conn, &order.job).await?;
         order.job.reach(Point::Committed).await;
@@ -74,7 +74,7 @@ pub(super) async fn check_not_ordered_yet(conn: &mut Conn, order: &Order) -> Res
 }
 
 /// Takes a piece and writes the order in the open transaction of this connection. Does not commit.
-pub(super) async fn write(
+pub(super) async fn deduct_and_insert(
     ctx: &Ctx,
     conn: &mut Conn,
     order: &Order,

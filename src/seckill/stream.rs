@@ -52,7 +52,7 @@ pub(super) struct QueuedOrder {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase", tag = "state", content = "reason")]
 #[schema(as = OrderState)]
-pub enum State {
+pub enum OrderState {
     /// It was claimed, and is not written yet.
     Pending,
     /// It stands in the database.
@@ -74,14 +74,14 @@ pub struct Backlog {
 
 /// An entry that was delivered.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct StreamEntry {
     /// Its place in the stream.
     pub(super) at: String,
     /// Its order, or why it has none.
     pub(super) order: Result<QueuedOrder, String>,
 }
 
-impl From<StreamId> for Entry {
+impl From<StreamId> for StreamEntry {
     fn from(entry: StreamId) -> Self {
         let field = |name| {
             entry
@@ -104,7 +104,7 @@ impl From<StreamId> for Entry {
 
 /// Whether an order is queued, in MySQL, or buried.
 /// Errors: [`SeckillError::NoOrder`]; [`Error::Unavailable`] if a server is down.
-pub async fn state(ctx: &Ctx, order_id: i64) -> Result<State, Error> {
+pub async fn state(ctx: &Ctx, order_id: i64) -> Result<OrderState, Error> {
     // Redis first: what is not queued any more was written before.
     let mut ask = redis::pipe();
     ask.hexists(ctx.redis_key(QUEUED_KEY), order_id)
@@ -118,9 +118,9 @@ pub async fn state(ctx: &Ctx, order_id: i64) -> Result<State, Error> {
         .await?;
     conn.done();
     match (stored, failed, queued) {
-        (Some(_), ..) => Ok(State::Stored),
-        (None, Some(reason), _) => Ok(State::Failed(reason)),
-        (None, None, true) => Ok(State::Pending),
+        (Some(_), ..) => Ok(OrderState::Stored),
+        (None, Some(reason), _) => Ok(OrderState::Failed(reason)),
+        (None, None, true) => Ok(OrderState::Pending),
         (None, None, false) => Err(SeckillError::NoOrder(order_id).into()),
     }
 }
@@ -155,10 +155,10 @@ pub async fn backlog(ctx: &Ctx) -> Result<Backlog, Error> {
 pub(super) async fn settle(
     ctx: &Ctx,
     redis: &mut impl ConnectionLike,
-    written: &[Entry],
+    written: &[StreamEntry],
 ) -> Result<(), Error> {
     let mut pipe = redis::pipe();
-    remove(ctx, pipe.atomic(), written);
+    add_remove_commands(ctx, pipe.atomic(), written);
     Ok(pipe.exec_async(redis).await?)
 }
 
@@ -167,7 +167,7 @@ pub(super) async fn settle(
 pub(super) async fn bury(
     ctx: &Ctx,
     redis: &mut impl ConnectionLike,
-    entry: &Entry,
+    entry: &StreamEntry,
     reason: &str,
     gives_back_to: Option<&str>,
 ) -> Result<(), Error> {
@@ -207,7 +207,7 @@ pub(super) async fn bury(
                 .ignore();
         }
     }
-    remove(
+    add_remove_commands(
         ctx,
         pipe.atomic().add_command(letter),
         std::slice::from_ref(entry),
@@ -217,7 +217,7 @@ pub(super) async fn bury(
 
 /// Adds the commands to `pipe` that acknowledge and delete the entries and forget that their orders are queued; sends nothing.
 /// The acknowledgement comes first, so that no consumer has an entry pending that is gone.
-fn remove(ctx: &Ctx, pipe: &mut Pipeline, entries: &[Entry]) {
+fn add_remove_commands(ctx: &Ctx, pipe: &mut Pipeline, entries: &[StreamEntry]) {
     let at: Vec<_> = entries.iter().map(|entry| &entry.at).collect();
     pipe.xack(ctx.redis_key(ORDERS_STREAM), CONSUMER_GROUP, &at)
         .xdel(ctx.redis_key(ORDERS_STREAM), &at);

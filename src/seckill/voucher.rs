@@ -2,7 +2,7 @@
 
 use super::SeckillError;
 use super::{
-    check::{Books, Entry},
+    check::{VoucherOrder, VoucherRecords},
     stream,
 };
 use crate::{ctx::Ctx, error::Error, section::session::Session, server::Server};
@@ -145,7 +145,7 @@ pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
 
 /// The stock and orders of a voucher in one snapshot of MySQL, for [`check`](super::check). With the stock in Redis, unless that cannot
 /// be read, orders are queued, or the stock in MySQL has changed meanwhile.
-pub async fn books(ctx: &Ctx, id: i64) -> Result<Books, Error> {
+pub async fn books(ctx: &Ctx, id: i64) -> Result<VoucherRecords, Error> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let books = Session::of(&conn)
         .bounded(ALL_ORDERS_TIMEOUT, books_on(&mut conn, id))
@@ -180,7 +180,7 @@ async fn settled_stock_in_redis(ctx: &Ctx, id: i64) -> Option<i64> {
 }
 
 /// The books as the database has them, and whether the voucher was put into Redis.
-async fn books_on(conn: &mut Conn, id: i64) -> Result<Option<(Books, bool)>, sqlx::Error> {
+async fn books_on(conn: &mut Conn, id: i64) -> Result<Option<(VoucherRecords, bool)>, sqlx::Error> {
     conn.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         .await?;
     let voucher = read_on(conn, id).await?;
@@ -194,10 +194,10 @@ async fn books_on(conn: &mut Conn, id: i64) -> Result<Option<(Books, bool)>, sql
         .await?;
     let orders = orders
         .into_iter()
-        .map(|(order_id, user_id)| Entry { order_id, user_id })
+        .map(|(order_id, user_id)| VoucherOrder { order_id, user_id })
         .collect();
     conn.execute("COMMIT").await?;
-    let books = voucher.map(|voucher| Books {
+    let books = voucher.map(|voucher| VoucherRecords {
         pieces: voucher.pieces,
         stock: voucher.stock,
         redis_stock: None,

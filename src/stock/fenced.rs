@@ -24,7 +24,7 @@ use oversell_lock::{Fence, LockError};
 const READ_STOCK: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 /// Raises the row's token to ours; changes nothing if the row has ours already or a newer one.
-const SHOW_TOKEN: &str = "UPDATE db_stock SET fence = ? WHERE id = ? AND fence < ?";
+const RAISE_FENCE: &str = "UPDATE db_stock SET fence = ? WHERE id = ? AND fence < ?";
 const WRITE_STOCK: &str =
     "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND fence = ?";
 
@@ -43,7 +43,7 @@ pub(super) async fn fenced_read_then_write(
         fence: fence.0,
         seen: seen.0,
     };
-    let show = sqlx::query(SHOW_TOKEN)
+    let show = sqlx::query(RAISE_FENCE)
         .bind(fence.0)
         .bind(job.request.stock_id)
         .bind(fence.0);

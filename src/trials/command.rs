@@ -168,9 +168,12 @@ impl Course {
             let (twin, seen) = match args.twins {
                 true => (
                     twin::describe_twin(lesson),
-                    to_its_end(&on, kinds::try_twin(&on, lesson)).await,
+                    run_with_timeout(&on, kinds::try_twin(&on, lesson)).await,
                 ),
-                false => (None, to_its_end(&on, kinds::try_claim(&on, lesson)).await),
+                false => (
+                    None,
+                    run_with_timeout(&on, kinds::try_claim(&on, lesson)).await,
+                ),
             };
             on.mend_all().await;
             let mut tried = TrialResult::of(chapter.id, lesson, twin, seen, begun.elapsed());
@@ -356,7 +359,7 @@ async fn send_to_instances(on: &Cluster, found: &Value) -> Result<(), Failure> {
 }
 
 /// Waits for an experiment. It fails after [`EXPERIMENT_TIMEOUT`], or [`STOP_TIMEOUT`] after the command must stop.
-async fn to_its_end(
+async fn run_with_timeout(
     on: &Cluster,
     experiment: impl Future<Output = Result<Observation, NoVerdict>>,
 ) -> Result<Observation, NoVerdict> {

@@ -10,8 +10,8 @@ use oversell::{
     ctx::Ctx,
     lab::{Lab, Options, Part},
     replay::{
-        self, Act, ActorHost, Log, Pace, PlayOptions, Race, RaceScript, ReplayEnd, ReplayEvent,
-        ReplayResult, StallPoint, StepRequests, Timing,
+        self, Act, ActorHost, Log, MoveRequests, Pace, PlayOptions, Race, RaceScript, ReplayEnd,
+        ReplayEvent, ReplayResult, StallPoint, Timing,
     },
 };
 use reqwest::{Response, StatusCode};
@@ -66,7 +66,7 @@ async fn played(
     let options = PlayOptions {
         hosts: hosts.collect(),
         pace,
-        moves: StepRequests::default(),
+        moves: MoveRequests::default(),
         timing,
     };
     let never = CancellationToken::new();

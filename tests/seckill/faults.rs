@@ -9,7 +9,7 @@ use oversell::{
     ctx::Ctx,
     lab::{Lab, Options, Part},
     seckill::{
-        check::{Answers, Entry, OrdersVerdict, Report, check},
+        check::{Answers, OrdersVerdict, Report, VoucherOrder, check},
         stream::{self, Backlog},
         voucher,
     },
@@ -113,7 +113,7 @@ impl Crowd {
             (StatusCode::OK, _) => {
                 let order_id = body["order_id"].as_str().and_then(|id| id.parse().ok());
                 let order_id = order_id.with_context(|| format!("no number in {body}"))?;
-                answers.orders.push(Entry {
+                answers.orders.push(VoucherOrder {
                     order_id,
                     user_id: user,
                 });

@@ -11,9 +11,9 @@ use oversell::{
     seckill::{
         self, Order, OrderReceipt, SeckillError,
         check::{
-            Answers, Entry,
+            Answers,
             OrdersVerdict::{self, DuplicateOrders, Exact, Oversold},
-            Report, check,
+            Report, VoucherOrder, check,
         },
         voucher,
     },
@@ -315,10 +315,14 @@ impl Shop {
         tokio::spawn(async move {
             let placed = place(&ctx, &order).await;
             if let Ok(OrderReceipt { order_id, .. }) = &placed {
-                answers.lock().expect("nobody panics").orders.push(Entry {
-                    order_id: *order_id,
-                    user_id: order.user_id,
-                });
+                answers
+                    .lock()
+                    .expect("nobody panics")
+                    .orders
+                    .push(VoucherOrder {
+                        order_id: *order_id,
+                        user_id: order.user_id,
+                    });
             }
             placed
         })

@@ -10,13 +10,13 @@ use oversell::{
     seckill::{
         self, Order, OrderReceipt, SeckillError,
         check::{
-            Answers, Entry,
+            Answers,
             OrdersVerdict::{self, DuplicateOrders, Exact, LostOrders, LostPieces},
-            Report, check,
+            Report, VoucherOrder, check,
         },
         consumer::Consumer,
         id_worker,
-        stream::{self, Backlog, State},
+        stream::{self, Backlog, OrderState},
         voucher,
     },
     section::Point,
@@ -59,7 +59,7 @@ impl VoucherSale {
     pub(crate) async fn order(&mut self, users: std::ops::Range<i64>) -> Result<()> {
         for user_id in users {
             let order_id = self.place(user_id).await?.order_id;
-            self.answers.orders.push(Entry { order_id, user_id });
+            self.answers.orders.push(VoucherOrder { order_id, user_id });
         }
         Ok(())
     }
@@ -116,7 +116,7 @@ impl VoucherSale {
         Ok(())
     }
 
-    async fn state(&self, order_id: i64) -> Result<State> {
+    async fn state(&self, order_id: i64) -> Result<OrderState> {
         Ok(stream::state(&self.ctx, order_id).await?)
     }
 }
@@ -128,7 +128,7 @@ async fn a_consumer_dying_anywhere_loses_and_doubles_no_order(servers: &Servers)
         let mut sale = VoucherSale::of(servers).await?;
         sale.order(0..USERS).await?;
         ensure!(
-            sale.state(sale.answers.orders[0].order_id).await? == State::Pending,
+            sale.state(sale.answers.orders[0].order_id).await? == OrderState::Pending,
             "it is not pending"
         );
         let mut mortal = sale.consumer("mortal");
@@ -149,7 +149,7 @@ async fn a_consumer_dying_anywhere_loses_and_doubles_no_order(servers: &Servers)
         drop(pause);
         sale.settled().await?;
         ensure!(
-            sale.state(sale.answers.orders[0].order_id).await? == State::Stored,
+            sale.state(sale.answers.orders[0].order_id).await? == OrderState::Stored,
             "it is not stored"
         );
         sale.close(Exact).await?;
@@ -361,7 +361,7 @@ async fn an_unwritable_order_goes_to_the_dead_letters_with_its_reason(
         (empty, "库存不足！"),
     ] {
         match sale.state(order_id).await? {
-            State::Failed(reason) if reason.contains(why) => {}
+            OrderState::Failed(reason) if reason.contains(why) => {}
             other => bail!("{why}: {other:?}"),
         }
     }

@@ -11,7 +11,7 @@ use crate::{
     registry::{RegistryEntry, Text},
     seckill::{
         self, Order, SeckillStep, StepSpec,
-        stream::{self, State as OrderState},
+        stream::{self, OrderState},
     },
     section::LockState,
 };

@@ -4,7 +4,7 @@ use crate::http::routes::prelude::*;
 use crate::{
     http::extract::Admin,
     seckill::{
-        check::{self, Books, Report},
+        check::{self, Report, VoucherRecords},
         voucher::{self, Voucher},
     },
 };
@@ -96,13 +96,13 @@ pub(in crate::http) async fn remove(
 #[utoipa::path(get, path = "/voucher/{id}/orders", tag = "seckill",
     params(("id" = i64, Path, description = "Its number", example = 1)),
     responses(
-        (status = 200, description = "What the database has of it", body = Books),
+        (status = 200, description = "What the database has of it", body = VoucherRecords),
         (status = 404, description = "There is no such voucher"),
     ))]
 pub(in crate::http) async fn orders(
     State(app): State<AppState>,
     Path(id): Path<i64>,
-) -> Result<axum::Json<Books>, Error> {
+) -> Result<axum::Json<VoucherRecords>, Error> {
     Ok(axum::Json(voucher::books(&app.ctx, id).await?))
 }
 

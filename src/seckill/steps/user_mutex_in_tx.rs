@@ -22,7 +22,7 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ord
     mysql::begin(conn, &order.job).await?;
     let held = user_mutex::lock(ctx, order).await?;
     rows::check_not_ordered_yet(conn, order).await?;
-    let ordered = rows::write(ctx, conn, order).await?;
+    let ordered = rows::deduct_and_insert(ctx, conn, order).await?;
     drop(held);
     // The requested stay is here, so that this step breaks each time.
     order.job.enter_and_stay().await;

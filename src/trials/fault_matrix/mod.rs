@@ -23,7 +23,7 @@ use crate::{
     load::history::Outcome,
     seckill::{
         self,
-        check::{Answers, Books, Entry, check},
+        check::{Answers, VoucherOrder, VoucherRecords, check},
     },
     stock::{self, Promise, Store},
     terminal::bilingual::Bilingual,
@@ -280,7 +280,7 @@ impl FaultResult {
 
     /// Compares the buyers' answers with a voucher's orders. An answered order that is not there is lost; a second order of a
     /// user or a number is doubled.
-    fn of_orders(told: &BuyerAnswers, books: &Books) -> Self {
+    fn of_orders(told: &BuyerAnswers, books: &VoucherRecords) -> Self {
         let answers = Answers {
             orders: told.orders.clone(),
             unknown: u64::try_from(told.counts.unknown).unwrap_or_default(),
@@ -333,7 +333,7 @@ struct BuyerAnswers {
     counts: SaleCounts,
     /// The remaining pieces that an answer names, for each answer that does.
     remaining: Vec<i64>,
-    orders: Vec<Entry>,
+    orders: Vec<VoucherOrder>,
 }
 
 impl BuyerAnswers {
@@ -345,7 +345,7 @@ impl BuyerAnswers {
             let order_id = body["order_id"].as_str().and_then(|id| id.parse().ok());
             let order = order_id.zip(user);
             self.orders
-                .extend(order.map(|(order_id, user_id)| Entry { order_id, user_id }));
+                .extend(order.map(|(order_id, user_id)| VoucherOrder { order_id, user_id }));
         }
     }
 }
@@ -443,14 +443,14 @@ mod tests {
     /// The twins of orders: lost, written twice, and never asked for.
     #[test]
     fn orders_that_are_not_as_they_were_answered_are_refused() {
-        let order = |order_id, user_id| Entry { order_id, user_id };
-        let cell = |books: &[Entry], unknown| {
+        let order = |order_id, user_id| VoucherOrder { order_id, user_id };
+        let cell = |books: &[VoucherOrder], unknown| {
             let told = BuyerAnswers {
                 counts: counts(2, unknown),
                 orders: vec![order(1, 10), order(2, 20)],
                 ..BuyerAnswers::default()
             };
-            let books = Books {
+            let books = VoucherRecords {
                 pieces: 100,
                 stock: 100 - signed(books.len()),
                 redis_stock: None,

@@ -22,7 +22,7 @@ use crate::{
         neighbours::{LatestAnswer, RemoteReplay, fetch_replays_of_others},
         visitor::Visitor,
     },
-    replay::{Log, NextMove, Pace, ReplayEvent, StepRequests},
+    replay::{Log, MoveRequests, NextMove, Pace, ReplayEvent},
     section::Point,
 };
 use parking_lot::Mutex;
@@ -78,7 +78,7 @@ struct ActiveReplay {
     lasts: Duration,
     asked: Instant,
     has_begun: AtomicBool,
-    moves: StepRequests,
+    moves: MoveRequests,
     /// When somebody last watched it or let it make a step.
     last_sign: Mutex<tokio::time::Instant>,
     log: Arc<Log>,
@@ -454,7 +454,7 @@ mod tests {
             lasts: Duration::from_secs(4),
             asked: Instant::now(),
             has_begun: AtomicBool::new(false),
-            moves: StepRequests::default(),
+            moves: MoveRequests::default(),
             last_sign: Mutex::new(tokio::time::Instant::now()),
             log: Arc::default(),
             cancel: CancellationToken::new(),

@@ -8,9 +8,9 @@ use crate::{
     error::Error as Domain,
     http::{extract::Admin, sse, visitor::Visitor},
     replay::{
-        self, ActorEvent, ActorHost, ExpectedResult, Log, NextMove, Pace, PlayOptions, Race,
-        ReplayEnd, ReplayEvent, Schedule, ServerLanes, SetStops, StallPoint, StartActor,
-        StepRequests, Timing,
+        self, ActorEvent, ActorHost, ExpectedResult, Log, MoveRequests, NextMove, Pace,
+        PlayOptions, Race, ReplayEnd, ReplayEvent, Schedule, ServerLanes, SetStops, StallPoint,
+        StartActor, Timing,
     },
     terminal::bilingual::Bilingual,
 };
@@ -363,7 +363,7 @@ fn begin(
         lasts: Duration::from_millis(script.lasts_ms()),
         asked: Instant::now(),
         has_begun: AtomicBool::new(false),
-        moves: StepRequests::default(),
+        moves: MoveRequests::default(),
         last_sign: Mutex::new(tokio::time::Instant::now()),
         log: Arc::default(),
         cancel: app.stopping.child_token(),
