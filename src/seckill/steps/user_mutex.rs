@@ -23,6 +23,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
 
 /// This process's mutex for the user, waiting for it as long as the order may.
 pub(super) async fn lock(ctx: &Ctx, order: &Order) -> Result<MutexGuard, Error> {
+    order.job.reach(Point::Waits).await;
     let held = ctx
         .local
         .of::<Mutexes<UserKey>>()
