@@ -229,6 +229,23 @@ describe('the race of a lesson', () => {
     tab.assertNoErrors();
   });
 
+  it('a step back shows the caption of that moment', async () => {
+    const tab = await suite.openTab('#/4.3.2');
+    await tab.waitForLesson('4.3.2');
+    await playRace(tab);
+    // The cure has ended there, and the flaw's B still waits.
+    await tab.pressKey('ArrowLeft');
+    await tab.waitForElement('#race-flaw .later[data-event=failed][data-actor=B]');
+    assert.match(await tab.text('#race-flaw-say'), /^B 插不进去/);
+    // Before B comes nothing is said of it.
+    await waitUntil(async () => {
+      await tab.pressKey('ArrowLeft');
+      return !/^B/.test(await tab.text('#race-flaw-say'));
+    });
+    assert.equal(await tab.evaluate(() => [...document.querySelectorAll('#race-flaw .now')].some((now) => now.textContent === '在等')), false);
+    tab.assertNoErrors();
+  });
+
   it('is accessible in the dark and on a phone', async () => {
     const tab = await suite.openTab('#/1.1', PHONE);
     await tab.waitForLesson('1.1');

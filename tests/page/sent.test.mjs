@@ -126,6 +126,7 @@ describe('the lines that were really sent', () => {
     // Whoever asks for a free lock does not wait.
     const waits = { actor: 'B', event: 'waits' };
     assert.deepEqual(await shown([waits, { actor: 'B', event: 'locked' }]), [['B', '拿到锁', '', '']]);
+    assert.match((await shown([waits, { actor: 'B', event: 'failed', value: 'not-had' }]))[0][1], /^等/);
     // Of a lock in a server the library's own requests are not known: that is said.
     assert.deepEqual(await shown([{ actor: 'B', event: 'locked' }, { actor: 'lock', event: 'held', owner: 'B' }]), [['B', '拿到锁', '· 由锁库发出，没有逐条列出', '']]);
     assert.equal((await shown([{ actor: 'lock', event: 'held', owner: 'A' }, waits, { actor: 'A', event: 'written', value: '4999' }, { actor: 'B', event: 'locked' }])).filter(([who, said]) => who === 'B' && /等/.test(said)).length, 1);

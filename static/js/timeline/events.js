@@ -38,14 +38,14 @@ export const isForeignDelete = (e) => isActor(e) && e.event === 'deleted'
 
 /**
  * Without the waits in vain: an actor says that it waits before it asks for a lock, also for a free one. Nothing of another happens
- * meanwhile then.
+ * meanwhile then, and it does not fail.
  * @param {ReplayEvent[]} events
  */
 export function withoutVainWaits(events) {
   return events.filter((e, i) => {
     if (e.event !== 'waits' || !isActor(e)) return true;
     const next = events.slice(i + 1).find((later) => isActor(later) && !TRANSPORT.includes(later.event));
-    return !next || next.actor !== e.actor;
+    return !next || next.actor !== e.actor || next.event === 'failed';
   });
 }
 
