@@ -181,6 +181,32 @@ describe("the class's page", () => {
     for (const tab of [phone, desk, projector, again]) tab.assertNoErrors();
   });
 
+  it('the wall keeps the shares after the end', async () => {
+    const wall = await suite.openTab('#/1.1');
+    await wall.waitForLesson('1.1');
+    await wall.click('#projector');
+    await wall.press('#race-class');
+    await wall.waitForElement('#race-guess .share');
+    for (const [who, guess] of [['小明', 1], ['小红', 1], ['小刚', 0]]) await sendJson(`${suite.at.http}/classroom/guesses`, { lesson: '1.1', who, guess });
+    await wall.waitForText('#race-class', /3 人/);
+    await wall.press('#race-run');
+    await wall.waitForElement('#race.playing #race-flaw circle:not(.later)');
+    assert.ok(!(await wall.evaluate(() => document.getElementById('race-guess').checkVisibility())), 'while it plays the pictures have its place');
+    await wall.waitForElement('#race.ended');
+    const answers = await wall.page.$$eval('#race-guess button', (all) => all.map((one) => ({
+      top: one.getBoundingClientRect().top, bottom: one.getBoundingClientRect().bottom, votes: one.querySelector('.votes').textContent.trim(),
+      share: Math.round((100 * one.querySelector('.share rect').getBoundingClientRect().width) / one.querySelector('.share').getBoundingClientRect().width), is: one.querySelector('.answer') != null && one.querySelector('.mark') != null,
+    })));
+    const { picture, why, height } = await wall.evaluate(() => ({
+      picture: document.getElementById('race-flaw').getBoundingClientRect().top, why: document.getElementById('race-why').getBoundingClientRect().bottom, height: innerHeight,
+    }));
+    assert.deepEqual(answers.map(({ votes, share, is }) => [votes, share, is]), [['· 1 人', 33, false], ['· 2 人', 67, true], ['· 0 人', 0, false], ['· 0 人', 0, false]]);
+    assert.ok(answers.every(({ top, bottom }) => top >= 0 && bottom <= picture) && why <= height, JSON.stringify({ answers, picture, why }));
+    await wall.screenshot('class-shares');
+    await wall.assertAccessible();
+    wall.assertNoErrors();
+  });
+
   for (const { size, lessons } of [{ size: PROJECTOR, lessons: ['2.10.2', '2.10.5', '2.10.6', '2.10.7', '3.4.2.herd', '3.7.6', '3.7.6.barrier'] }, { size: PHONE, lessons: ['3.7.6?me'] }]) {
     it(`is accessible in English and in the dark at ${size.join(' × ')}`, async () => {
       const tab = await openLesson(suite, lessons[0], size);

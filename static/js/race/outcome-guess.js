@@ -1,6 +1,7 @@
 /** A guess before a race is played, shown beside the answer: a question of the lesson's own, or how its flaw ends. */
 
 import { $, el, svg } from '../shared/dom.js';
+import { icons } from '../shared/icon.js';
 import { currentLanguage, formatNumber, t } from '../shared/language.js';
 import { QUESTIONS } from './questions.js';
 
@@ -52,7 +53,7 @@ export function draw(race, isPlaying, isAnswered, votes = null) {
   const { ask, choices, is } = question;
   $('race-guess').setAttribute('aria-label', ask);
   $('race-guess').replaceChildren(el('span', { class: isAnswered && 'dim' }, ask), ...choices.filter(({ key }) => !isClosed || key === guessed || votes).map(({ key, text }) => {
-    const button = el('button', { type: 'button', 'data-key': String(key), 'aria-pressed': String(key === guessed), class: isAnswered && key !== is && 'wrong' }, text, ...(votes ? [el('span', { class: 'votes' }, t('votes', votes(key))), share(votes(key), choices.reduce((sum, one) => sum + votes(one.key), 0), isAnswered && key === is)] : []));
+    const button = el('button', { type: 'button', 'data-key': String(key), 'aria-pressed': String(key === guessed), class: isAnswered && key !== is && 'wrong' }, ...(votes && isAnswered && key === is ? [icons('tick'), ' '] : []), text, ...(votes ? [' ', el('span', { class: 'votes' }, t('votes', votes(key))), share(votes(key), choices.reduce((sum, one) => sum + votes(one.key), 0), isAnswered && key === is)] : []));
     button.addEventListener('click', () => {
       guessed = key;
       onGuess();
