@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { PROJECTOR, SOAK, getJson, itInSoak, lab } from './support.mjs';
+import { PROJECTOR, SOAK, getJson, lab } from './support.mjs';
 
 /** @type {import('./support.mjs').Size} */
 const TALL_PHONE = [390, 844];
@@ -67,17 +67,42 @@ describe('the two layouts of a race', () => {
   });
 
   // The cure is played after the flaw.
-  itInSoak('projected, the explanation is read while the cure plays', async () => {
-    const tab = await suite.openTab('#/003.pause', PROJECTOR);
-    await tab.waitForLesson('003.pause');
-    await tab.click('#projector');
-    await tab.press('#race-run');
-    await tab.waitForElement('#race.playing #race-cure circle:not(.later)');
-    await tab.waitForElement('#race.playing #race-why:not(.later)');
-    const { why, height } = await tab.evaluate(boxes);
-    assert.ok(why.bottom <= height, JSON.stringify(why));
-    tab.assertNoErrors();
-  });
+  for (const size of [PROJECTOR, TALL_PHONE]) {
+    it(`a flaw alone has the height, and is explained while its cure plays, at ${size.join(' × ')}`, async () => {
+      const tab = await suite.openTab('#/003.pause', size);
+      await tab.waitForLesson('003.pause');
+      if (size === PROJECTOR) await tab.click('#projector');
+      await tab.evaluate(watchHeights);
+      await tab.press('#race-run');
+      await tab.waitForElement('#race.playing #race-flaw circle:not(.later)');
+      const alone = await tab.evaluate(boxes);
+      assert.ok(size !== PROJECTOR || alone.flaw.bottom > alone.height * 0.8, `the picture: ${JSON.stringify(alone)}`);
+      await tab.waitForElement('#race.playing #race-why:not(.later)');
+      const told = await tab.evaluate(boxes);
+      assert.ok(told.why.bottom <= told.height, `told: ${JSON.stringify(told.why)}`);
+      await tab.waitForElement('#race.playing #race-cure circle:not(.later)');
+      const { why, height } = await tab.evaluate(boxes);
+      assert.ok(why.bottom <= height, `beside the cure: ${JSON.stringify(why)}`);
+      await tab.waitForElement('#race.ended');
+      const ended = await tab.evaluate(boxes);
+      assert.ok(ended.why.bottom <= height, `at the end: ${JSON.stringify(ended.why)}`);
+      assert.deepEqual(await tab.evaluate('window.changes.playing'), [], 'it stands still');
+      tab.assertNoErrors();
+    });
+  }
+
+  for (const size of [PROJECTOR, TALL_PHONE]) {
+    it(`the charts of the herd are on the screen at the end, at ${size.join(' × ')}`, async () => {
+      const tab = await suite.openTab('#/3.4.2.herd', size);
+      await tab.waitForLesson('3.4.2.herd');
+      if (size === PROJECTOR) await tab.click('#projector');
+      await tab.press('#race-run');
+      await tab.waitForElement('#race.ended');
+      const { woken, height } = await tab.evaluate(boxes);
+      assert.ok(woken.bottom > woken.top && woken.bottom <= height, JSON.stringify(woken));
+      tab.assertNoErrors();
+    });
+  }
 
   it('a phone shows the end when it happens', async () => {
     const tab = await suite.openTab('#/1.1', TALL_PHONE);
@@ -102,12 +127,13 @@ describe('the two layouts of a race', () => {
   });
 });
 
-/** From now on, the heights that a half or its picture gets while a race plays, after its first. */
+/** From now on, the heights that a half gets while a race plays, after its first; a flaw that was alone gets another beside its cure. */
 function watchHeights() {
   const changes = (/** @type {any} */ (window).changes = { playing: [], watch: new ResizeObserver(() => {
     const isPlaying = document.querySelector('#race-run.cancel') != null;
     for (const half of ['flaw', 'cure']) {
       const height = isPlaying ? document.getElementById(`race-${half}-part`).offsetHeight : 0;
+      if (half === 'flaw' && !heights.get('cure') && document.getElementById('race-cure-part').offsetHeight) heights.delete(half);
       const first = heights.get(half);
       if (height && first && height !== first) changes.playing.push({ half, first, height });
       heights.set(half, height && (first || height));
@@ -128,7 +154,7 @@ function boxes() {
     return { last, host: box(`race-${half}`) };
   });
   return {
-    height: innerHeight, claim: of('claim'), bar: of('race-run'), why: of('race-why'), pictures: halves.map((half) => of(`race-${half}`).top),
+    height: innerHeight, claim: of('claim'), bar: of('race-run'), flaw: of('race-flaw'), why: of('race-why'), woken: of('race-woken'), pictures: halves.map((half) => of(`race-${half}`).top),
     least: Math.min(...[...document.querySelectorAll('#race .timeline text')].map((one) => parseFloat(getComputedStyle(one).fontSize))),
     lights: document.getElementById('lights').checkVisibility(),
     last: marks.map(({ last, host }) => (last ? (last.right - host.left) / host.width : 0)),

@@ -57,6 +57,8 @@ const [MIN_SCALE, MIN_SCALE_PROJECTED] = [0.75, 0.667];
  * line of explanation, all margins.
  */
 const [CAPTION_HEIGHTS, EXPLANATION_HEIGHTS, MARGINS] = [[32, 19, 70], [27, 18, 22], [29, 8, 29]];
+/** The charts of woken waiters below the explanation, in the same measure: usually, and projected. */
+const CHART_HEIGHTS = [206, 142];
 /** Above a caption, in the same measure. */
 const CAPTION_EDGE = 5;
 /** So much closer everything in the pictures may stand, so that they fit on a small screen; on a large one they grow by this at most, with the commands below them. */
@@ -478,6 +480,8 @@ function roomIn(events, its) {
   return sells ? 1 : Math.max(1, its.cured_ends.inside ?? 1);
 }
 
+const sum = (/** @type {number[]} */ all) => all.reduce((a, b) => a + b, 0);
+
 /** A sixteenth of the root's font size, in pixels. */
 const rootUnit = () => parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
 
@@ -497,13 +501,17 @@ function heightsOf(its) {
   const unit = rootUnit();
   const over = halves.every(({ cured, picture }) => recordingOf(cured)?.ending && picture.needed);
   const needs = halves.map(({ cured, picture }) => (over ? picture.needed : heightOf(actorsOf(its, cured).length, showsOf(its, cured), dense)));
-  const high = needs[0] + needs[1];
+  const isFlawAlone = its.alone && !recordingOf(true);
+  const shown = isFlawAlone ? 1 : 2;
+  const high = sum(needs.slice(0, shown));
   const [caption, line, margins] = [CAPTION_HEIGHTS, EXPLANATION_HEIGHTS, MARGINS].map((sizes) => sizes[dense ? 1 : isPhone() ? 2 : 0]);
-  // Where the cure comes later, the explanation is read while it plays: two lines.
-  const explanation = over ? Math.max(line, $('race-why').offsetHeight / unit) : line * (its.alone ? 2 : 1);
+  // Where the cure comes later, the explanation is read while it plays.
+  const isExplained = over || (its.alone && !isFlawAlone);
+  const explanation = isExplained ? Math.max(line, $('race-why').offsetHeight / unit) : line * (isFlawAlone ? 3 : 1);
   // A long verdict has its lines above the picture.
   const captions = halves.map(({ name }) => (over ? Math.max(caption, $(`race-${name}-part`).firstElementChild.offsetHeight / unit + CAPTION_EDGE) : caption));
-  const free = (innerHeight - picturesTop) / unit - captions[0] - captions[1] - explanation - margins;
+  const charts = wokenWaiters.isIn(its) && !isPhone() ? CHART_HEIGHTS[dense ? 1 : 0] : 0;
+  const free = (innerHeight - picturesTop) / unit - sum(captions.slice(0, shown)) - explanation - margins - charts;
   const scale = Math.max(dense ? MIN_SCALE_PROJECTED : MIN_SCALE, Math.min(1, free / high));
   const growth = Math.max(MIN_GROWTH, Math.min(dense ? Infinity : MAX_GROWTH, free / (high * scale)));
   return { scale, heights: needs.map((need, i) => Math.floor((captions[i] + need * scale * growth) * unit)) };
