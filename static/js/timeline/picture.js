@@ -54,7 +54,8 @@ export class Picture {
     const width = Math.max(shown, (dense || shown < PHONE_WIDTH * unit ? PHONE_WIDTH : MIN_WIDTH) * unit);
     const names = this.#names(model, cursor, shown < MIN_WIDTH / 2);
     const now = JSON.stringify([scaled, width, unit, begin, span, dense, height, comes, t('language'), names.lanes.map((lane) => lane.detail)]);
-    if (model !== this.#model || now !== this.#shown) {
+    const isNew = model !== this.#model || now !== this.#shown;
+    if (isNew) {
       const measure = (/** @type {string} */ text, /** @type {boolean} */ bold) => {
         pen.font = `${bold ? 700 : 400} ${1.25 * root}px ${family}`;
         return pen.measureText(text).width;
@@ -66,10 +67,11 @@ export class Picture {
       [this.#model, this.#shown] = [model, now];
     }
     // At the end everything is shown, and no cursor covers the last words.
-    this.host.classList.toggle('still', !live && cursor >= model.end);
+    const isStill = !live && cursor >= model.end;
+    this.host.classList.toggle('still', isStill);
     this.#drawing.moveCursor(cursor, names);
-    // A picture that has ended before the other one shows its own end.
-    if (moves && width > shown) this.#follow(this.#drawing.xOf(Math.min(cursor, model.end)), unit);
+    // A picture that has ended before the other one shows its own end. At the end it may get another scale.
+    if ((moves || (isNew && isStill)) && width > shown) this.#follow(this.#drawing.xOf(Math.min(cursor, model.end)), unit);
   }
 
   /** Keeps the cursor in sight, and the words beside it. @param {number} x @param {number} unit */
