@@ -121,8 +121,10 @@ describe('the lines that were really sent', () => {
     assert.deepEqual(await shown([sent('GET lock:x'), answered('GET lock:x', '(nil)')]), [['A', 'GET lock:x', '→ (nil)', '']]);
     // A script that Redis has not loaded yet is one line, with its text.
     const [evalsha, text] = ['EVALSHA 3f… 1 lock:x', "return redis.call('del', KEYS[1])"];
-    const loaded = [sent(`${evalsha}\n${text}`), answered(evalsha, 'NOSCRIPT No matching script.'), sent('SCRIPT LOAD -- x'), answered('SCRIPT LOAD -- x', '3f'), sent(evalsha), answered(evalsha, '1')];
-    assert.deepEqual(await shown(loaded), [['A', evalsha, '→ 1', text]]);
+    for (const missing of ['NOSCRIPT No matching script.', 'Server error: `NOSCRIPT: No matching script. Please use EVAL.`']) {
+      const loaded = [sent(`${evalsha}\n${text}`), answered(evalsha, missing), sent('SCRIPT LOAD -- x'), answered('SCRIPT LOAD -- x', '3f'), sent(evalsha), answered(evalsha, '1')];
+      assert.deepEqual(await shown(loaded), [['A', evalsha, '→ 1', text]]);
+    }
     // Whoever asks for a free lock does not wait.
     const waits = { actor: 'B', event: 'waits' };
     assert.deepEqual(await shown([waits, { actor: 'B', event: 'locked' }]), [['B', '拿到锁', '', '']]);

@@ -37,7 +37,7 @@ export function linesOf(events) {
     } else if (e.event === 'answered') {
       const line = mine.findLast((one) => one.sent && !one.answered && one.raw === e.key);
       if (!line) continue;
-      if (e.value?.startsWith(NO_SCRIPT)) {
+      if (e.value?.includes(NO_SCRIPT)) {
         lines.splice(lines.indexOf(line), 1);
         unloaded.set(line.raw, line.script);
       } else Object.assign(line, { answered: true, at: e.t_us, came: `→ ${withoutIds(e.value ?? '')}` });
