@@ -604,7 +604,10 @@ function otherFlaw({ ends, cured_ends, scheduled }) {
 }
 
 /** @param {import('../timeline/events.js').Ending | null | undefined} ending @param {Race} its @param {boolean} cured */
-const isWrong = (ending, its, cured) => isOversold(ending, its) || (!cured && ending?.as_meant === true && otherFlaw(its) !== '');
+const isWrong = (ending, its, cured) => isOversold(ending, its) || (!cured && ending?.as_meant === true && (otherFlaw(its) !== '' || isCrowded(its)));
+
+/** More are inside than the cure lets in. @param {Race} its */
+const isCrowded = (its) => !sellsStock(its) && (its.ends.inside ?? 0) > Math.max(1, its.cured_ends.inside ?? 1);
 
 /** How it ended: what was sold, how many were inside, what was observed. @param {import('../timeline/events.js').Ending} ending @param {Race} its @param {boolean} cured @returns {string} */
 function endingText(ending, its, cured) {
