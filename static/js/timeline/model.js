@@ -125,7 +125,7 @@ const RELEASES = ['deleted', 'released', 'lost', 'sold', 'done'];
 const NO_EVENT = /(没|不|等(?!得|到)|要|只拿|自动)[^，：；。、]*|[^，：；。]*以后|(在里面|在|(?<=来)|独自)[读写]|读完/g;
 /** What the words of a caption name; an empty list is whatever comes of its doer. @type {[RegExp, string[]][]} */
 const NAMED_EVENTS = [
-  [/(?<!进)来/, []], [/拿到|进来|进去|进了|放行/, ['locked', 'taken', 'entered']], [/读|看|GET|(?<!检)查/, ['read', 'checked', 'compared', 'lost']],
+  [/(?<!进)来/, []], [/拿到|进来|进去|进了|放行/, ['locked', 'taken', 'entered']], [/读|看|GET/, ['read', 'checked', 'compared', 'lost']], [/(?<!检)查/, ['read', 'checked', 'compared', 'lost', 'failed']],
   [/写|下了单/, ['written', 'committed', 'refused-by-row', 'conflict', 'failed']], [/提交/, ['committed']], [/释放|解锁|还一次|还了/, RELEASES], [/删(?!掉?的是)/, [...RELEASES, ...LEASE_ENDS]],
   [/到期|过期/, LEASE_ENDS], [/续|重置/, ['renewed']], [/(?<!唤)醒/, ['continued']], [/设成/, ['set']], [/(?<!计)数到|加三次/, ['counted']], [/干完/, ['leaves', 'lost', 'released', 'done']],
   [/做完就走|离开/, ['done']], [/买一件/, ['sold']], [/拒绝/, ['refused', 'refused-by-row', 'conflict', 'failed']], [/超时/, ['failed']],
