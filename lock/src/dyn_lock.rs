@@ -7,7 +7,7 @@ use crate::{Guard, Lock, LockError};
 use futures::future::BoxFuture;
 use std::{future::Future, sync::Arc, time::Duration};
 
-/// Any [`Lock`], as `Box<dyn DynLock>` ([`Lock::boxed`]).
+/// A [`Lock`] whose futures are boxed, for a `Box<dyn DynLock>` ([`Lock::boxed`]); every lock is one.
 ///
 /// ```no_run
 /// # #[cfg(all(feature = "redis", feature = "zookeeper"))]

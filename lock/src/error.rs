@@ -2,7 +2,8 @@
 
 use std::{error::Error, fmt, ops::Deref, sync::Arc, time::Duration};
 
-/// Why a lock was not acquired, or was not released.
+/// Why a call of this crate failed: others had the lock, a wait timed out, the hold was lost, the server was unavailable or
+/// refused, or an argument was invalid.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
@@ -88,12 +89,12 @@ impl LockError {
     }
 }
 
-/// The reason of an error after `close`.
+/// The reason of the [`LockError::Unavailable`] that calls get once their client is being closed.
 #[derive(Debug, thiserror::Error)]
 #[error("the client was closed")]
 pub(crate) struct ClientClosed;
 
-/// The error of a server or its client, or a text.
+/// The reason of a [`LockError`]: an error of the server or of its client, or a text.
 ///
 /// ```
 /// use oversell_lock::{Cause, LockError};

@@ -12,7 +12,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// Something that happened to a lock, or to permits of a semaphore.
+/// What happened to a lock, or to permits of a semaphore: acquired, not acquired, renewed late, lost, released or not released.
 ///
 /// Each guard is released and lost by itself: also one of an owner that re-enters, and each of several leases of a semaphore in
 /// ZooKeeper that were acquired together. Of a [`MultiLock`](crate::MultiLock) each part has its events.
@@ -66,7 +66,8 @@ pub enum LockEvent<'a> {
     },
 }
 
-/// Gets the events of a client's locks, for metrics, logs, alarms. A closure `Fn(LockEvent<'_>)` is an observer.
+/// Gets the events of a client's locks, for metrics, logs, alarms; the program implements it. A closure `Fn(LockEvent<'_>)` is
+/// an observer.
 ///
 /// It is called by the task that acquires or keeps a lock, so it must be quick and never block. If it panics, that is
 /// logged, and the lock is kept.
@@ -122,6 +123,7 @@ impl LockEvent<'_> {
 pub(crate) struct Observer(Option<Arc<dyn LockObserver>>);
 
 impl Observer {
+    /// No observer: every event is dropped.
     pub(crate) const NONE: &'static Self = &Self(None);
 
     pub(crate) fn new(observer: impl LockObserver) -> Self {
@@ -142,7 +144,8 @@ impl Observer {
         self.0.as_ref().map(|_| Instant::now())
     }
 
-    /// Runs `acquire`, and observes how it ended: nothing, if the caller is dropped meanwhile.
+    /// Runs `acquire`, and tells the observer whether it succeeded and how long it took; nothing, if it is dropped before its
+    /// end.
     ///
     /// # Cancel safety
     ///

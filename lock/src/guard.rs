@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fence(pub u64);
 
-/// A held lock.
+/// A held lock, until the guard is released or dropped.
 ///
 /// [`release`](Guard::release) is the normal way to release it, and reports whether that worked. Dropping the guard
 /// does the same in the background, without a report.
@@ -57,14 +57,14 @@ pub struct Guard {
     keeper: oneshot::Sender<oneshot::Sender<Result<(), LockError>>>,
 }
 
-/// Until when a hold surely lasts, and the hold, if it has a lease.
+/// Until when one hold surely lasts, and, if it has a lease, the hold itself for [`Guard::extend`].
 #[derive(Clone)]
 struct Expiry {
     sure_until: SureUntil,
     extendable: Option<Weak<dyn ExtendableLease>>,
 }
 
-/// A hold with a lease, for as long as its keeper has it.
+/// A hold whose lease [`Guard::extend`] extends: one in Redis, or a row of a table with a lease.
 pub(crate) trait ExtendableLease: Send + Sync {
     /// Extends the lease to at least this, from now; `false` if the hold is gone.
     fn extend(self: Arc<Self>, lease: Duration) -> BoxFuture<'static, Result<bool, LockError>>;
@@ -94,7 +94,7 @@ impl Guard {
         (guard, keeper)
     }
 
-    /// Makes a guard that also knows by the clock that it is lost, before its keeper says so.
+    /// As [`new`](Self::new), but the guard also counts as lost once `sure_until` is over, before its keeper says so.
     #[cfg(any(test, feature = "mysql", feature = "redis", feature = "zookeeper"))]
     pub(crate) fn with_sure_until(
         sure_until: SureUntil,
@@ -109,7 +109,7 @@ impl Guard {
         (Self { expiries, ..guard }, keeper)
     }
 
-    /// Adds the hold's lease, which [`extend`](Self::extend) extends.
+    /// Adds the guard's hold, whose lease [`extend`](Self::extend) extends.
     #[cfg(any(test, feature = "mysql", feature = "redis"))]
     pub(crate) fn with_lease(mut self, hold: Weak<dyn ExtendableLease>) -> Self {
         for expiry in &mut self.expiries {
@@ -118,7 +118,7 @@ impl Guard {
         self
     }
 
-    /// Makes one guard of several, which is lost with the first of them.
+    /// Makes one guard for several: it has all their fences, and counts as lost once the sure time of any of them is over.
     pub(crate) fn of_parts(name: &str, parts: &[Self]) -> (Self, Keeper) {
         let (guard, keeper) = Self::new(name, None);
         let fences = parts.iter().flat_map(|part| part.fences.clone()).collect();

@@ -20,7 +20,8 @@ use std::{future::Future, sync::Arc};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// The keeper's end of a [`Guard`](crate::Guard), for the locks of this crate and for those that others write.
+/// The end of a [`Guard`](crate::Guard) that the lock's task has: it receives the request to release, and tells the holder of a
+/// loss. It is for the locks of this crate and for those that others write.
 ///
 /// ```
 /// use oversell_lock::{Guard, Lock, LockError};
@@ -64,13 +65,14 @@ pub struct Keeper {
     pub(crate) release_request: oneshot::Receiver<oneshot::Sender<Result<(), LockError>>>,
 }
 
-/// A holder's request to release, and the channel for the result.
+/// A holder's request to release, with the channel for the result; without one if the guard was dropped.
 #[derive(Debug)]
 pub struct Release(Option<oneshot::Sender<Result<(), LockError>>>);
 
-/// One guard's share of a hold. Dropping it releases it in the background.
+/// One guard's share of a hold, which the guard's keeper owns; each way to hold a lock has a type that implements it. Dropping
+/// it releases it in the background.
 pub(crate) trait Share: Send + 'static {
-    /// The observer of the client that acquired the lock.
+    /// The observer of the client that acquired the lock; none by default.
     fn observer(&self) -> &Observer {
         Observer::NONE
     }
@@ -152,7 +154,7 @@ impl Drop for Keeper {
 }
 
 impl Release {
-    /// Answers the holder, if it still listens.
+    /// Answers the holder, if it still listens; for a dropped guard it logs an error instead.
     pub fn done(self, result: Result<(), LockError>) {
         if let Some(reply) = self.0 {
             reply.send(result).ok();

@@ -20,7 +20,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// The shortest time that a renewal may take, whatever the lease is: a busy machine is no broken connection.
 const MIN_RENEWAL_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How long a hold lasts: 1 ms to ten years, in whole milliseconds.
+/// How long a server keeps a hold, 1 ms to ten years in whole milliseconds, and whether that is renewed while the holder lives.
 ///
 /// ```
 /// use oversell_lock::Lease;
@@ -31,7 +31,7 @@ const MIN_RENEWAL_TIMEOUT: Duration = Duration::from_millis(100);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lease {
-    /// This long, renewed every third while the holder lives.
+    /// This long, renewed every third of it while the holder lives.
     Watchdog(Duration),
     /// This long, without renewal.
     Fixed(Duration),
@@ -46,11 +46,12 @@ impl Lease {
         }
     }
 
+    /// Returns its duration in whole milliseconds, rounded down.
     pub(crate) fn millis(self) -> u64 {
         u64::try_from(self.duration().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Checks that a server can keep it.
+    /// Fails with [`LockError::Invalid`] for the lock `name` unless it lasts 1 ms to ten years.
     pub(crate) fn check(self, name: &str) -> Result<(), LockError> {
         if (Duration::from_millis(1)..=MAX_DURATION).contains(&self.duration()) {
             return Ok(());
@@ -61,24 +62,26 @@ impl Lease {
         ))
     }
 
-    /// How long a renewal may take: a third of the lease, so that another one by a new connection is in time.
+    /// How long a renewal may take: a third of the lease, so that another one by a new connection is in time, but at least
+    /// [`MIN_RENEWAL_TIMEOUT`].
     pub(crate) fn renewal_timeout(self) -> Duration {
         (self.duration() / 3).max(MIN_RENEWAL_TIMEOUT)
     }
 
-    /// Whether a lease that began at `lease_start` is no longer sure.
+    /// Whether the sure part of a lease that began at `lease_start` is over: another may have the lock by now.
     pub(crate) fn is_unsure(self, lease_start: Instant) -> bool {
         Instant::now() >= self.sure_end(lease_start)
     }
 
-    /// The end of the time in which surely nobody else has the lock.
+    /// Returns the end of the time in which surely nobody else has the lock: 95 % of the lease after `lease_start`.
     pub(crate) fn sure_end(self, lease_start: Instant) -> Instant {
         lease_start + sure_part(self.duration())
     }
 
-    /// Renews every third, and at once after each disconnect, until the server says that the hold is gone. A fixed
-    /// lease is not renewed. `lease_start` is when the command that began the lease was sent. `renewed_late` is called after a
-    /// renewal that came when less than half of the lease was left, with the time for which the hold was still sure.
+    /// Renews every third of the lease, and at once after each disconnect; completes when the server says that the hold is
+    /// gone, and never for a fixed lease, which is not renewed. `lease_start` is when the command that began the lease was
+    /// sent; each renewal moves `sure_until`. `renewed_late` is called after a renewal that came when less than half of the
+    /// lease was left, with the time for which the hold was still sure.
     ///
     /// # Cancel safety
     ///

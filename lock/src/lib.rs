@@ -236,20 +236,21 @@ pub struct Holder {
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// The end of a wait that begins now, at most ten years, so that [`Duration::MAX`] means "for ever".
+/// Returns the end of a wait that begins now, at most ten years, so that [`Duration::MAX`] means "for ever".
 pub(crate) fn deadline(wait: Duration) -> Instant {
     Instant::now() + wait.min(MAX_DURATION)
 }
 
-/// The rest of a wait that ends at `until`.
+/// Returns the rest of a wait that ends at `until`; zero once it has passed.
 pub(crate) fn time_left(until: Instant) -> Duration {
     until.saturating_duration_since(Instant::now())
 }
 
-/// The longest wait, lease and interval, ten years: it means "for ever", and stays within what clocks can add.
+/// The longest wait, lease and interval: ten years, which means "for ever" and is within what clocks can add. A longer wait
+/// ends then; a longer lease or interval is refused.
 pub(crate) const MAX_DURATION: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// A lock that any number of processes may contend for.
+/// A lock that any number of processes may contend for; every kind of lock in this crate implements it.
 ///
 /// A value is one contender's handle; it is cheap. Each acquire has an [`Owner`] of its own, unless the handle was
 /// given one.

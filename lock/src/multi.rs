@@ -104,7 +104,7 @@ impl<L: Lock> MultiLock<L> {
         }
     }
 
-    /// Makes one guard of these, with a keeper.
+    /// Makes one guard for these, and spawns its keeper, which has them from now on.
     fn guard_for_parts(&self, guards: Vec<Guard>) -> Guard {
         let (guard, keeper) = Guard::of_parts(&self.name, &guards);
         // Each part has its own expiry.
@@ -119,7 +119,7 @@ impl<L: Lock> MultiLock<L> {
             && matches!(error, LockError::Unavailable { reason, .. } if !reason.is::<ClientClosed>())
     }
 
-    /// Acquires the parts once, in their order; releases them and returns `None` if one was not free in time.
+    /// Acquires the parts once, in their order; releases them and returns `None` if one was not free in time or was lost.
     async fn try_round(
         &self,
         until: Instant,
@@ -212,15 +212,15 @@ async fn release_all(parts: Vec<Guard>) -> Result<(), LockError> {
     combined_error(failed)
 }
 
-/// Releases parts of a whole that was never acquired, so a lost part does not matter.
+/// Releases parts of a whole that was never acquired; a failure, a lost part for example, is only logged.
 async fn discard(parts: Vec<Guard>) {
     if let Err(error) = release_all(parts).await {
         tracing::debug!(%error, "not all parts were given back cleanly");
     }
 }
 
-/// One error that names every part that failed. A loss outweighs an unavailable server, because the holder may not have
-/// been alone.
+/// Returns `Ok` if no part failed, and otherwise one error for all that did. A loss outweighs an unavailable server, because
+/// the holder may not have been alone.
 fn combined_error(failed: Vec<(String, LockError)>) -> Result<(), LockError> {
     let lost = failed
         .iter()

@@ -14,7 +14,7 @@ use std::{
 };
 use uuid::Uuid;
 
-/// In bytes, which are characters here: a label is ASCII.
+/// The longest label of a process, in bytes, which are characters here: a label is ASCII. A longer one is refused.
 const MAX_LABEL_LENGTH: usize = 32;
 
 /// This process as the lock servers see it: a random uuid, an optional label, and a counter of owners.
@@ -30,19 +30,22 @@ const MAX_LABEL_LENGTH: usize = 32;
 #[derive(Debug, Clone)]
 pub struct Process(Arc<Inner>);
 
+/// What all clones of one [`Process`] share: its identity, and the number of its next owner.
 #[derive(Debug)]
 struct Inner {
     id: ProcessId,
     next: AtomicI64,
 }
 
+/// The identity of a process, written `<label>-<uuid>`, or `<uuid>` if the label is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct ProcessId {
     label: ArrayString<MAX_LABEL_LENGTH>,
     uuid: Uuid,
 }
 
-/// One contender: written `<process>:<number>`.
+/// The identity of one contender: its process, and a number that no other owner of that process has. It is written
+/// `<process>:<number>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Owner {
     process: ProcessId,
@@ -75,6 +78,7 @@ impl Process {
         }
     }
 
+    /// Makes a process with a fresh uuid and this label, which may be empty; its owners are counted from 1.
     fn with_label(label: ArrayString<MAX_LABEL_LENGTH>) -> Self {
         Self(Arc::new(Inner {
             id: ProcessId {
@@ -85,7 +89,7 @@ impl Process {
         }))
     }
 
-    /// Makes a new owner.
+    /// Makes a new owner, with the next number of this process.
     #[must_use]
     pub fn owner(&self) -> Owner {
         Owner {
@@ -94,7 +98,7 @@ impl Process {
         }
     }
 
-    /// Returns the uuid.
+    /// Returns the process's uuid, without the label.
     #[must_use]
     pub fn id(&self) -> Uuid {
         self.0.id.uuid

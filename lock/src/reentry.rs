@@ -18,7 +18,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-/// The slots of all owners, for all locks of one kind.
+/// A client's slots for one kind of lock: one for each lock and each owner that takes or holds it.
 #[derive(Debug)]
 pub(crate) struct Reentry<H>(Registry<(String, Owner), OwnerSlot<H>>);
 
@@ -26,7 +26,7 @@ pub(crate) struct Reentry<H>(Registry<(String, Owner), OwnerSlot<H>>);
 /// alive.
 pub(crate) type OwnerSlot<H> = Mutex<OwnerHolds<H>>;
 
-/// One owner's holds of one lock, while they last.
+/// One owner's holds of one lock, by weak references: an exclusive one, a shared one, both or none.
 #[derive(Debug)]
 pub(crate) struct OwnerHolds<H> {
     pub(crate) exclusive: Weak<H>,
@@ -61,7 +61,7 @@ impl<H> OwnerHolds<H> {
         }
     }
 
-    /// The owner's hold of this kind, and that of the other kind.
+    /// Returns the owner's hold of this kind and that of the other kind, each to read or replace.
     #[cfg(any(feature = "redis", feature = "zookeeper"))]
     pub(crate) fn same_and_other_kind(&mut self, kind: HoldKind) -> (&mut Weak<H>, &mut Weak<H>) {
         match kind {
@@ -92,7 +92,7 @@ impl<H: Send + Sync + 'static> Reentry<H> {
     }
 }
 
-/// The slot that is locked here, which the hold keeps alive.
+/// Returns the slot that this guard has locked, for a hold to keep alive.
 pub(crate) fn slot_of<H>(slot: &OwnedMutexGuard<OwnerHolds<H>>) -> Arc<OwnerSlot<H>> {
     Arc::clone(OwnedMutexGuard::mutex(slot))
 }

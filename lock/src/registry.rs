@@ -14,16 +14,17 @@ use std::{
     sync::{Arc, Weak},
 };
 
-/// The capacity that a nearly empty map keeps, so that it does not shrink and grow for every name.
+/// The capacity, in entries, below which a map is never shrunk, so that it does not shrink and grow for every name.
 const MIN_CAPACITY: usize = 64;
 
 /// Weak references to values by name: a value lives while somebody uses it, and its entry goes with it.
 #[derive(Debug)]
 pub(crate) struct Registry<K, V>(Arc<Entries<K, V>>);
 
+/// The entries of a registry by key.
 type Entries<K, V> = Mutex<HashMap<K, Weak<V>>>;
 
-/// A value's entry in its registry, which is removed when the value is dropped.
+/// Removes a value's entry from its registry when it is dropped, which is when the value is.
 pub(crate) struct Registration(Option<Box<dyn FnOnce() + Send + Sync>>);
 
 impl<K, V> Default for Registry<K, V> {

@@ -23,7 +23,7 @@ use tokio::{
 #[derive(Debug, Clone)]
 pub(crate) struct SureUntil(watch::Sender<SureEnd>);
 
-/// An end, and what is needed to move it by a later suspension.
+/// The end of a hold's sure time as it was last set, and the machine's suspension by then, which moves it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct SureEnd {
     at: Instant,
@@ -32,7 +32,7 @@ struct SureEnd {
 }
 
 impl SureEnd {
-    /// The end by tokio's clock, which stood still during a suspension.
+    /// Returns the end by tokio's clock, which stood still during each suspension since: so it is that much earlier.
     fn by_tokio_clock(self) -> Instant {
         let since = total_suspension().saturating_sub(self.suspended);
         self.at.checked_sub(since).unwrap_or_else(Instant::now)
@@ -79,8 +79,8 @@ impl SureUntil {
         }))
     }
 
-    /// Moves the end to a later time; `false` if it has passed. Any suspension since the last move is subtracted: it
-    /// may have happened after the request was sent.
+    /// Moves the end to `later`, but never to an earlier time; `false`, and no move, if it has passed. Any suspension since the
+    /// last move is subtracted: it may have happened after the request was sent.
     pub(crate) fn extend(&self, later: Instant) -> bool {
         let mut lasts = false;
         // Whoever sleeps until the old end looks again then, and so must only be woken if the end has passed by a suspension.
@@ -102,6 +102,7 @@ impl SureUntil {
         lasts
     }
 
+    /// Moves the end to now, unless it has passed, and wakes all who wait for it.
     pub(crate) fn end_now(&self) {
         self.0
             .send_modify(|end| end.at = Instant::now().min(end.at));
@@ -111,6 +112,7 @@ impl SureUntil {
         self.time_left().is_zero()
     }
 
+    /// Returns the time until the end; zero once it has passed.
     pub(crate) fn time_left(&self) -> Duration {
         let end = self.0.borrow().by_tokio_clock();
         end.saturating_duration_since(Instant::now())

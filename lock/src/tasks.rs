@@ -12,10 +12,10 @@ use std::{future::Future, time::Duration};
 use tokio::{runtime::Handle, task::JoinHandle, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// How long a client that is closed waits for its holders.
+/// How long a client that is closed waits for its holders; those that are left are then told that their lock is lost.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The tasks that a client waits for when it is closed. Cloning it is cheap.
+/// One client's background tasks, their runtime, and whether the client is being closed or is closed. Cloning it is cheap.
 #[derive(Debug, Clone)]
 pub(crate) struct Tasks {
     runtime: Handle,
@@ -25,7 +25,7 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// Begins without tasks, in this runtime, or in the current one if it is `None`.
+    /// Makes the set of a client that has no task yet, for this runtime, or for the current one if it is `None`.
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ impl Tasks {
         self.tracker.spawn_on(task, &self.runtime)
     }
 
-    /// The runtime, for tasks that `close` need not wait for.
+    /// Returns the runtime, for tasks that `close` need not wait for.
     pub(crate) fn runtime(&self) -> &Handle {
         &self.runtime
     }
@@ -73,6 +73,7 @@ impl Tasks {
         }
     }
 
+    /// Whether [`close`](Self::close) was called.
     #[cfg(feature = "zookeeper")]
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.is_cancelled()

@@ -30,17 +30,17 @@ struct LineState<T, A> {
     sweep_at: usize,
 }
 
-/// The length at which a line is swept for the first time.
+/// How many waiters a line has when those that gave up are first removed from it.
 const FIRST_SWEEP_LENGTH: usize = 64;
 
-/// A waiter, as the head sees it.
+/// One waiter in a line, as the head sees it: what it asks for, and the channel by which it gets its turn.
 #[derive(Debug)]
 pub(crate) struct LineWaiter<T, A = ()> {
     request: A,
     turn: oneshot::Sender<Turn<T, A>>,
 }
 
-/// What a waiter gets at its turn.
+/// What a waiter gets at its turn: the head, the lock itself, or an error.
 #[derive(Debug)]
 pub(crate) enum Turn<T, A = ()> {
     /// It is the head, and contends at the server.
@@ -51,7 +51,8 @@ pub(crate) enum Turn<T, A = ()> {
     Failed(LockError),
 }
 
-/// The head of the line, shared by the contender and its tries. Dropping it makes the next waiter the head.
+/// The head of a line, shared by the contender, its tries and the waiters that it has invited. When the last of them drops it,
+/// the next waiter becomes the head.
 #[derive(Debug)]
 pub(crate) struct Head<T, A = ()> {
     line: Arc<Line<T, A>>,
@@ -109,7 +110,8 @@ impl<T, A> Line<T, A> {
 }
 
 impl<T, A> LineState<T, A> {
-    /// Removes waiters that gave up: they must not pile up behind a head that stays for hours.
+    /// Removes the waiters that gave up if the line has reached `sweep_at`: they must not pile up behind a head that stays for
+    /// hours.
     fn sweep(&mut self) {
         if self.waiting.len() >= self.sweep_at {
             self.waiting.retain(|waiter| !waiter.turn.is_closed());
@@ -161,7 +163,7 @@ impl<T, A> Head<T, A> {
         }
     }
 
-    /// Gives all waiters the error of an unavailable server.
+    /// Gives all waiters the error of an unavailable server, and removes them from the line.
     pub(crate) fn fail_waiters(&self, error: &LockError) {
         while let Some(waiter) = self.take_next() {
             drop(waiter.give_turn(Turn::Failed(error.clone())));
@@ -181,6 +183,7 @@ impl<T, A> Head<T, A> {
 }
 
 impl<T, A> Drop for Head<T, A> {
+    /// Makes the next waiter the head, unless this head came back from a waiter that had gone.
     fn drop(&mut self) {
         // A turn that comes back has a head, whose drop would do the same: this loop does it instead of a recursion.
         while self.makes_next_head
@@ -195,6 +198,7 @@ impl<T, A> Drop for Head<T, A> {
 }
 
 impl<T, A> LineWaiter<T, A> {
+    /// Returns what the waiter asks for.
     #[must_use]
     pub(crate) fn request(&self) -> &A {
         &self.request

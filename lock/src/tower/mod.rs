@@ -80,14 +80,17 @@ use http::{Response, request::Parts};
 use std::{fmt, sync::Arc, time::Duration};
 use template::{Fields, Template};
 
-/// How long a request waits for its lock by default.
+/// How long a request waits for its lock by default; then it is refused.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 
-/// The most bytes of a request's body by default: 2 MiB, as in axum.
+/// The most bytes of a request's body by default: 2 MiB, as in axum. A longer body is refused.
 pub const DEFAULT_BODY_LIMIT: usize = 2 * 1024 * 1024;
 
+/// Makes the lock of this name, for a request with this head.
 type MakeLock = dyn Fn(&str, &Parts) -> Box<dyn DynLock> + Send + Sync;
+/// Says how long a request with this head waits for its lock.
 type WaitOf = dyn Fn(&Parts) -> Duration + Send + Sync;
+/// Makes the response to a request that was refused.
 type AnswerTo<B> = dyn Fn(Refusal) -> Response<B> + Send + Sync;
 
 /// Takes a lock around each request to the services that it wraps. Cloning it is cheap.
@@ -99,7 +102,7 @@ pub struct LockLayer<B> {
     answer: Arc<AnswerTo<B>>,
 }
 
-/// Which lock a request takes, how long it waits for it, and how long its body may be.
+/// Which lock a request takes, how long it waits for it, and how many bytes its body may have.
 struct LayerTerms {
     template: Template,
     locks: Box<MakeLock>,
@@ -107,7 +110,7 @@ struct LayerTerms {
     longest_body: usize,
 }
 
-/// The builder of a layer: its key, and how long it waits.
+/// The builder of a layer: its key, how long it waits, and the longest body.
 #[must_use = "no layer is made before it is given its locks"]
 pub struct LockKey {
     template: Option<String>,
@@ -139,6 +142,7 @@ impl LockLayer<()> {
 }
 
 impl LockKey {
+    /// Begins a layer with the default wait and body limit; without a template its key is the route.
     fn new(template: Option<String>) -> Self {
         Self {
             template,
@@ -172,7 +176,7 @@ impl LockKey {
         self.wait(Duration::ZERO)
     }
 
-    /// Waits as long as the request says. Results of an outer layer are in its extensions.
+    /// Waits as long as `wait` says for each request; what an outer layer has found is in the extensions of the request.
     pub fn wait_by(self, wait: impl Fn(&Parts) -> Duration + Send + Sync + 'static) -> Self {
         Self {
             wait: Box::new(wait),

@@ -3,10 +3,10 @@
 use crate::LockError;
 use http::{HeaderValue, Response, StatusCode, header};
 
-/// The seconds of `Retry-After`, for a temporary refusal.
+/// The value of `Retry-After`, in seconds, of every 503.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
-/// Why the layer answers instead of the service.
+/// Why the layer answers instead of the service: because of a field or the body of the request, or of its lock.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {

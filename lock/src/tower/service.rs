@@ -16,7 +16,7 @@ use std::{
     task::{Context, Poll},
 };
 
-/// A service under a [`LockLayer`].
+/// A service that takes the lock of its [`LockLayer`] around each request to the inner service.
 #[derive(Debug)]
 pub struct LockService<S, B> {
     pub(super) inner: S,
@@ -80,7 +80,7 @@ where
 }
 
 impl<B> LockLayer<B> {
-    /// Takes this request's lock, after reading its body.
+    /// Reads the request's body into memory, then takes its lock; returns the guard and the body.
     async fn take_lock<R>(&self, head: &Parts, body: R) -> Result<(Guard, R), Refusal>
     where
         R: Body<Error: Into<Box<dyn Error + Send + Sync>>> + From<Bytes>,
@@ -98,7 +98,7 @@ impl<B> LockLayer<B> {
         }
     }
 
-    /// Reads the body into memory, to its end; refuses one that is longer than the layer allows.
+    /// Reads the body into memory, to its end; refuses one that is longer than the layer allows or breaks off.
     async fn read_body<R>(&self, body: R) -> Result<R, Refusal>
     where
         R: Body<Error: Into<Box<dyn Error + Send + Sync>>> + From<Bytes>,

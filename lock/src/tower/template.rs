@@ -9,13 +9,13 @@ use matchit::Router;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
 use std::{borrow::Cow, fmt};
 
-/// The most bytes of a field's value, before it is escaped.
+/// The most bytes of a field's value, before it is escaped; a request with a longer one is refused.
 pub const MAX_VALUE_LENGTH: usize = 128;
 
-/// The bytes that are written `%XX` in a value.
+/// The bytes that are written `%XX` in a value: all but ASCII letters, digits and `-`.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-');
 
-/// A template or a route that breaks a rule.
+/// A rule that a template or a route breaks, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{template}: at byte {position}: {rule}")]
 pub struct TemplateError {
@@ -27,7 +27,7 @@ pub struct TemplateError {
     pub rule: String,
 }
 
-/// The fields that a template may name.
+/// The fields that a template may name: the parts of the route's pattern, and the fields of the query.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     pub(super) route: Option<String>,
@@ -35,7 +35,7 @@ pub(super) struct Fields {
     pub(super) query: Option<Vec<String>>,
 }
 
-/// A valid template.
+/// A checked template for locks' names: its parts in order, and the route whose paths it reads.
 pub(super) struct Template {
     text: String,
     parts: Vec<NamePart>,
@@ -43,6 +43,7 @@ pub(super) struct Template {
     route: Router<()>,
 }
 
+/// One part of a lock's name: fixed text, the request's method, or a field of its path, query or headers.
 #[derive(Debug, PartialEq, Eq)]
 enum NamePart {
     Text(String),
@@ -64,6 +65,7 @@ impl Template {
         })
     }
 
+    /// Parses a template that names some of these `fields`, and checks its rules.
     pub(super) fn parse(text: &str, fields: &Fields) -> Result<Self, TemplateError> {
         let (route, named) = fields
             .route
@@ -79,14 +81,14 @@ impl Template {
         })
     }
 
-    /// Whether the name depends on the request.
+    /// Whether the name depends on the request's path, query or headers; its method does not count.
     pub(super) fn has_fields(&self) -> bool {
         let of_the_request =
             |part: &NamePart| !matches!(part, NamePart::Text(_) | NamePart::Method);
         self.parts.iter().any(of_the_request)
     }
 
-    /// The name of this request's lock.
+    /// Returns the name of this request's lock; refuses a field that is missing, empty, too long or given twice.
     pub(super) fn fill(&self, head: &Parts) -> Result<String, Refusal> {
         let mut name = String::new();
         for part in &self.parts {
@@ -125,7 +127,7 @@ impl Template {
     }
 }
 
-/// Where a field's value comes from.
+/// Returns where a field's value comes from, or the rule that its name breaks.
 fn part_of_field(field: &str, fields: &Fields, in_path: &[String]) -> Result<NamePart, String> {
     let has = |name: &str| in_path.iter().any(|known| known == name);
     let query = |name: &str| match &fields.query {
@@ -154,7 +156,7 @@ fn part_of_field(field: &str, fields: &Fields, in_path: &[String]) -> Result<Nam
     }
 }
 
-/// The parts of a template; `source` says where a field comes from.
+/// Splits a template into its parts, and checks its rules; `source` says where a field comes from.
 fn parse_parts(
     template: &str,
     source: impl Fn(&str) -> Result<NamePart, String>,
@@ -211,7 +213,7 @@ fn parse_parts(
     }
 }
 
-/// A matcher for the paths of a route, and the names of its parts.
+/// Returns a matcher for the paths of a route, and the names of its parts.
 fn parse_route(route: &str) -> Result<(Router<()>, Vec<String>), TemplateError> {
     if !route.starts_with('/') {
         return Err(template_error(route, 0, "a route begins with /".into()));
@@ -253,7 +255,8 @@ fn decode_form(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(percent_decode(spaced.as_bytes()).collect())
 }
 
-/// A value as it is written in a name.
+/// Returns a field's value as it is written in a name, never `None`; refuses one that is missing, empty, too long or, if
+/// `again`, given twice.
 fn escaped(
     field: &str,
     value: Option<Cow<'_, [u8]>>,
