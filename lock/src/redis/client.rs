@@ -35,8 +35,8 @@ use tokio::{
 /// # What breaks it
 ///
 /// A tokio runtime that does not run, as a `current_thread` one outside `block_on`: its connections and tasks are in the
-/// runtime in which the client was made, or that its options name. Nothing is taken, renewed or released meanwhile, and a wait does not end,
-/// whatever its limit.
+/// runtime in which the client was made, or that its options name. Nothing is taken, renewed or released meanwhile, and a wait
+/// does not end, whatever its limit.
 ///
 /// # Example
 ///
@@ -53,6 +53,7 @@ use tokio::{
 #[derive(Debug, Clone)]
 pub struct RedisClient(Arc<Inner>);
 
+/// What all clones of one client share: its options, servers and connection, the state of its locks, and its tasks.
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) options: RedisOptions,
@@ -108,7 +109,8 @@ impl RedisClient {
     /// for example, which is cloned. Wake-ups use a connection of their own to the same server, made from the options.
     ///
     /// The connection must never repeat a command by itself, as the `redis` crate's for a cluster does unless told
-    /// otherwise: a lock would be taken twice; see [`RedisOptions::cluster`]. If it is closed, losses are noticed at the next renewal.
+    /// otherwise: a lock would be taken twice; see [`RedisOptions::cluster`]. If it is closed, losses are noticed at the next
+    /// renewal.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, redis::{RedisClient, RedisOptions}};
@@ -131,6 +133,8 @@ impl RedisClient {
         Self::build(options, Some(users_own))
     }
 
+    /// Checks the options and makes the client, not yet connected; its commands use the connection `users_own`, if there is
+    /// one.
     fn build(options: RedisOptions, users_own: Option<Connection>) -> Result<Self, LockError> {
         let tasks = Tasks::in_runtime(options.runtime.clone())?;
         let disconnects = watch::Sender::new(());
@@ -247,7 +251,7 @@ impl RedisClient {
         }
     }
 
-    /// The default lease of a lock.
+    /// Returns the default lease of a lock: that of the options, renewed while its holder lives.
     pub(super) fn lease(&self) -> Lease {
         Lease::Watchdog(self.0.options.lease)
     }

@@ -1,7 +1,7 @@
 //! The nodes of a Redis Cluster, and how a command finds the one that has its key.
 //!
 //! 1. A key belongs to one of 16,384 slots, by what stands in its first braces. A lock's keys and its channel have the
-//!    lock's name in braces, so they are in one slot ([`slot`]).
+//!    lock's name in braces, so they are in one slot ([`slot_of_key`]).
 //! 2. The map of the slots comes from any node that answers `CLUSTER SLOTS`. It is asked for again after a connection
 //!    failed, and after a node said that a slot is elsewhere: so a fail-over is noticed.
 //! 3. `MOVED` leads to another node for good, `ASK` for this command only; `TRYAGAIN` and `CLUSTERDOWN` are asked again
@@ -39,15 +39,16 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// The slots of every Redis Cluster.
+/// How many slots every Redis Cluster has.
 const SLOTS: usize = 16384;
 /// The longest wait for one node's map: a dead node must not use up the time in which another one would answer.
 const MAX_SLOT_MAP_TIMEOUT: Duration = Duration::from_secs(1);
-/// The shortest time between two maps: many commands that fail together ask for one.
+/// How old a map is at least when the next one is asked for, so that many commands that fail together ask for one.
 const MIN_SLOT_MAP_INTERVAL: Duration = Duration::from_millis(50);
-/// The pauses before a refused command is sent again; they double. A slot is moved in milliseconds, but a fail-over takes
-/// seconds.
+/// The first pause before a refused command is sent again; each further one is twice as long. A slot is moved in milliseconds,
+/// but a fail-over takes seconds.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(5);
+/// The longest pause before a refused command is sent again.
 const MAX_RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// The most redirects that a command follows without a pause: nodes that disagree for longer need time.
 const MAX_QUICK_REDIRECTS: u32 = 3;
@@ -91,13 +92,13 @@ pub(super) struct Cluster {
     next_asked: AtomicUsize,
 }
 
-/// Who has which slot.
+/// The node of each slot, `None` where none is known, and all known nodes by address.
 struct SlotMap {
     node_by_slot: Vec<Option<Arc<RedisNode>>>,
     nodes: HashMap<Address, Arc<RedisNode>>,
 }
 
-/// Why a node has not carried out a command.
+/// Why a node has not carried out a command: its slot is elsewhere for good or for now, or the node cannot yet.
 #[derive(Debug, PartialEq, Eq)]
 enum Refusal {
     /// Another node has the slot. Its host may be empty: the host of the node that says so.
@@ -109,7 +110,7 @@ enum Refusal {
 }
 
 impl Cluster {
-    /// The cluster of which the `seeds` are nodes.
+    /// Makes the cluster of which the `seeds` are nodes, without a connection or a map.
     pub(super) fn new(
         template: Client,
         seeds: Vec<Address>,
@@ -135,21 +136,21 @@ impl Cluster {
         })
     }
 
-    /// The slot's node by the present map.
+    /// Returns the slot's node by the present map; `None` if it is unknown.
     pub(super) fn node_of_slot(&self, slot: u16) -> Option<Arc<RedisNode>> {
         self.map.lock().node_by_slot[usize::from(slot)].clone()
     }
 
-    /// The node that answers commands without a key.
+    /// Returns the node for commands without a key, which has the slot of the prefix; reads the map first if it may be old.
     pub(super) async fn node_for_commands_without_key(&self) -> RedisResult<Arc<RedisNode>> {
         self.refresh_map_if_stale().await?;
         self.node_of_slot(self.home)
             .ok_or_else(slot_without_node_error)
     }
 
-    /// Sends a request to the node that has its key, and to another node only if the first one has refused it or nothing
-    /// was sent. `last` is the node of the command before, which gets a request without a key; it becomes the node of
-    /// this request.
+    /// Sends a request to the node that has its key, and to another node only if the first one has refused it or nothing was
+    /// sent. `last` is the node of the command before, which gets a request without a key; it becomes the node of this request.
+    /// `sent` becomes whether a node may have carried it out.
     pub(super) async fn send(
         &self,
         request: Request<'_>,
@@ -242,7 +243,7 @@ impl Cluster {
         })
     }
 
-    /// Notes in the map that the slot has moved, and returns its new node.
+    /// Notes in the map that the slot has moved, and returns its new node; the map is then read again before the next command.
     fn record_move(
         &self,
         slot: u16,
@@ -255,7 +256,7 @@ impl Cluster {
         Ok(there)
     }
 
-    /// The address; if it has no host, with the host of the node `by` that named it.
+    /// Returns the address; if it has no host, with the host of the node `by` that named it.
     fn full_address(&self, (host, port): Address, by: &Arc<RedisNode>) -> Address {
         if !host.is_empty() {
             return (host, port);
@@ -265,7 +266,7 @@ impl Cluster {
         (named.map_or(host, |((host, _), _)| host.clone()), port)
     }
 
-    /// The node at an address, made if it is new.
+    /// Returns the node at an address; a new one is made without a connection, and added.
     fn node_at(&self, address: &Address) -> RedisResult<Arc<RedisNode>> {
         let mut map = self.map.lock();
         if let Some(node) = map.nodes.get(address) {
@@ -284,7 +285,7 @@ impl Cluster {
         Ok(node)
     }
 
-    /// Asks for the map if it may be old. Only a client that never had one fails if nobody answers.
+    /// Reads the map if it may be old. Only a client that never had one fails if nobody answers.
     async fn refresh_map_if_stale(&self) -> RedisResult<()> {
         if !self.is_map_stale.load(Ordering::Acquire) {
             return Ok(());
@@ -307,7 +308,8 @@ impl Cluster {
         }
     }
 
-    /// Asks one node after the other who has which slot, and begins with those whose connections did not fail.
+    /// Asks one node after the other who has which slot, and stores the first answer; begins with those whose connections did
+    /// not fail.
     async fn refresh_map(&self) -> RedisResult<()> {
         let mut nodes: Vec<_> = self.map.lock().nodes.clone().into_iter().collect();
         for seed in &self.seeds {
@@ -484,6 +486,7 @@ fn key_of(request: Request<'_>) -> Option<&[u8]> {
     }
 }
 
+/// Returns the key of the first command that has one.
 fn key_of_pipeline(commands: &Pipeline) -> Option<&[u8]> {
     commands.cmd_iter().find_map(key_of_command)
 }

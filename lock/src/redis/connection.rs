@@ -29,9 +29,10 @@ use tokio::{
     time::{Instant, error::Elapsed, sleep_until, timeout},
 };
 
-/// The pauses between failed attempts to connect; they double. The first attempt after a failure is made at once, and the
-/// longest pause is short beside the default time limit of a command, 3 s.
+/// The pause before the second attempt to connect after a failure; each further one is twice as long. The first attempt is made
+/// at once.
 const FIRST_RECONNECT_PAUSE: Duration = Duration::from_millis(50);
+/// The longest pause between two attempts to connect: short beside the default time limit of a command, 3 s.
 const MAX_RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 
 /// The connection of a [`RedisClient`](super::RedisClient), for commands of the `redis` crate. Cloning it is cheap.
@@ -44,7 +45,7 @@ pub struct Connection {
     limit: Option<Duration>,
 }
 
-/// What a [`Connection`] sends its commands over.
+/// What a [`Connection`] sends its commands over: one server's connection, the program's own one, or a cluster.
 #[derive(Debug, Clone)]
 enum Transport {
     Server(Arc<SharedConnection>),
@@ -73,7 +74,7 @@ impl Request<'_> {
     }
 }
 
-/// The user's own connection.
+/// The connection that the program gave the client, as a function that clones it, and the time limit of an answer.
 #[derive(Clone)]
 struct UserConnection {
     clone: Arc<dyn Fn() -> Box<dyn ConnectionLike + Send> + Send + Sync>,
@@ -89,7 +90,7 @@ pub(super) struct SharedConnection {
     current: Mutex<CurrentConnection>,
 }
 
-/// The present connection.
+/// The present connection of a [`SharedConnection`], ready, being made or not yet needed, and how many failed before it.
 struct CurrentConnection {
     /// Counts connections, so that a report about an old one does not affect the new one.
     number: u64,
@@ -101,6 +102,7 @@ struct CurrentConnection {
     failures: u32,
 }
 
+/// A connection that is ready or being made, for all who wait for it.
 type ConnectAttempt = future::Shared<BoxFuture<'static, RedisResult<MultiplexedConnection>>>;
 
 impl Connection {
@@ -183,7 +185,7 @@ impl Transport {
 }
 
 impl UserConnection {
-    /// Waits for the answer, at most `limit` and the time limit of a command.
+    /// Waits for the answer, at most `limit` or the time limit of a command, whichever is less.
     async fn answer<T>(
         &self,
         limit: Option<Duration>,
@@ -194,6 +196,7 @@ impl UserConnection {
     }
 }
 
+/// The error of an answer that did not come in time.
 fn timeout_error<T>(_: Elapsed) -> RedisResult<T> {
     Err(io::Error::from(io::ErrorKind::TimedOut).into())
 }
@@ -277,7 +280,8 @@ impl SharedConnection {
         (number, attempt.clone())
     }
 
-    /// Connects in a task of its own, which continues if the command that wanted it is dropped.
+    /// Connects, not before `not_before`, in a task of its own, which continues if the command that wanted it is dropped. When
+    /// that connection closes, it is discarded and `disconnects` is notified.
     fn begin_attempt(self: &Arc<Self>, number: u64, not_before: Instant) -> ConnectAttempt {
         let told = Arc::downgrade(self);
         let config = self
@@ -304,7 +308,7 @@ impl SharedConnection {
         made.boxed().shared()
     }
 
-    /// Notes the answer, and discards the connection if it is broken or the server cannot do the command.
+    /// Discards the connection if it is broken or the server cannot do the command; otherwise resets the count of failures.
     fn discard_if_broken(&self, number: u64, answer: Result<&[Value], &RedisError>) {
         let needs_another = |value: &Value| matches!(value, Value::ServerError(error) if needs_new_connection(error.code(), error.details()));
         if answer.is_err() || answer.is_ok_and(|values| values.iter().any(needs_another)) {
@@ -316,7 +320,7 @@ impl SharedConnection {
         }
     }
 
-    /// Discards the connection: the next command makes a new one.
+    /// Discards the connection with this number: the next command makes a new one, after a pause if others failed before.
     fn discard(&self, number: u64) {
         let mut current = self.current.lock();
         if current.number == number {

@@ -7,7 +7,7 @@
 //!    whichever comes first; try again, and once more when the wait is over.
 //! 4. Each try is a task of its own, which runs to its end even if the caller goes away. What it took is then dropped,
 //!    and so released.
-//! 5. Readers, and waiters for whom there are permits, share the head ([`Head::invite`]).
+//! 5. Readers, and waiters for whom there are permits, share the head ([`Head::invite_while`]).
 //! 6. [`undo`] repeats a command that may run twice until Redis has carried it out and found what it undoes.
 //!
 //! It survives a command that reaches Redis up to [`MAX_COMMAND_DELAY`](super::failure::MAX_COMMAND_DELAY) after the
@@ -35,19 +35,21 @@ use tokio::time::{Instant, sleep, timeout};
 /// Waiters look again after this time even without a message: a lost message delays them by no more.
 pub const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// An undo is repeated for at least this time, because the lease of what it undoes is no bound: another guard may have
-/// extended it, and a permit may have none.
+/// An undo without an answer is repeated for at least this time, because the lease of what it undoes is no bound: another guard
+/// may have extended it, and a permit may have none.
 pub(super) const MIN_UNDO_TIME: Duration = Duration::from_secs(10 * 60);
 
-/// The pauses between the tries of an undo; they double. Nobody waits for it, and the server may be down.
+/// The first pause between two tries of an undo; each further one is twice as long. Nobody waits for it, and the server may be
+/// down.
 const FIRST_UNDO_PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause between two tries of an undo.
 const MAX_UNDO_PAUSE: Duration = Duration::from_secs(1);
 /// The pause before the next try while Redis is unavailable. It can be short, because reconnecting has pauses of its own.
 const OUTAGE_PAUSE: Duration = Duration::from_millis(100);
 /// The shortest pause between two tries: a lease that ends at once must not make a waiter spin.
 const MIN_RETRY_PAUSE: Duration = Duration::from_millis(1);
 
-/// The terms of one acquire.
+/// What one acquire asks for: its owner, its lease, how long it waits, and whether it needs a fencing token.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AcquireRequest {
     pub(super) owner: Option<Owner>,
@@ -76,8 +78,9 @@ impl AcquireRequest {
         })
     }
 
-    /// Returns a guard of the owner's existing hold, or of a new hold that `first_hold` takes. `first_hold` gets the owner's
-    /// live hold of the other kind (read or write), if there is one.
+    /// Returns a guard of the owner's existing hold, or of a new hold that `first_hold` takes, and tells the observer how that
+    /// ended; fails once the client is being closed. `first_hold` gets the owner's live hold of the other kind (read or write),
+    /// if there is one.
     ///
     /// # Cancel safety
     ///
@@ -157,7 +160,7 @@ impl AcquireRequest {
     }
 }
 
-/// What all handles of one object share in this process: the line of its waiters, and its channel.
+/// What all handles of one object share in this process: the line of its waiters, its channel, and why its last try failed.
 #[derive(Debug)]
 pub(super) struct SharedObject<T = (), A = ()> {
     pub(super) line: Arc<Line<T, A>>,
@@ -168,12 +171,13 @@ pub(super) struct SharedObject<T = (), A = ()> {
     _registration: Registration,
 }
 
-/// Why Redis did not carry out the last try, for the waiters whose wait ends before another one.
+/// The error of the last try if Redis was unavailable then, for the waiters whose wait ends before another one; empty if it was
+/// not.
 #[derive(Debug, Default)]
 pub(super) struct Outage(Mutex<Option<LockError>>);
 
 impl Outage {
-    /// Returns the error of the last try while Redis is unavailable.
+    /// Fails with the error of the last try, if Redis was unavailable then.
     pub(super) fn check(&self) -> Result<(), LockError> {
         self.0.lock().clone().map_or(Ok(()), Err)
     }
@@ -182,7 +186,7 @@ impl Outage {
 /// The head of the line; `None` for a caller that does not wait and so skips the line.
 pub(super) type HeadOfLine<A = ()> = Option<Arc<Head<(), A>>>;
 
-/// The result of one try.
+/// The result of one try: acquired, not free, or an outage that is waited out.
 pub(super) enum TryResult<T> {
     Acquired(T),
     /// It is not free. The next try comes within this time, after which it may be free by itself; `None` if the time is
@@ -209,7 +213,7 @@ impl<T, A> SharedObject<T, A> {
         }
     }
 
-    /// An object without a channel.
+    /// An object without a channel, whose waiters are woken by no message and try again by time.
     pub(super) fn without_channel(
         client: &RedisClient,
         name: &Arc<str>,
@@ -221,14 +225,15 @@ impl<T, A> SharedObject<T, A> {
         }
     }
 
+    /// Returns the channel's name.
     pub(super) fn channel(&self) -> &str {
         self.subscription.channel()
     }
 }
 
 impl<A: Send> SharedObject<(), A> {
-    /// Waits for a turn in the line, and then tries until an attempt succeeds or the time is up. A caller that does not wait
-    /// tries at once: the lock may be free although another waiter of this process is at the head.
+    /// Waits for a turn in the line, and then tries until an attempt succeeds; `None` if the time is up. A caller that does not
+    /// wait tries at once: the lock may be free although another waiter of this process is at the head.
     ///
     /// # Cancel safety
     ///
@@ -301,8 +306,8 @@ pub(super) async fn pause_or_return_error(
     Ok(())
 }
 
-/// Tries until an attempt succeeds or the time is up. A pause between two tries ends with a message of `subscription`, or
-/// else after the time that the last try named, [`RECHECK_INTERVAL`] at most.
+/// Tries until an attempt succeeds; `None` if the time is up, or the error if Redis is unavailable then. A pause between two
+/// tries ends with a message of `subscription`, or else after the time that the last try named, [`RECHECK_INTERVAL`] at most.
 ///
 /// # Cancel safety
 ///
@@ -350,7 +355,7 @@ pub(super) fn time_until_lease_end(millis: i64) -> Option<Duration> {
         .map(|millis| Duration::from_millis(millis) + Duration::from_millis(1))
 }
 
-/// Runs a task to its end even if the caller is dropped.
+/// Runs `task` to its end in the client's runtime, even if the caller is dropped, and returns its result.
 pub(super) async fn run_to_end<T, F>(client: &RedisClient, task: F) -> Result<T, LockError>
 where
     T: Send + 'static,
@@ -363,9 +368,9 @@ where
 }
 
 /// Runs a repeatable command in the background until Redis has carried it out or refused it for good, for
-/// [`MIN_UNDO_TIME`] or the `lease`, whichever is longer. If it finds nothing, it is repeated for `may_arrive_within`: what it undoes
-/// may still be on its way over an abandoned connection. `after_first_try` is dropped after the first try, so that the waiters
-/// behind it may try.
+/// [`MIN_UNDO_TIME`] or the `lease`, whichever is longer. If it finds nothing, it is repeated for `may_arrive_within`: what it
+/// undoes may still be on its way over an abandoned connection. `after_first_try` is dropped after the first try, so that the
+/// waiters behind it may try.
 pub(super) fn undo<F>(
     client: &RedisClient,
     lease: Duration,

@@ -7,6 +7,7 @@ use crate::LockError;
 use redis::{ErrorKind, RedisError};
 use std::time::Duration;
 
+/// The server's name in errors.
 pub(super) const SERVER: &str = "redis";
 
 /// How much later an unanswered command may arrive than the one that undoes it over another connection.
@@ -89,7 +90,7 @@ impl From<Failure> for LockError {
     }
 }
 
-/// The error of a plain command that was sent.
+/// Turns the error of a plain command that was sent into a [`LockError`].
 pub(super) fn failed(error: RedisError) -> LockError {
     Failure::of(error, true).error
 }

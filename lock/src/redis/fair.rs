@@ -41,7 +41,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// The longest wait limit that is stored, as in Redisson; each further try keeps the waiter alive beyond it.
+/// The longest wait limit that a waiter's score counts, as in Redisson. One that waits longer stays alive by its further tries.
 const MAX_WAIT_LIMIT: Duration = Duration::from_secs(5 * 60);
 
 /// A handle on one fair lock in Redis. Each acquire is its own owner, unless the handle is given one. There is no line
@@ -159,8 +159,8 @@ impl RedisFairLock {
         Ok(self.client.run_script(&script).await?)
     }
 
-    /// Takes a first hold. An identity that may have queued or taken the lock is undone and never used again; the next try
-    /// queues with a new one.
+    /// Takes a first hold; `None` if the wait ended first. An identity that may have queued or taken the lock is undone and
+    /// never used again; the next try queues with a new one.
     async fn take_first_hold(
         &self,
         mut wait: Duration,
@@ -175,6 +175,7 @@ impl RedisFairLock {
         }
     }
 
+    /// Queues with a fresh identity and waits for its turn; leaves the queue and returns `None` if the wait ended first.
     async fn take_first_hold_by_one_identity(
         &self,
         wait: Duration,
@@ -234,7 +235,8 @@ impl Lock for RedisFairLock {
 inherent!(RedisFairLock);
 
 impl FairWaiter {
-    /// Runs `fair_acquire.lua`.
+    /// Tries once, by `fair_acquire.lua`: takes the lock, or gets or keeps a place in the queue. A hold whose lease is no
+    /// longer sure when the answer comes is released.
     async fn attempt(
         self: Arc<Self>,
         until: Instant,
@@ -288,6 +290,7 @@ impl FairWaiter {
 }
 
 impl Drop for FairWaiter {
+    /// Leaves the queue, or releases the lock, in the background if Redis may have something of this waiter.
     fn drop(&mut self) {
         if *self.may_be_in_redis.get_mut() {
             let (client, claim) = (self.claim.client.clone(), Arc::clone(&self.claim));
@@ -300,7 +303,7 @@ impl Drop for FairWaiter {
     }
 }
 
-/// A call of a script with the keys of the lock `name`.
+/// Begins a call of a script with the keys of the lock `name`.
 fn lock_script_call(client: &RedisClient, script: &NotifyingScript, name: &str) -> ScriptCall {
     let queue = prefixed("redisson_lock_queue", name);
     let timeouts = prefixed("redisson_lock_timeout", name);
@@ -320,6 +323,7 @@ impl Claim for FairClaim {
         &self.name
     }
 
+    /// Runs `renew.lua`.
     async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, Failure> {
         let renewal = renewal_call(&self.name, lease, self.id);
         self.client.run_script_within(&renewal, limit).await
@@ -338,6 +342,7 @@ impl Claim for FairClaim {
     }
 }
 
+/// Returns the whole milliseconds of a duration.
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -34,7 +34,7 @@ use parking_lot::Mutex;
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 use tokio::{sync::SetOnce, time::Instant};
 
-/// How one kind of lock keeps one identity in Redis.
+/// One identity in Redis, and how its kind of lock renews and releases it; each kind of lock has a type that implements it.
 pub(super) trait Claim: Send + Sync + Sized + 'static {
     /// What keeps the line of this process: dropping it lets the next waiter ask Redis.
     type Head: Send + 'static;
@@ -52,7 +52,7 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
         limit: Option<Duration>,
     ) -> impl Future<Output = Result<bool, Failure>> + Send;
 
-    /// Waits until enough replicas have the identity. `Ok(false)` at once, without a command, unless
+    /// Renews the lease, and returns `true` once enough replicas have the identity. `false` at once, without a command, unless
     /// `RedisOptions::wait_replicas` is set (`replicas.rs`).
     fn wait_for_replicas(
         &self,
@@ -95,6 +95,7 @@ pub(super) struct Hold<C: Claim> {
     revoked: SetOnce<()>,
 }
 
+/// How many guards of a hold are not lost, the head of its line, and whether its release was begun.
 #[derive(Debug)]
 struct HoldState<T> {
     /// How many guards are not lost.
@@ -105,6 +106,7 @@ struct HoldState<T> {
 }
 
 impl<C: Claim> Hold<C> {
+    /// Makes a hold that counts one guard, its first. `head` is dropped when the next waiter may try.
     pub(super) fn new(
         claim: Arc<C>,
         fence: Option<Fence>,
@@ -154,7 +156,8 @@ impl<C: Claim> Hold<C> {
         Arc::new(self)
     }
 
-    /// Returns the hold once enough replicas have it; otherwise it is released.
+    /// Returns the hold once enough replicas have it, at once if none are asked for; otherwise releases it and returns the
+    /// error.
     pub(super) async fn wait_until_replicated(mut self) -> Result<Self, LockError> {
         let sent = Instant::now();
         let error = match self.claim.wait_for_replicas(self.lease).await {
@@ -176,14 +179,14 @@ impl<C: Claim> Hold<C> {
         Err(error)
     }
 
-    /// Makes its first guard.
+    /// Makes its first guard, and spawns its keeper.
     pub(super) fn first_guard(self: Arc<Self>) -> Guard {
         let (lease, lease_start) = (self.lease, self.lease_start);
         self.guard_for(lease, lease_start)
     }
 
-    /// Makes one more guard; `None` if the hold is lost. A hold that may have ended is not renewed: that would keep everybody
-    /// out, its owner included.
+    /// Renews the lease and makes one more guard; `None` if the hold is lost. A hold that may have ended is not renewed: that
+    /// would keep everybody out, its owner included.
     pub(super) async fn reenter(self: Arc<Self>, lease: Lease) -> Result<Option<Guard>, LockError> {
         if !self.try_count_guard() {
             return Ok(None);
@@ -199,7 +202,7 @@ impl<C: Claim> Hold<C> {
         Ok(Some(self.guard_for(lease, sent)))
     }
 
-    /// Extends the lease. If the identity is gone, all guards become lost.
+    /// Extends the lease to at least this, from now; `false` if the identity is gone, and all guards are then lost.
     async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, LockError> {
         let there = self.claim.renew(lease, limit).await?;
         if !there {
@@ -236,7 +239,8 @@ impl<C: Claim> Hold<C> {
         guard
     }
 
-    /// Counts a lost guard. With the last one the turn passes on; the identity stays, because the holder may still be at work.
+    /// Counts a lost guard, and after the last one lets the next waiter of this process try. The identity stays, because the
+    /// holder may still be at work.
     fn count_lost_guard(&self) {
         let head = {
             let mut state = self.state.lock();
@@ -257,7 +261,8 @@ impl<C: Claim> Hold<C> {
         state.live == 0
     }
 
-    /// Ends the hold; a temporary failure is returned, and the release is repeated in the background.
+    /// Releases the identity or hands it off; `false` if it was gone. After a temporary failure the release is repeated in the
+    /// background.
     async fn release(&self) -> Result<bool, Failure> {
         let head = {
             let mut state = self.state.lock();
@@ -290,6 +295,7 @@ fn lease_ended_error(what: &str) -> LockError {
 struct PendingReentry<C: Claim>(Option<Arc<Hold<C>>>);
 
 impl<C: Claim> Drop for PendingReentry<C> {
+    /// Counts the re-entry as a lost guard, unless it has become a guard.
     fn drop(&mut self) {
         if let Some(hold) = self.0.take() {
             hold.count_lost_guard();
@@ -309,6 +315,7 @@ impl<C: Claim> Share for LeaseShare<C> {
         self.hold.claim.client().observer()
     }
 
+    /// Renews the lease; completes when the identity is gone or the client is closed.
     async fn renew_until_lost(&self, sure_until: &SureUntil) {
         let disconnects = self.hold.claim.client().disconnects();
         let limit = Some(self.lease.renewal_timeout());
@@ -336,6 +343,7 @@ impl<C: Claim> Share for LeaseShare<C> {
         self.hold.count_lost_guard();
     }
 
+    /// Releases the hold if this was its last guard; a lost share releases nothing here.
     async fn finish(self, lost: bool) -> Result<(), LockError> {
         // A lost share releases nothing here: `Drop for Hold` does, with the last one.
         if lost
@@ -348,7 +356,7 @@ impl<C: Claim> Share for LeaseShare<C> {
     }
 }
 
-/// Releases an identity in the background, as [`undo`] does.
+/// Spawns a task that releases an identity, and repeats that until Redis has answered, as [`undo`] does.
 pub(super) fn undo_claim<C: Claim>(
     claim: &Arc<C>,
     lease: Lease,
@@ -378,6 +386,8 @@ impl<C: Claim> fmt::Debug for Hold<C> {
 }
 
 impl<C: Claim> Drop for Hold<C> {
+    /// Releases the identity in the background, unless a release was begun. The next waiter of this process may try after the
+    /// first attempt.
     fn drop(&mut self) {
         let state = self.state.get_mut();
         if !state.released {
@@ -388,7 +398,7 @@ impl<C: Claim> Drop for Hold<C> {
 }
 
 impl Failure {
-    /// Releases what the command may have taken, if it may have run.
+    /// Releases in the background what the command may have taken, if it may have run.
     pub(super) fn undo_claim_if_run<C: Claim>(&self, claim: &Arc<C>, lease: Lease) {
         if self.may_have_run {
             undo_claim(claim, lease, self.max_delay(), ());

@@ -86,7 +86,7 @@ pub(super) struct SharedLatch {
     poller: Poller,
 }
 
-/// The one task that reads the count for all waiters.
+/// What the one task that reads the count shares with all waiters: the last result, and whether the task runs.
 #[derive(Debug)]
 struct Poller {
     /// The last look's number and result.
@@ -98,7 +98,7 @@ struct Poller {
 /// The number of a look, and its result.
 type NumberedRead = (u64, Result<LatchState, LockError>);
 
-/// What one look has read.
+/// What one look has read: whether the latch is closed, and how often it was opened.
 #[derive(Debug, Clone, Copy)]
 struct LatchState {
     closed: bool,
@@ -199,6 +199,8 @@ impl RedisLatch {
         self.client.while_open(self.wait_until_open(limit)).await
     }
 
+    /// Waits until the latch is open, or was opened since the call, at most `limit`; starts the task that reads the count, if
+    /// it does not run.
     async fn wait_until_open(&self, limit: Duration) -> Result<(), LockError> {
         let until = deadline(limit);
         let (since, first) = loop {
@@ -232,7 +234,7 @@ impl RedisLatch {
         Err(LockError::timeout(&*self.name, limit))
     }
 
-    /// Reads the count while there are waiters.
+    /// Reads the count, again and again, and shows it to the waiters while there are any.
     async fn poll_for_all(self) {
         let SharedLatch { object, poller, .. } = &*self.shared;
         while !poller.stop_if_idle() {
@@ -277,7 +279,7 @@ impl Default for Poller {
 }
 
 impl Poller {
-    /// Adds a waiter; returns whether it must start the task.
+    /// Adds a waiter; returns where it gets the results, and whether it must start the task.
     fn join(&self) -> (watch::Receiver<NumberedRead>, bool) {
         let mut running = self.running.lock();
         let must_start = !std::mem::replace(&mut *running, true);

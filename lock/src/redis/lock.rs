@@ -41,7 +41,7 @@ use tokio::time::{Instant, timeout};
 pub const MAX_BATCH: u32 = 128;
 /// The longest time of hand-offs within one process before another gets its turn.
 pub const MAX_BATCH_TIME: Duration = Duration::from_millis(20);
-/// How long a process that had its turn leaves a free lock to the others.
+/// How long a process that had its turn waits for the next release of another; without one it asks for the lock again.
 pub const YIELD_TIME: Duration = Duration::from_millis(2);
 
 /// A handle on one lock in Redis. Each acquire is its own owner, and a second one waits for the first to end; a handle
@@ -130,7 +130,7 @@ pub struct RedisLock(LockHandle);
 #[derive(Debug, Clone)]
 pub struct RedisFencedLock(LockHandle);
 
-/// What both kinds of handle consist of.
+/// What a [`RedisLock`] and a [`RedisFencedLock`] consist of: the lock, and for which owner and on which terms it is taken.
 #[derive(Debug, Clone)]
 struct LockHandle {
     client: RedisClient,
@@ -146,9 +146,10 @@ pub(super) struct AcquireTerms {
     fenced: bool,
 }
 
+/// The head of a plain or fenced lock's line.
 type LockHead = Arc<Head<Hold<LockClaim>, AcquireTerms>>;
 
-/// What all handles of one lock share in this process.
+/// What all handles of one lock share in this process: its line, its channel, and how long it yields to other processes.
 #[derive(Debug)]
 pub(super) struct SharedLock {
     name: Arc<str>,
@@ -157,7 +158,7 @@ pub(super) struct SharedLock {
     releases_to_yield: AtomicI64,
 }
 
-/// One identity in the lock's hash.
+/// One identity in the lock's hash, a fresh owner for each try, and the series of hand-offs that it is in.
 #[derive(Debug)]
 pub(super) struct LockClaim {
     client: RedisClient,
@@ -166,7 +167,7 @@ pub(super) struct LockClaim {
     batch: Batch,
 }
 
-/// A series of hand-offs within one process.
+/// A series of hand-offs within one process: since when, and how many so far.
 #[derive(Debug, Clone, Copy)]
 struct Batch {
     since: Instant,
@@ -291,6 +292,7 @@ impl RedisFencedLock {
 }
 
 impl LockHandle {
+    /// Makes a handle without an owner, with the client's prefix and lease.
     fn new(client: &RedisClient, name: &str, fenced: bool) -> Self {
         let name = client.key(name);
         let lock = client.shared(&name, |registration| SharedLock {
@@ -309,6 +311,7 @@ impl LockHandle {
         }
     }
 
+    /// Shares the hold that its owner has, or takes a first one.
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let name = &*self.lock.name;
         let request = AcquireRequest {
@@ -321,7 +324,7 @@ impl LockHandle {
             .await
     }
 
-    /// Waits in this process's line, and contends in Redis at its head.
+    /// Waits in this process's line, and contends in Redis at its head; `None` if the wait ended first.
     async fn take_first_hold(&self, until: Instant) -> Result<Option<Hold<LockClaim>>, LockError> {
         let object = &self.lock.object;
         loop {
@@ -343,7 +346,8 @@ impl LockHandle {
         }
     }
 
-    /// Runs `acquire.lua`.
+    /// Tries once, by `acquire.lua`; after a batch of hand-offs it first leaves the lock to other processes ([`YIELD_TIME`]).
+    /// What a command without an answer may have taken is undone in the background.
     async fn attempt(self, head: LockHead) -> Result<TryResult<Hold<LockClaim>>, LockError> {
         let (releases_to_yield, subscription) =
             (&self.lock.releases_to_yield, &self.lock.object.subscription);
@@ -399,6 +403,7 @@ impl Claim for LockClaim {
         &self.lock.name
     }
 
+    /// Runs `renew.lua`.
     async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, Failure> {
         let renewal = renewal_call(&self.lock.name, lease, self.id);
         self.client.run_script_within(&renewal, limit).await
@@ -415,10 +420,13 @@ impl Claim for LockClaim {
         head.fail_waiters(error);
     }
 
+    /// Runs `release.lua`; `false` if the identity was gone.
     async fn release(&self) -> Result<bool, Failure> {
         Ok(self.run_release().await?.is_some())
     }
 
+    /// Hands the lock to the next waiter of this process while the batch lasts. After that it is freed, and this process yields
+    /// if others wait.
     async fn release_or_hand_off(&self, head: Option<LockHead>) -> Result<bool, Failure> {
         let may_hand_off =
             self.batch.length < MAX_BATCH && self.batch.since.elapsed() < MAX_BATCH_TIME;
@@ -455,7 +463,7 @@ impl SharedLock {
         prefixed("redisson_lock_token", &self.name)
     }
 
-    /// A call of this script, with the key of the counter if it shall draw a token.
+    /// Begins a call of this script, with the key of the counter if it shall draw a token.
     fn call(&self, script: &Script, fenced: bool) -> ScriptCall {
         let token = fenced.then(|| self.token_key());
         script.call([&*self.name].into_iter().chain(token.as_deref()))
@@ -472,8 +480,8 @@ impl LockClaim {
         self.client.run_script(&script).await
     }
 
-    /// Runs `hand_off.lua`, which gives the lock to the next waiter. If that waiter has gone by then, its hold is dropped,
-    /// which frees the lock.
+    /// Runs `hand_off.lua`, which gives the lock to the next waiter; `false` if the identity was gone, and the waiter then
+    /// contends. If that waiter has gone by then, its hold is dropped, which frees the lock.
     async fn hand_off(
         &self,
         head: LockHead,

@@ -24,7 +24,7 @@ pub(super) struct RedisNode {
     pub(super) wakeups: Arc<Wakeups>,
 }
 
-/// The servers of one client.
+/// The servers of one client: a single one, or the primary that Sentinels name, or the nodes of a cluster.
 #[derive(Debug, Clone)]
 pub(super) enum Servers {
     One(Arc<RedisNode>),
@@ -58,6 +58,7 @@ impl RedisNode {
 }
 
 impl Servers {
+    /// Makes the connection for commands to these servers, which connects at the first one.
     pub(super) fn connection(&self) -> Connection {
         match self {
             Self::One(node) => Connection::to_server(Arc::clone(&node.shared)),
@@ -65,7 +66,7 @@ impl Servers {
         }
     }
 
-    /// The server that has this key, by the present map of a cluster.
+    /// Returns the server that has this key; `None` if the present map of a cluster has none.
     pub(super) fn node_of(&self, key: &str) -> Option<Arc<RedisNode>> {
         match self {
             Self::One(node) => Some(Arc::clone(node)),

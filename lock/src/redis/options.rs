@@ -25,7 +25,7 @@ pub enum Replicas {
     All,
 }
 
-/// How to reach Redis, and time limits.
+/// How to reach Redis, its time limits, and the defaults of its locks; checked when a client is made.
 ///
 /// ```
 /// # use oversell_lock::redis::RedisOptions;
@@ -98,6 +98,7 @@ impl RedisOptions {
         Self::to_server(url.into().into_connection_info().ok())
     }
 
+    /// The defaults, with this server; `None` is an invalid address, which is reported when the client is made.
     fn to_server(server: Option<ConnectionInfo>) -> Self {
         Self {
             process: Process::new(),
@@ -306,7 +307,8 @@ impl RedisOptions {
         self
     }
 
-    /// The servers, once the options are checked; `disconnects` is notified when the primary moves.
+    /// Checks the options and makes the servers, not yet connected; `disconnects` is notified when a connection is lost or the
+    /// primary moves.
     pub(super) fn servers(
         &self,
         runtime: &Handle,
@@ -374,6 +376,7 @@ impl RedisOptions {
         Ok(Servers::One(node))
     }
 
+    /// Makes the client of one address, with its TCP settings and certificates; `bad` makes the error of an invalid address.
     fn client(&self, info: ConnectionInfo, bad: fn() -> LockError) -> Result<Client, LockError> {
         let info = info.set_tcp_settings(tcp_settings(self.timeout));
         #[cfg(feature = "tls")]
@@ -420,6 +423,7 @@ pub(super) fn invalid(name: &str, rule: &'static str) -> LockError {
     LockError::invalid(name, rule)
 }
 
+/// Whether a certificate can be read from this PEM.
 #[cfg(feature = "tls")]
 fn has_certificate(pem: &[u8]) -> bool {
     use rustls::pki_types::{CertificateDer, pem::PemObject};

@@ -31,16 +31,17 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// The longest wait for one Sentinel.
+/// The longest wait for one Sentinel; then the next one is asked.
 const MAX_SENTINEL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Host and port, as a Sentinel reports them.
 pub(super) type Address = (String, u16);
 
-/// The primary of one Redis. Cloning it is cheap.
+/// How to find the primary of one Redis, by its address or by Sentinels, and to connect to it. Cloning it is cheap.
 #[derive(Clone)]
 pub(super) struct Primary(Arc<Inner>);
 
+/// What all clones of one [`Primary`] share.
 struct Inner {
     /// Says how to connect. With Sentinels, the host and port that they name replace those in it.
     client: Client,
@@ -63,7 +64,7 @@ pub(super) struct Sentinels {
 }
 
 impl Primary {
-    /// `timeout` limits each connection attempt, Sentinels included.
+    /// Connects to nothing yet. `timeout` limits each connection attempt, Sentinels included, and each answer.
     pub(super) fn new(
         client: Client,
         sentinels: Option<Sentinels>,
@@ -79,18 +80,20 @@ impl Primary {
         }))
     }
 
+    /// Returns the number of the database.
     pub(super) fn db(&self) -> i64 {
         self.0.client.get_connection_info().redis_settings().db()
     }
 
-    /// The time limits of every connection.
+    /// Returns the settings of every connection: its time limits.
     pub(super) fn config(&self) -> AsyncConnectionConfig {
         AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.0.timeout))
             .set_response_timeout(Some(self.0.timeout))
     }
 
-    /// Makes a connection, and returns its address.
+    /// Makes a connection to the primary, and returns its address if Sentinels named it. If that is another server than before,
+    /// `disconnects` is notified.
     pub(super) async fn connect(
         &self,
         config: &AsyncConnectionConfig,
@@ -178,7 +181,7 @@ impl Primary {
         Err(failed)
     }
 
-    /// Connects to this server, if it says that it is a primary.
+    /// Connects to this server; fails if it does not say that it is a primary.
     async fn connect_if_primary(
         &self,
         address: &Address,
@@ -195,7 +198,7 @@ impl Primary {
 }
 
 impl Sentinels {
-    /// The primary's address, according to this Sentinel.
+    /// Returns the primary's address, according to this Sentinel; fails if it knows no primary of this name.
     async fn ask_for_primary(
         &self,
         sentinel: &Client,
@@ -239,6 +242,7 @@ pub(super) fn client_at(template: &Client, (host, port): &Address) -> RedisResul
     Client::open(info.set_addr(address))
 }
 
+/// Returns the answer, or the error of a timeout if it takes longer than `limit`.
 async fn within_limit<T>(
     limit: Duration,
     answer: impl Future<Output = RedisResult<T>>,

@@ -3,7 +3,7 @@
 //! More than half of all nodes must say yes; a silent node has said nothing. The result stands as soon as no missing
 //! answer can change it, so one slow node does not delay the others.
 
-/// The answer of one node.
+/// Whether one node says that it took, renewed or released the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NodeAnswer {
     Yes,
@@ -28,7 +28,7 @@ pub(super) fn quorum(nodes: usize) -> usize {
     nodes / 2 + 1
 }
 
-/// The outcome so far; `None` while a missing answer can change it.
+/// Returns the outcome of a round; `None` while a missing answer can change it.
 pub(super) fn outcome_so_far(answers: &[NodeAnswer], nodes: usize) -> Option<QuorumOutcome> {
     let count = |what| answers.iter().filter(|answer| **answer == what).count();
     let (yes, answered) = (

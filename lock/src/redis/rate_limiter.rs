@@ -15,11 +15,12 @@ use crate::{LockError, MAX_DURATION, deadline};
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// The most that one call may ask for; a rate may be higher. Each is an entry, and Redis does nothing else while one
-/// script writes them, about 30 ms for this many.
+/// The most that one call may ask for, or it is refused; a rate may be higher. Each is an entry, and Redis does nothing else
+/// while one script writes them, about 30 ms for this many.
 pub const MAX_ADMISSIONS_PER_CALL: NonZeroU32 = NonZeroU32::new(10_000).unwrap();
 
-/// The answer of `rate_take.lua`.
+/// The answer of `rate_take.lua`: admitted, refused because no rate is set or it is less than was asked for, or the time to
+/// wait.
 enum TakeReply {
     Admitted,
     NoRate,
@@ -29,7 +30,7 @@ enum TakeReply {
 }
 
 impl TakeReply {
-    /// A positive code is a wait in microseconds.
+    /// Reads the script's return code; a positive one is a wait in microseconds.
     fn of(code: i64) -> Self {
         match code {
             0 => Self::Admitted,

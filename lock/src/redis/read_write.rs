@@ -131,7 +131,8 @@ pub struct RedisReadLock(HalfHandle);
 #[derive(Debug, Clone)]
 pub struct RedisWriteLock(HalfHandle);
 
-/// What a read lock and a write lock consist of.
+/// What a [`RedisReadLock`] and a [`RedisWriteLock`] consist of: the lock, the half, and the owner and the lease with which it
+/// is taken.
 #[derive(Debug, Clone)]
 struct HalfHandle {
     lock: RedisRwLock,
@@ -140,6 +141,7 @@ struct HalfHandle {
     lease: Lease,
 }
 
+/// The half of the lock that a handle takes: the readers' or the writer's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Read,
@@ -155,7 +157,7 @@ impl Side {
     }
 }
 
-/// One hold's identity in the lock's hash.
+/// One hold's identity in the lock's hash, and the half that it holds.
 #[derive(Debug)]
 pub(super) struct RwClaim {
     lock: RedisRwLock,
@@ -203,6 +205,7 @@ impl RedisRwLock {
         RedisWriteLock(self.half(Side::Write))
     }
 
+    /// Makes a handle on this half, without an owner and with the client's lease.
     fn half(&self, side: Side) -> HalfHandle {
         HalfHandle {
             lock: self.clone(),
@@ -300,6 +303,7 @@ impl RedisWriteLock {
 }
 
 impl HalfHandle {
+    /// Shares the hold that its owner has, or takes a first one; [`LockError::Invalid`] for a write while the owner reads.
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let (name, client) = (&*self.lock.name, &self.lock.client);
         let request = AcquireRequest {
@@ -321,6 +325,7 @@ impl HalfHandle {
             .await
     }
 
+    /// Returns the holders of this half alone.
     async fn holders(&self) -> Result<Vec<Holder>, LockError> {
         let mut holders = self.lock.client.holders(&self.lock.name).await?;
         holders
@@ -328,6 +333,7 @@ impl HalfHandle {
         Ok(holders)
     }
 
+    /// Runs `force_unlock.lua`, which frees the lock if this half is held; returns whether it was.
     async fn force_unlock(&self) -> Result<bool, LockError> {
         let RedisRwLock { client, name, .. } = &self.lock;
         let script = client.script(&scripts::FORCE_UNLOCK);
@@ -339,7 +345,8 @@ impl HalfHandle {
         Ok(client.run_script(&script).await?)
     }
 
-    /// Takes a first hold. `write_hold` is the owner's write hold, if it has one: it then reads without joining the line.
+    /// Takes a first hold; `None` if the wait ended first. `write_hold` is the owner's write hold, if it has one: it then reads
+    /// without joining the line.
     async fn take_first_hold(
         &self,
         request: &AcquireRequest,
@@ -362,7 +369,7 @@ impl HalfHandle {
             .await
     }
 
-    /// The lease to use, which the Java watchdog limits for a reader.
+    /// Returns the lease to use: a renewed one of a reader is cut to `RedisOptions::java_watchdog`.
     fn effective_lease(&self) -> Lease {
         match self.lease {
             Lease::Watchdog(lease) if self.side == Side::Read => {
@@ -372,7 +379,8 @@ impl HalfHandle {
         }
     }
 
-    /// Runs `rw_read.lua` or `rw_write.lua`.
+    /// Tries once, by `rw_read.lua` or `rw_write.lua`; a reader that gets in invites the readers behind it. What a command
+    /// without an answer may have taken is undone in the background.
     async fn attempt(
         self,
         lease: Lease,
@@ -414,7 +422,7 @@ impl HalfHandle {
     }
 }
 
-/// The suffix of a write hold's field.
+/// The suffix of a write hold's field in the lock's hash.
 const WRITE_FIELD_SUFFIX: &str = ":write";
 
 /// The field of a hold in the lock's hash.
@@ -427,6 +435,7 @@ fn hash_field(side: Side, id: Owner) -> String {
 }
 
 impl RwClaim {
+    /// Returns the hold's field in the lock's hash.
     fn hash_field(&self) -> String {
         hash_field(self.side, self.id)
     }
@@ -456,6 +465,7 @@ impl Claim for RwClaim {
         &self.lock.name
     }
 
+    /// Runs `rw_renew.lua`.
     async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, Failure> {
         let client = &self.lock.client;
         client
@@ -470,6 +480,7 @@ impl Claim for RwClaim {
             .await
     }
 
+    /// Runs `rw_release.lua`.
     async fn release(&self) -> Result<bool, Failure> {
         let RedisRwLock { client, name, .. } = &self.lock;
         let lease_key = (self.side == Side::Read).then(|| self.lease_key());

@@ -105,7 +105,7 @@ pub struct Redlock {
     lease: Lease,
 }
 
-/// One of the independent servers, and the lock's key there.
+/// One of the independent servers, and the lock's key and channel there.
 #[derive(Debug, Clone)]
 struct RedlockNode {
     client: RedisClient,
@@ -113,7 +113,7 @@ struct RedlockNode {
     channel: String,
 }
 
-/// One identity on all nodes.
+/// One identity on all nodes, a fresh owner for each try.
 #[derive(Debug)]
 pub(super) struct NodesClaim {
     name: Arc<str>,
@@ -238,6 +238,7 @@ impl Redlock {
         Ok(held >= quorum)
     }
 
+    /// Waits in this process's line, and asks the nodes at its head until a quorum agrees; `None` if the wait ended first.
     async fn take_first_hold(
         &self,
         object: &SharedObject,
@@ -250,7 +251,8 @@ impl Redlock {
             .await
     }
 
-    /// Runs `acquire.lua` on every node and waits for the outcome.
+    /// Tries once: runs `acquire.lua` on every node and waits for the outcome. Without a quorum in time it releases on every
+    /// node.
     async fn attempt(self, head: HeadOfLine) -> Result<TryResult<Hold<NodesClaim>>, LockError> {
         let (lease_start, id) = (Instant::now(), self.nodes[0].client.owner());
         let answers: Vec<_> = self
@@ -322,7 +324,7 @@ impl RedlockNode {
         }
     }
 
-    /// Runs `acquire.lua` in a task of its own; the answer can be awaited more than once.
+    /// Runs `acquire.lua` in a task of its own, within the node timeout; the answer can be awaited more than once.
     fn acquire(&self, id: Owner, lease: Lease) -> Shared<BoxFuture<'static, NodeAnswer>> {
         let node = self.clone();
         let answer = self.run_in_background(lease, async move {
@@ -334,7 +336,7 @@ impl RedlockNode {
         answer.boxed().shared()
     }
 
-    /// Runs `renew.lua` in the background.
+    /// Runs `renew.lua` in a task of its own, within the node timeout.
     fn renew(&self, id: Owner, lease: Lease) -> impl Future<Output = NodeAnswer> + Send + use<> {
         let node = self.clone();
         self.run_in_background(lease, async move {
@@ -416,7 +418,7 @@ impl RedlockNode {
 }
 
 impl NodesClaim {
-    /// Releases on every node, in the background from now on.
+    /// Starts the release on every node in the background; returns each one's answer to come.
     fn release_on_all_nodes(&self) -> Vec<impl Future<Output = NodeAnswer> + Send + use<>> {
         self.nodes
             .iter()
@@ -458,6 +460,7 @@ impl NodesClaim {
     }
 }
 
+/// The failure of a round in which fewer than a quorum answered; nothing of it is left to undo.
 fn too_few_answers_failure(answered: usize, nodes: usize) -> Failure {
     let reason = format!(
         "{answered} of {nodes} nodes answered, {} needed",
@@ -518,6 +521,7 @@ fn lease_on_nodes(lease: Lease) -> Lease {
     }
 }
 
+/// How long a node has to answer: a tenth of the lease, [`MAX_NODE_TIMEOUT`] at most.
 fn node_timeout(lease: Lease) -> Duration {
     (lease.duration() / NODE_TIMEOUT_DIVISOR).min(MAX_NODE_TIMEOUT)
 }

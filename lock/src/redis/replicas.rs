@@ -25,14 +25,17 @@ use redis::{
 };
 use std::{io, sync::Arc, time::Duration};
 
-/// The longest wait for the replicas; at most half of the time limit of a command.
+/// The longest wait for the replicas, or half of the time limit of a command if that is less. If too few have the lock by then,
+/// it is released.
 const MAX_REPLICA_WAIT: Duration = Duration::from_secs(1);
-/// Five are enough: the old map's node says `MOVED`; the slot's node says `ASK`; the node that is getting the slot says
-/// `MOVED`, because loading a script that it does not know uses up `ASKING`; the slot's node says `ASK` again. One is spare.
+/// The most tries to renew a hold while its slot moves. Five are enough: the old map's node says `MOVED`; the slot's node says
+/// `ASK`; the node that is getting the slot says `MOVED`, because loading a script that it does not know uses up `ASKING`; the
+/// slot's node says `ASK` again. One is spare.
 const MAX_RENEWAL_ATTEMPTS: u32 = 6;
 
 impl RedisClient {
-    /// Waits until enough replicas have the hold that `renewal` renews; `false` if the options ask for none.
+    /// Sends `renewal` and returns `true` once enough replicas have its hold; fails if too few have it in time, or it is gone.
+    /// `false`, without a command, if the options ask for none.
     ///
     /// # Cancel safety
     ///
@@ -134,7 +137,7 @@ impl RedisClient {
     }
 }
 
-/// How many replicas the server has, as a primary.
+/// Returns how many replicas the server has as a primary; 0 if it is none.
 async fn known_replicas(connection: &mut MultiplexedConnection) -> RedisResult<u32> {
     Ok(match redis::cmd("ROLE").query_async(connection).await? {
         Role::Primary { replicas, .. } => u32::try_from(replicas.len()).unwrap_or(u32::MAX),

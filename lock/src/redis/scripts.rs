@@ -26,6 +26,7 @@ pub(super) struct ScriptCall {
 }
 
 impl Script {
+    /// Makes a script of this text, and computes its SHA1.
     fn new(text: &'static str) -> Self {
         let digest = redis::Script::new(text).get_hash().to_owned();
         Self { text, digest }
@@ -46,11 +47,13 @@ impl Script {
 }
 
 impl ScriptCall {
+    /// Adds an argument to the call.
     pub(super) fn arg(mut self, arg: impl Display) -> Self {
         self.cmd.write_arg_fmt(arg);
         self
     }
 
+    /// Adds several arguments to the call.
     pub(super) fn args(self, args: impl IntoIterator<Item = impl Display>) -> Self {
         args.into_iter().fold(self, Self::arg)
     }
@@ -124,6 +127,7 @@ pub(super) struct NotifyingScript {
 }
 
 impl NotifyingScript {
+    /// Returns the version for a cluster or for a single server.
     pub(super) fn of(&self, is_cluster: bool) -> &Script {
         if is_cluster {
             &self.in_cluster
@@ -141,7 +145,8 @@ static TEXTS_BY_DIGEST: LazyLock<HashMap<String, &str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The text of the library's script with this SHA1 digest, which EVALSHA names in MONITOR and SLOWLOG.
+/// Returns the text of the library's script with this SHA1 digest, which EVALSHA names in MONITOR and SLOWLOG; `None` if it is
+/// no script of the library.
 ///
 /// ```
 /// assert_eq!(oversell_lock::redis::script_text("0"), None);
@@ -171,6 +176,7 @@ macro_rules! scripts {
         $(pub(super) static $name: LazyLock<Script> =
             LazyLock::new(|| Script::new(concat!($(include_str!(concat!("lua/", $file))),+)));)+
 
+        /// The texts of the scripts that publish nothing.
         const TEXTS: &[&str] = &[$(concat!($(include_str!(concat!("lua/", $file))),+),)+];
     };
 }
@@ -219,12 +225,13 @@ pub(super) fn suffixed(name: &str, suffix: &str) -> String {
     [open, name, close, ":", suffix].concat()
 }
 
-/// The common part of all keys of the lock `name`.
+/// `{name}`, the common part of all keys of the lock; without braces if the name has some.
 pub(super) fn in_braces(name: &str) -> String {
     let [open, close] = missing_braces(name);
     [open, name, close].concat()
 }
 
+/// The braces to put around a name; empty if it has an opening one.
 fn missing_braces(name: &str) -> [&'static str; 2] {
     if name.contains('{') {
         ["", ""]

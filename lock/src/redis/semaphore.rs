@@ -33,7 +33,8 @@ use tokio::time::Instant;
 /// How long the tombstone of an abandoned owner is kept: longer than a command can be on its way.
 const TOMBSTONE_TTL: Duration = Duration::from_secs(60);
 
-/// The most permits with a lease at once: a script that writes more entries would keep Redis busy.
+/// The most permits with a lease in one acquire; more are refused, because a script that writes more entries would keep Redis
+/// busy.
 const MAX_LEASED_PERMITS: u32 = 1000;
 
 /// The semaphore's waiters in this process, each with the permits that it asks for.
@@ -93,7 +94,7 @@ pub struct RedisSemaphore {
     lease: Option<Lease>,
 }
 
-/// Held permits. Dropping it releases them in the background.
+/// The permits of one acquire, held until it is released or dropped. Dropping it releases them in the background.
 ///
 /// ```no_run
 /// # use oversell_lock::LockError;
@@ -114,13 +115,13 @@ pub struct Permit {
     permits: u32,
 }
 
-/// Permits without a lease, which their owner's claim counts.
+/// The share of permits without a lease: the owner whose claim in `{n}:claims` counts them.
 struct ClaimedPermits {
     semaphore: RedisSemaphore,
     owner: Owner,
 }
 
-/// Permits with a lease, each with an entry of its own.
+/// The claim of permits with a lease: the name of the entry that each has in `{n}:timeout`.
 struct LeasedPermits {
     semaphore: RedisSemaphore,
     ids: Vec<String>,
@@ -269,7 +270,7 @@ impl RedisSemaphore {
         self.acquire(permits, Duration::ZERO).await
     }
 
-    /// Tries once. If the caller has gone, the permit is dropped and so released.
+    /// Tries once, with or without a lease. If the caller has gone, the permit is dropped and so released.
     async fn attempt(
         self,
         permits: u32,
@@ -281,7 +282,7 @@ impl RedisSemaphore {
         }
     }
 
-    /// For permits with a lease: runs `permits_take.lua`.
+    /// Takes permits with a lease by `permits_take.lua`, and invites the next waiters if there are permits left for them.
     async fn attempt_leased(
         self,
         lease: Lease,
@@ -317,7 +318,8 @@ impl RedisSemaphore {
         }
     }
 
-    /// For permits without a lease: runs `semaphore_acquire.lua`, which takes them and writes who has them.
+    /// Takes permits without a lease by `semaphore_acquire.lua`, which writes who has them, and invites the next waiters if
+    /// there are permits left for them.
     async fn attempt_claimed(
         self,
         permits: u32,
@@ -389,6 +391,7 @@ impl RedisSemaphore {
         suffixed(&self.name, "claims")
     }
 
+    /// The key of the tombstone of an owner whose command is undone.
     fn tombstone_key(&self, owner: Owner) -> String {
         suffixed(&self.name, &format!("gone:{owner}"))
     }
@@ -471,7 +474,7 @@ impl Permit {
     }
 }
 
-/// Lets the first waiters ask at once, as many as the free permits suffice for.
+/// Lets the first waiters ask at once, as long as the free permits suffice for all of them.
 fn invite_waiters(head: HeadOfLine<u32>, mut free: u32) {
     if let Some(head) = head {
         head.invite_while(|request| {
@@ -487,10 +490,12 @@ impl Share for ClaimedPermits {
         self.semaphore.client.observer()
     }
 
+    /// Renews nothing; completes when the client is closed.
     async fn renew_until_lost(&self, _: &SureUntil) {
         self.semaphore.client.wait_until_closed().await;
     }
 
+    /// Releases the owner's claim; after a loss or a temporary failure in the background.
     async fn finish(self, lost: bool) -> Result<(), LockError> {
         let Self { semaphore, owner } = self;
         if lost {
@@ -521,12 +526,14 @@ impl Claim for LeasedPermits {
         &self.semaphore.name
     }
 
+    /// Runs `permits_renew.lua`, for all permits or none.
     async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, Failure> {
         let script = scripts::PERMITS_RENEW.call([&*self.semaphore.timeouts_key()]);
         let script = script.arg(lease.millis()).args(&self.ids);
         self.client().run_script_within(&script, limit).await
     }
 
+    /// Runs `permits_release.lua`; `false` if the lease of one had ended, or the semaphore was deleted.
     async fn release(&self) -> Result<bool, Failure> {
         let script = self.semaphore.call(&scripts::PERMITS_RELEASE, None);
         self.client().run_script(&script.args(&self.ids)).await

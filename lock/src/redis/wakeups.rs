@@ -45,11 +45,13 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The pauses between attempts to subscribe; meanwhile waiters look again by themselves.
+/// The first pause between two attempts to subscribe; each further one is twice as long. Meanwhile waiters look again by
+/// themselves.
 const FIRST_RECONNECT_PAUSE: Duration = Duration::from_millis(50);
+/// The longest pause between two attempts to subscribe.
 const MAX_RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 
-/// The subscriptions of one process. They end with the value.
+/// One client's subscriptions at one server, over one connection. They end with the value.
 #[derive(Debug)]
 pub(super) struct Wakeups {
     shared: Arc<SharedWakeups>,
@@ -70,7 +72,7 @@ struct SharedWakeups {
     disconnects: watch::Sender<()>,
 }
 
-/// The channels that somebody listens to.
+/// The channels that somebody listens to, and which of them have changed.
 #[derive(Debug, Default)]
 struct Listeners {
     by_channel: HashMap<String, Weak<ChannelState>>,
@@ -80,7 +82,7 @@ struct Listeners {
     has_pattern: bool,
 }
 
-/// One channel that somebody listens to.
+/// One channel that somebody listens to: what wakes the listener, whether its subscription has begun, and how messages come.
 #[derive(Debug, Default)]
 struct ChannelState {
     notify: Notify,
@@ -89,7 +91,7 @@ struct ChannelState {
     delivery: Delivery,
 }
 
-/// How messages of a channel come.
+/// How messages of a channel come: by a subscription of its own, by the pattern, or by shard.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Delivery {
     /// By a subscription of its own.
@@ -113,7 +115,7 @@ pub(super) struct Subscription {
     listens_at: Mutex<Option<Arc<Wakeups>>>,
 }
 
-/// The changes to send to the server.
+/// The channels to subscribe to and to unsubscribe from at the server, and whether to subscribe to the pattern.
 #[derive(Debug, Default)]
 struct SubscriptionChanges {
     begin: Vec<(String, Delivery)>,
@@ -122,7 +124,7 @@ struct SubscriptionChanges {
 }
 
 impl Wakeups {
-    /// Connects while somebody listens. The primary must speak RESP3.
+    /// Spawns the task that keeps a connection while somebody listens. The primary must speak RESP3.
     pub(super) fn new(
         primary: Primary,
         is_in_cluster: bool,
@@ -149,7 +151,7 @@ impl Wakeups {
 }
 
 impl SharedWakeups {
-    /// Keeps a connection while anybody listens.
+    /// Keeps a connection while anybody listens, and makes it again after a break; never completes.
     async fn keep_connected(self: Arc<Self>) {
         let mut pause = FIRST_RECONNECT_PAUSE;
         loop {
@@ -245,7 +247,7 @@ impl SharedWakeups {
         }
     }
 
-    /// The changes since the last call.
+    /// Returns the changes since the last call, and notes them in `subscribed`.
     fn take_changes(&self, subscribed: &mut HashMap<String, Delivery>) -> SubscriptionChanges {
         let (mut changes, mut listeners) = (SubscriptionChanges::default(), self.listeners.lock());
         for channel in listeners.changed.replace(Vec::new()).unwrap_or_default() {
@@ -264,7 +266,7 @@ impl SharedWakeups {
         changes
     }
 
-    /// After the loss of a connection: all subscriptions must begin again, and all waiters look.
+    /// Marks every subscription as not begun, for the next connection to begin again, and wakes every listener.
     fn restart_all(&self) {
         let mut listeners = self.listeners.lock();
         (listeners.changed, listeners.has_pattern) = (None, false);
@@ -274,6 +276,7 @@ impl SharedWakeups {
         }
     }
 
+    /// Adds a listener to the channel, and wakes the task if it must subscribe.
     fn listen(&self, channel: &str, state: &Arc<ChannelState>) {
         let mut listeners = self.listeners.lock();
         let listener = Arc::downgrade(state);
@@ -283,7 +286,8 @@ impl SharedWakeups {
         }
     }
 
-    /// Forgets the channel, unless somebody listens again.
+    /// Removes the listener from the channel, unless another listens there by now. The task then unsubscribes, but keeps the
+    /// pattern.
     fn forget(&self, channel: &str, state: &Arc<ChannelState>) {
         let mut listeners = self.listeners.lock();
         let old = listeners.by_channel.get(channel);
@@ -295,6 +299,7 @@ impl SharedWakeups {
         }
     }
 
+    /// Notes that the channel was added or dropped, and wakes the task.
     fn mark_changed(&self, listeners: &mut Listeners, channel: &str) {
         if let Some(changed) = &mut listeners.changed {
             changed.push(channel.to_owned());
@@ -360,6 +365,7 @@ fn accept_refusal(result: RedisResult<()>) -> RedisResult<()> {
 }
 
 impl ChannelState {
+    /// Marks the subscription as begun, and wakes the listener.
     fn mark_begun(&self) {
         self.has_begun.store(true, Ordering::Release);
         self.notify.notify_one();
@@ -405,6 +411,7 @@ impl Subscription {
         }
     }
 
+    /// Returns the channel's name.
     pub(super) fn channel(&self) -> &str {
         &self.channel
     }
@@ -436,12 +443,14 @@ impl Subscription {
         node.wakeups.shared.listen(&self.channel, &self.state);
     }
 
+    /// Whether the server has confirmed the subscription.
     pub(super) fn has_begun(&self) -> bool {
         self.state.has_begun.load(Ordering::Acquire)
     }
 }
 
 impl Drop for Subscription {
+    /// Removes its listener from the server's subscriptions.
     fn drop(&mut self) {
         if let Some(at) = self.listens_at.get_mut().take() {
             at.shared.forget(&self.channel, &self.state);
