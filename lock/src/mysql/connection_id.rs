@@ -7,7 +7,7 @@ use sqlx::{Connection, Executor, MySqlConnection, mysql::MySqlConnectOptions};
 use std::{future::Future, io, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
-/// How long the server may take for an answer.
+/// How long the server may take for an answer; then the request fails.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The tables in which a server lists its connections. MySQL cannot read the first one while any statement on the server has
@@ -16,7 +16,7 @@ const CONNECTION_TABLES: [&str; 2] = [
     "information_schema.PROCESSLIST",
     "performance_schema.processlist",
 ];
-/// MySQL's error for such a character.
+/// The number of MySQL's error for a list of connections that has a character of four bytes.
 const UNREADABLE_CHARACTER_ERROR: u16 = 3854;
 
 /// A connection's number and its client's address: after a restart of the server the number may be another's.
@@ -45,8 +45,8 @@ impl ConnectionId {
         within_reply_timeout(connection.close()).await
     }
 
-    /// Whether the server has a row of this name by another owner. A row counts too while its insertion or its deletion is not
-    /// committed.
+    /// Whether the server has a row of this name by another owner, asked over a new connection. A row counts too while its
+    /// insertion or its deletion is not committed.
     pub(super) async fn has_row_of_other_owner(
         &self,
         name: &str,
@@ -67,6 +67,7 @@ impl ConnectionId {
         Ok(rows > 0)
     }
 
+    /// Opens a second connection to the same server.
     async fn connect(&self) -> Result<MySqlConnection, sqlx::Error> {
         within_reply_timeout(MySqlConnection::connect_with(&self.server)).await
     }
@@ -78,7 +79,8 @@ impl ConnectionId {
     }
 }
 
-/// The number and the client's address of the connection `id`, or of this one without an `id`.
+/// Returns the number and the client's address of the connection `id`, or of this one without an `id`; `None` if there is no
+/// such connection.
 pub(super) async fn id_and_host(
     connection: &mut MySqlConnection,
     id: Option<i64>,

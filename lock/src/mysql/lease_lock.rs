@@ -154,7 +154,7 @@ impl TableLeaseLock {
         self
     }
 
-    /// Inserts a row, and makes its first share.
+    /// Inserts a row, waiting at most `wait`, and makes its first share.
     async fn take_first_share(
         &self,
         wait: Duration,
@@ -175,7 +175,7 @@ impl TableLeaseLock {
         })
     }
 
-    /// Joins the owner's hold, or takes its first one.
+    /// Shares the owner's hold and renews its lease, or takes its first one.
     async fn join_or_take(&self, owner: Owner, wait: Duration) -> Result<RowShare, LockError> {
         let (contender, end) = (&self.contender, deadline(wait));
         let slot = contender
@@ -264,6 +264,7 @@ impl RowShare {
         (!share.hold.lost.is_cancelled()).then_some(share)
     }
 
+    /// As [`RowHold::write_count_and_lease`], but never over the connection for renewals.
     async fn write_count_and_lease(
         &self,
         lease: Option<Lease>,
@@ -272,7 +273,7 @@ impl RowShare {
         self.hold.write_count_and_lease(lease, bound, false).await
     }
 
-    /// Leaves the hold; returns whether it was the last.
+    /// Takes this share off the count; returns whether it was the last.
     fn leave_and_check_if_last(&mut self) -> bool {
         self.finished = true;
         self.hold.guards.fetch_sub(1, Ordering::Relaxed) == 1
@@ -280,7 +281,8 @@ impl RowShare {
 }
 
 impl RowHold {
-    /// Writes the hold count and extends the lease; `false` if the row is no longer ours: all guards become lost.
+    /// Writes the hold count and extends the lease, or writes only the count if it is `None`; `false` if the row is no longer
+    /// ours: all guards become lost.
     async fn write_count_and_lease(
         &self,
         lease: Option<Lease>,
@@ -301,6 +303,7 @@ impl Share for RowShare {
         self.hold.row.pool.observer()
     }
 
+    /// Renews the lease; completes when the row is no longer ours or the pool is closed.
     async fn renew_until_lost(&self, sure_until: &SureUntil) {
         let limit = REPLY_TIMEOUT.min(self.lease.renewal_timeout());
         let renew = || {
@@ -319,6 +322,7 @@ impl Share for RowShare {
         }
     }
 
+    /// Deletes the row if this was the last share, and otherwise writes the new hold count; a lost share does nothing here.
     async fn finish(mut self, lost: bool) -> Result<(), LockError> {
         if lost {
             return Ok(());
@@ -338,6 +342,7 @@ impl Share for RowShare {
 }
 
 impl Drop for RowShare {
+    /// Takes the share off the count; the row is deleted in the background when the last share drops the hold.
     fn drop(&mut self) {
         if !self.finished {
             self.leave_and_check_if_last();

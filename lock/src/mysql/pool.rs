@@ -38,15 +38,16 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
+/// The server's name in errors.
 const SERVER: &str = "mysql";
 
-/// The longest time that connecting may take.
+/// The longest time that connecting may take, over all servers together.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A connection that was idle for longer is pinged before use: the server, or a proxy, closes idle ones.
 const MAX_UNCHECKED_IDLE: Duration = Duration::from_secs(1);
 
-/// Temporary errors: there are too many connections, or the server ended the statement because of others.
+/// The numbers of temporary errors: there are too many connections, or the server ended the statement because of others.
 const RETRYABLE_ERRORS: [u16; 6] = [1040, 1203, 1205, 1213, 1226, 1317];
 
 /// Errors after which the server has changed nothing, and will change nothing on this connection: it is read-only after
@@ -58,7 +59,7 @@ const NOT_WRITABLE_ERRORS: [u16; 6] = [1047, 1290, 1836, 3032, 3101, 4031];
 /// has gone, so the statement may have been carried out.
 const CONNECTION_KILLED_ERRORS: [u16; 2] = [1053, 1927];
 
-/// The error for an unknown variable.
+/// The number of the error for an unknown variable.
 const UNKNOWN_VARIABLE_ERROR: u16 = 1193;
 
 /// All connections of the pool were in use for all of the wait. It is the reason of a [`LockError::Unavailable`].
@@ -69,7 +70,7 @@ pub struct PoolExhausted {
     pub waited: Duration,
 }
 
-/// Why a statement failed.
+/// Why a statement failed: it was not sent, refused, or not answered.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// It was not sent.
@@ -146,6 +147,7 @@ impl MySqlOptions {
         Self::to_servers(urls.map(|url| server(url.as_ref())).collect())
     }
 
+    /// The defaults, with these servers; `None` is an invalid address, which is reported when the pool is made.
     fn to_servers(servers: Vec<Option<MySqlConnectOptions>>) -> Self {
         Self {
             servers,
@@ -206,7 +208,7 @@ impl fmt::Debug for MySqlOptions {
     }
 }
 
-/// Makes connections, and takes them back as they are, because only clean ones come back.
+/// Makes the connections of a pool, and takes them back without a check, because only clean ones come back.
 #[derive(Debug)]
 struct ConnectionManager {
     nodes: Arc<Nodes>,
@@ -236,6 +238,7 @@ impl managed::Manager for ConnectionManager {
     type Type = PooledConnection;
     type Error = sqlx::Error;
 
+    /// Connects in the pool's runtime.
     async fn create(&self) -> Result<PooledConnection, sqlx::Error> {
         let nodes = Arc::clone(&self.nodes);
         let making = self.runtime.spawn(async move { nodes.connect().await });
@@ -250,7 +253,8 @@ impl managed::Manager for ConnectionManager {
 }
 
 impl Nodes {
-    /// Connects to the first usable server. Each has an equal part of the time, so that a silent one does not use up all.
+    /// Connects to the first usable server, in their order. Each has an equal part of [`CONNECT_TIMEOUT`], so that a silent one
+    /// does not use up all.
     async fn connect(&self) -> Result<PooledConnection, sqlx::Error> {
         let share = CONNECT_TIMEOUT / u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
         let mut made = Err(sqlx::Error::Io(std::io::ErrorKind::NotFound.into()));
@@ -297,8 +301,8 @@ impl Nodes {
     }
 }
 
-/// Checks whether this user may write here: a read-only server refuses (1290), and nothing is changed. No transaction
-/// may be open.
+/// Fails if this user may not write here: a read-only server refuses (1290), and nothing is changed. No transaction may be
+/// open.
 async fn ask_for_writes(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
     connection.execute("START TRANSACTION READ WRITE").await?;
     connection.execute("ROLLBACK").await?;
@@ -310,8 +314,8 @@ async fn ask_for_writes(connection: &mut MySqlConnection) -> Result<(), sqlx::Er
 /// # What breaks it
 ///
 /// A tokio runtime that does not run, as a `current_thread` one outside `block_on`: its connections and tasks are in the
-/// runtime in which it was made, or that its options name. Nothing is taken, renewed or released meanwhile, and a wait does not end, whatever its
-/// limit.
+/// runtime in which it was made, or that its options name. Nothing is taken, renewed or released meanwhile, and a wait does
+/// not end, whatever its limit.
 ///
 /// # Example
 ///
@@ -365,8 +369,8 @@ impl MySqlPool {
     }
 
     /// Makes a pool that connects on first use. Its connections and tasks live in the tokio runtime in which it is
-    /// made, or that [`MySqlOptions::runtime`] names. Locks may be used in another runtime, but nothing is taken, renewed or released while the first one does
-    /// not run.
+    /// made, or that [`MySqlOptions::runtime`] names. Locks may be used in another runtime, but nothing is taken, renewed or
+    /// released while the first one does not run.
     ///
     /// # Errors
     ///
@@ -637,11 +641,12 @@ impl fmt::Debug for MySqlPool {
     }
 }
 
-/// Why a [`Conn`] always has a connection.
+/// The panic's message if a [`Conn`] had no connection: why it always has one.
 const CONN_IS_PRESENT: &str = "only `done` and `drop` empty it, and both consume it";
 
 impl Conn {
-    /// Puts the connection back: no statement is under way and no transaction open.
+    /// Puts the connection back into the pool: the caller has no statement under way on it and no transaction open. It is
+    /// closed instead if its [flag](Self::close_when_done_flag) is set or the pool is closed.
     pub fn done(mut self) {
         if self.close_when_done_flag().load(Ordering::Relaxed) || self.1.0.connections.is_closed() {
             return;
@@ -683,21 +688,25 @@ impl Conn {
         ask_for_writes(self).await
     }
 
+    /// Returns its identity on the server, by which another connection can kill it.
     pub(super) fn connection_id(&self) -> ConnectionId {
         let link = self.pooled();
         ConnectionId::new(self.server(), link.id, Arc::clone(&link.host))
     }
 
+    /// Returns the connection with its identity.
     fn pooled(&self) -> &PooledConnection {
         self.0.as_ref().expect(CONN_IS_PRESENT)
     }
 
+    /// Whether it was idle for less than [`MAX_UNCHECKED_IDLE`], and so needs no ping.
     fn was_used_recently(&self) -> bool {
         self.pooled().idle_since.elapsed() < MAX_UNCHECKED_IDLE
     }
 }
 
 impl Drop for Conn {
+    /// Closes the connection and kills it on the server in the background, unless [`done`](Conn::done) has taken it.
     fn drop(&mut self) {
         if self.0.is_none() {
             return;

@@ -35,30 +35,41 @@ pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long an insert may wait for a row lock before the server is asked whose row is in its way, and then between two
 /// such questions.
 const ROW_LOCK_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Added to the wait before the first such question, because an insert that does not wait takes time too.
+/// Added to an insert's wait, [`ROW_LOCK_CHECK_INTERVAL`] at most, before the server is first asked whose row is in the way,
+/// because an insert that does not wait takes time too.
 const FIRST_ROW_LOCK_CHECK_DELAY: Duration = Duration::from_millis(100);
 
-/// The pauses between attempts to delete a row, or to kill a connection, while the server does not answer; they double. A
-/// server that restarts is noticed within 5 s.
+/// The first pause between attempts to delete a row, or to kill a connection, while the server does not answer; each further
+/// one is twice as long.
 const FIRST_DELETE_PAUSE: Duration = Duration::from_millis(50);
+/// The longest pause between attempts to delete a row or to kill a connection, and the pause after a refused deletion. A server
+/// that restarts is noticed within it.
 const MAX_DELETE_PAUSE: Duration = Duration::from_secs(5);
 
-/// The width of `tb_lock.lock_name`.
+/// The width of `tb_lock.lock_name`, in characters; a longer name is refused.
 const MAX_NAME_LENGTH: usize = 50;
 
+/// Makes the table `tb_lock` if it is missing.
 const CREATE_TABLE: &str = include_str!("tb_lock.sql");
+/// Inserts a contender's row. Its lease ends the given microseconds from now by the database's clock; NULL is no lease.
 const INSERT: &str = "INSERT INTO tb_lock (lock_name, class_name, method_name, server_name, thread_name, create_time, \
                       `desc`, owner, holds, expires_at) \
                       VALUES (?, ?, ?, ?, ?, NOW(), ?, ?, 1, NOW(3) + INTERVAL ? MICROSECOND)";
-/// Waiters first read whether the lease has ended, because a plain read locks nothing and so does not block the holder.
+/// Counts the rows of a name whose lease has ended. Waiters read that before they delete, because a plain read locks nothing
+/// and so does not block the holder.
 const COUNT_EXPIRED: &str =
     "SELECT COUNT(*) FROM tb_lock WHERE lock_name = ? AND expires_at <= NOW(3)";
+/// Deletes the row of a name if its lease has ended by the database's clock.
 const DELETE_EXPIRED: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND expires_at <= NOW(3)";
+/// Writes the hold count and extends the lease, but never shortens it, if the row is the owner's and its lease has not ended.
 const RENEW: &str = "UPDATE tb_lock SET holds = ?, expires_at = GREATEST(expires_at, NOW(3) + INTERVAL ? MICROSECOND) \
                      WHERE lock_name = ? AND owner = ? AND expires_at > NOW(3)";
-/// The rest of the lease in microseconds; negative if it has ended and the row has not been swept.
+/// Reads the owner, and the rest of the lease in microseconds: negative if it has ended and the row has not been swept, NULL
+/// without a lease.
 const SELECT_HOLDER: &str = "SELECT COALESCE(owner, ''), TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) FROM tb_lock WHERE lock_name = ?";
+/// Deletes the row of a name, whoever has it.
 const FORCE_UNLOCK: &str = "DELETE FROM tb_lock WHERE lock_name = ?";
+/// Deletes the row of a name if it is the owner's.
 const DELETE: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND owner = ?";
 
 /// What a row tells people about its contender. No lock depends on it. Each text is cut to the width of its column, and an
@@ -85,7 +96,7 @@ pub struct RowDescription {
     pub desc: String,
 }
 
-/// A contender for a row of `tb_lock`.
+/// A contender for the row of one lock: its pool, the name, and what the row says about it.
 #[derive(Debug, Clone)]
 pub(super) struct Contender {
     pub(super) pool: MySqlPool,
@@ -151,7 +162,7 @@ impl Contender {
         self.pool.observer().report_acquire(&self.name, take).await
     }
 
-    /// The owner of the present row.
+    /// Returns the owner of the present row and the rest of its lease; `None` if there is no row, or its lease has ended.
     pub(super) async fn holder(&self) -> Result<Option<Holder>, LockError> {
         let row = self.pool.run_statement(REPLY_TIMEOUT, |conn| {
             let holder = sqlx::query_as::<_, (String, Option<i64>)>(SELECT_HOLDER);
@@ -176,7 +187,8 @@ impl Contender {
         Ok(deleted.await?.rows_affected() > 0)
     }
 
-    /// Inserts the row, waiting at most `wait`; returns it and when its lease began.
+    /// Inserts the row, waiting at most `wait`; returns it and when the insert was sent. With a lease, a row in its way is
+    /// deleted once that row's lease has ended.
     pub(super) async fn insert_row(
         &self,
         lease: Option<Lease>,
@@ -377,7 +389,8 @@ impl Row {
         Ok(renewed.await?.rows_affected() > 0)
     }
 
-    /// Deletes it and returns the result, if the server answers in time; otherwise it continues in the background.
+    /// Deletes it; [`LockError::Lost`] if it was gone already. Without an answer in time it fails, and the row is deleted in
+    /// the background once it is dropped.
     pub(super) async fn release(&self) -> Result<(), LockError> {
         match timeout(REPLY_TIMEOUT, self.delete()).await {
             Ok(Ok(true)) => Ok(()),
@@ -429,6 +442,7 @@ impl Row {
 }
 
 impl Drop for Row {
+    /// Deletes the row in the background, until the server has answered, unless there is nothing to delete.
     fn drop(&mut self) {
         if self.is_gone.load(Ordering::Relaxed) {
             return;
@@ -440,13 +454,13 @@ impl Drop for Row {
     }
 }
 
-/// The first `longest` characters; `None` for an empty text.
+/// Returns the first `longest` characters; `None` for an empty text.
 fn truncate(text: &str, longest: usize) -> Option<String> {
     (!text.is_empty()).then(|| text.chars().take(longest).collect())
 }
 
-/// The microseconds that the database adds to its clock: a millisecond more than the lease, because the database cuts the
-/// time of day to whole milliseconds.
+/// Returns the microseconds that the database adds to its clock: a millisecond more than the lease, because the database cuts
+/// the time of day to whole milliseconds.
 fn lease_micros(lease: Lease) -> u64 {
     lease.millis().saturating_add(1).saturating_mul(1000)
 }

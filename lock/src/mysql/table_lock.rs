@@ -119,7 +119,8 @@ impl Lock for TableLock {
 
 inherent!(TableLock);
 
-/// A row that stays until its holder releases it. Only a person can take it away meanwhile.
+/// A guard's share of a row without a lease, which stays until its holder releases it. Only a person can take it away
+/// meanwhile.
 struct TableShare(Row);
 
 impl Share for TableShare {
@@ -127,6 +128,7 @@ impl Share for TableShare {
         self.0.pool.observer()
     }
 
+    /// Renews nothing; completes when the pool is closed.
     async fn renew_until_lost(&self, _: &SureUntil) {
         self.0.pool.wait_until_closed().await;
     }
