@@ -16,14 +16,15 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use zookeeper_client::Error;
 
-/// How many tries there are before the mutex is taken.
+/// How many tries of a change there are by default before the mutex is taken.
 const OPTIMISTIC_TRIES: u32 = 3;
 
-/// The bounds of the random pauses after failed tries; the bound doubles each time. Another's change takes milliseconds.
+/// The longest random pause after the first failed try; it doubles with each further one. Another's change takes milliseconds.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(2);
+/// The longest random pause after any failed try.
 const MAX_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// The longest wait for the mutex, and the longest time of tries under it.
+/// The longest wait for the mutex, and the longest time of tries under it; after either the change has not succeeded.
 const MUTEX_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A counter in ZooKeeper; see [`ZkClient::atomic_long`]. Source: Curator's `DistributedAtomicLong`.
@@ -67,7 +68,7 @@ pub struct ZkAtomicLong {
     tries: u32,
 }
 
-/// The result of a change.
+/// The result of a change: whether it was made, and the number before and after it.
 ///
 /// ```no_run
 /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -424,7 +425,8 @@ impl ZkAtomicLong {
         })
     }
 
-    /// Sets the number to `value`; `false` if another was faster.
+    /// Sets the number to `value` if its node still has the version of `seen`, or makes the node if `seen` has none; `false` if
+    /// another was faster.
     async fn write(&self, seen: VersionedValue, value: i64) -> Result<bool, LockError> {
         const FASTER: &[Error] = &[Error::BadVersion, Error::NodeExists, Error::NoNode];
         let bytes = &value.to_be_bytes();
@@ -439,6 +441,7 @@ impl ZkAtomicLong {
 }
 
 impl Outcome {
+    /// The outcome of a change without the mutex; one that did not succeed left the number as it was before.
     fn of(before: i64, after: i64, succeeded: bool) -> Self {
         Self {
             succeeded,

@@ -181,6 +181,7 @@ impl ZkBarrier {
         Ok(())
     }
 
+    /// Reads the node and watches it, after our server has caught up; `None` if the barrier is open.
     async fn read_and_watch(&self) -> Result<Option<ClosedBarrier>, LockError> {
         repeat_read(&self.client, &self.path, |client| async move {
             // Our server may lag behind the one on which another client has closed it. Requests of a session are

@@ -32,8 +32,8 @@ use zookeeper_client::Client;
 /// # What breaks it
 ///
 /// A tokio runtime that does not run, as a `current_thread` one outside `block_on`: its session and its tasks are in the
-/// runtime in which the client was made, or that its options name. Nothing is taken, renewed or released meanwhile, and a wait does not end,
-/// whatever its limit.
+/// runtime in which the client was made, or that its options name. Nothing is taken, renewed or released meanwhile, and a wait
+/// does not end, whatever its limit.
 ///
 /// # Example
 ///
@@ -50,6 +50,7 @@ use zookeeper_client::Client;
 #[derive(Clone)]
 pub struct ZkClient(pub(super) Arc<Inner>);
 
+/// What all clones of one client share: the state of its session, the state of its locks, and its tasks.
 pub(super) struct Inner {
     connection: watch::Receiver<ConnectionState>,
     timeout: Duration,
@@ -65,8 +66,8 @@ pub(super) struct Inner {
 impl ZkClient {
     /// Starts to connect in the background, for as long as that takes. A call before it is connected waits for at most
     /// half of [`ZkOptions::timeout`], and then returns [`LockError::Unavailable`]. Its session and tasks live in the
-    /// tokio runtime in which it is made, or that [`ZkOptions::runtime`] names. Locks may be used in another runtime, but while the first one does not run
-    /// the session is not kept and nothing is released.
+    /// tokio runtime in which it is made, or that [`ZkOptions::runtime`] names. Locks may be used in another runtime, but while
+    /// the first one does not run the session is not kept and nothing is released.
     ///
     /// ```no_run
     /// # fn example() -> Result<(), oversell_lock::LockError> {
@@ -212,7 +213,7 @@ impl ZkClient {
         }
     }
 
-    /// The error of a lock that was not acquired within the wait.
+    /// The error of a lock that was not acquired within the wait: it was taken, or there is no connection now.
     pub(super) fn not_acquired(&self, wait: Wait, name: &str) -> LockError {
         self.session().err().unwrap_or_else(|| wait.taken(name))
     }
@@ -249,10 +250,12 @@ impl ZkClient {
         }
     }
 
+    /// Returns the time limit of an answer: [`ZkOptions::timeout`].
     pub(super) fn timeout(&self) -> Duration {
         self.0.timeout
     }
 
+    /// Completes once the client is closed and the time for releases is over, or its last clone is dropped.
     pub(super) async fn wait_until_ended(&self) {
         self.0.end.cancelled().await;
     }

@@ -28,13 +28,14 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use zookeeper_client::{CreateMode, Error, OneshotWatcher, Stat};
 
-/// The node of an open barrier: members that came before it are in.
+/// The name of the node of an open barrier: members that came before it are in.
 const READY_NODE: &str = "ready";
 
-/// What the paths of all members may take of the one request that marks them: half of the server's bound
+/// The most bytes that the paths of all members may take of the one request that marks them: half of the server's bound
 /// (`jute.maxbuffer`), because more members than asked for may come, and there may be a chroot.
 const MAX_MARKS_BYTES: usize = 512 * 1024;
-/// A member's part of that request without the path of the directory: its uuid, its version, the lengths, a header.
+/// The bytes that a member takes of the request that marks all, without the path of the directory: its uuid, its version, the
+/// lengths, a header.
 const MARK_BYTES: usize = 64;
 
 /// A double barrier in ZooKeeper; see [`ZkClient::double_barrier`]. Source: Curator's `DistributedDoubleBarrier`, and
@@ -109,7 +110,7 @@ impl ZkClient {
     }
 }
 
-/// What a member has found or done at the barrier.
+/// How one try to enter has ended: our member is in, waits for the watch, or must look again.
 enum EnterAttempt {
     Open,
     Closed(OneshotWatcher),
@@ -322,7 +323,7 @@ impl ZkDoubleBarrier {
         }
     }
 
-    /// All members, by name.
+    /// Returns all members, sorted by name.
     async fn all_members(
         &self,
         session: &Session,
@@ -346,7 +347,7 @@ impl ZkDoubleBarrier {
         Ok(members.collect())
     }
 
-    /// The names of the members that are in, and ours if it is there.
+    /// Returns the names of the members that are in, and ours if it is there, sorted.
     async fn members_inside(&self, own: &str) -> Result<Vec<String>, LockError> {
         let members = repeat_read(&self.client, &self.path, |session| async move {
             let ready = session.check_stat(&self.path_of(READY_NODE)).await?;

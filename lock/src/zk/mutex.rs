@@ -12,7 +12,7 @@ use super::engine::hold::{QueueHandle, handle};
 use super::engine::queue::Recipe;
 use crate::reentry::HoldKind;
 
-/// The first holds the lock; each other waits for the one before it.
+/// The mutex's recipe: the first holds the lock; each other waits for the one before it.
 pub(super) const MUTEX: Recipe = Recipe {
     marker: "lock-",
     markers: &["lock-"],

@@ -6,7 +6,7 @@ use std::{fmt, num::NonZeroU16, time::Duration};
 use tokio::runtime::Handle;
 use zookeeper_client::{Acls, Client, Connector};
 
-/// The longest session and the longest time limit that an option may set: more is a mistake in the unit.
+/// The longest session and the longest time limit that an option may set; more is refused, as a mistake in the unit.
 const MAX_TIME_LIMIT: Duration = Duration::from_secs(60 * 60);
 
 /// How to reach ZooKeeper, and the nodes to make there. [`ZkClient::new`](super::ZkClient::new) checks it.
@@ -44,6 +44,7 @@ pub struct ZkOptions {
     pub(super) runtime: Option<Handle>,
 }
 
+/// As whom the client logs in: a scheme of the server and an identity in it, with its password.
 #[derive(Clone)]
 struct Auth {
     scheme: String,
@@ -170,6 +171,7 @@ impl ZkOptions {
         }
     }
 
+    /// Returns who may change the nodes: only our identity, or anybody.
     pub(super) fn acls(&self) -> Acls<'static> {
         if self.only_for_ourselves {
             Acls::creator_all()
@@ -178,7 +180,7 @@ impl ZkOptions {
         }
     }
 
-    /// The connector with these options. A connection that is silent for a fifth of the session is abandoned.
+    /// Returns the connector with these options. A connection that is silent for a fifth of the session is abandoned.
     pub(super) fn connector_with_options(&self) -> Connector {
         let connector = self.connector.clone().unwrap_or_else(Client::connector);
         let connector = connector
@@ -191,7 +193,7 @@ impl ZkOptions {
         }
     }
 
-    /// Checks what needs no server.
+    /// Fails with [`LockError::Invalid`] for an option that can be refused without a server.
     pub(super) fn check(&self) -> Result<(), LockError> {
         let rules = [
             (
@@ -223,6 +225,7 @@ impl ZkOptions {
     }
 }
 
+/// Whether it is `host:port` with a port that is not 0, and no chroot.
 fn is_address(address: &str) -> bool {
     address.rsplit_once(':').is_some_and(|(host, port)| {
         let port = port.parse::<NonZeroU16>();

@@ -13,7 +13,7 @@ use super::engine::hold::{QueueHandle, handle};
 use super::engine::queue::Recipe;
 use crate::reentry::HoldKind;
 
-/// A reader waits for the writers before it.
+/// The reader's recipe: it waits for the writers before it.
 const READ: Recipe = Recipe {
     marker: MARKERS[0],
     waits_for: is_writer_node,
@@ -21,7 +21,7 @@ const READ: Recipe = Recipe {
     lists_again: false,
     ..WRITE
 };
-/// A writer waits for everybody before it.
+/// The writer's recipe: it waits for everybody before it.
 const WRITE: Recipe = Recipe {
     marker: MARKERS[1],
     markers: MARKERS,
@@ -29,8 +29,10 @@ const WRITE: Recipe = Recipe {
     lists_again: true,
     hold_kind: HoldKind::Exclusive,
 };
+/// The markers of a reader's node and of a writer's, as in Curator.
 const MARKERS: &[&str] = &["__READ__", "__WRIT__"];
 
+/// Whether a node of this name is a writer's.
 fn is_writer_node(name: &str) -> bool {
     name.contains(WRITE.marker)
 }

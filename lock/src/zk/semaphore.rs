@@ -22,13 +22,15 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout, timeout_at};
 use zookeeper_client::Error;
 
+/// The marker of a lease's node, as in Curator.
 const LEASE_MARKER: &str = "lease-";
-/// With one lease, the first node holds it.
+/// The recipe of a semaphore with one lease, to find and delete its holder: the first node holds it.
 const SINGLE_LEASE: Recipe = Recipe {
     marker: LEASE_MARKER,
     markers: &[LEASE_MARKER],
     ..MUTEX
 };
+/// The broken rule if no lease is asked for, or more than there are.
 const LEASE_COUNT_RULE: &str = "at least 1 lease, and no more than the semaphore has";
 
 /// A contender for the leases of a semaphore in ZooKeeper; see [`ZkClient::semaphore`]. Source: Curator's
@@ -191,7 +193,7 @@ impl ZkSemaphore {
             .await
     }
 
-    /// Queues for the mutex, waits for the leases while it has it, and gives it back.
+    /// Queues for the mutex, waits for the leases while it has it, and releases it; queues again if the session ends.
     async fn take(&self, leases: u32, wait: Duration) -> Result<Vec<Guard>, LockError> {
         let wait = Wait::new(wait);
         loop {

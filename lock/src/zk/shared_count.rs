@@ -14,10 +14,10 @@ use std::time::Duration;
 use tokio::{sync::watch, time::sleep};
 use zookeeper_client::Error;
 
-/// How long a listener pauses after a refusal, which lasts until somebody changes a right.
+/// How long a listener pauses after a refusal before it reads again; a refusal lasts until somebody changes a right.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// A shared number; see [`ZkClient::shared_count`]. Source: Curator's `SharedCount`.
+/// A handle on a number that all processes see; see [`ZkClient::shared_count`]. Source: Curator's `SharedCount`.
 ///
 /// # Survives
 ///
@@ -132,7 +132,7 @@ impl ZkSharedCount {
         self.read(&bytes, stat.version)
     }
 
-    /// Sets it unconditionally.
+    /// Sets it to `value` unconditionally, and returns it with its new version.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -266,6 +266,7 @@ impl ZkSharedCount {
         }))
     }
 
+    /// Reads the number in a node's data; [`LockError::Invalid`] if that is not 4 bytes.
     fn read(&self, bytes: &[u8], version: i32) -> Result<Versioned, LockError> {
         match bytes.try_into() {
             Ok(bytes) => Ok(Versioned {

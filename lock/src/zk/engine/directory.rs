@@ -29,6 +29,7 @@ pub(super) struct NodePlace {
 }
 
 impl NodePlace {
+    /// Returns the place of the node `name`, whose number follows the last of these markers.
     pub(super) fn of(name: &str, markers: &[&str]) -> Self {
         let ends = markers
             .iter()
@@ -63,7 +64,7 @@ pub(super) struct Directory {
     _registration: Registration,
 }
 
-/// The nodes in the directory, as far as this process knows.
+/// The nodes in the directory by the last listing, and this process's own contenders.
 #[derive(Debug, Default)]
 struct DirectoryView {
     /// The last listing, without the nodes known to have gone.
@@ -72,7 +73,7 @@ struct DirectoryView {
     own: BTreeMap<NodePlace, watch::Receiver<ContenderState>>,
 }
 
-/// The state of a contender of this process.
+/// The state of a contender of this process: it waits, holds, or its node has gone.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ContenderState {
     Waiting,
@@ -83,7 +84,7 @@ pub(super) enum ContenderState {
     },
 }
 
-/// The contender that another waits for.
+/// Whom a contender waits for: nobody, a contender of this process, or nodes of other processes.
 pub(super) enum Predecessor {
     Nobody,
     /// The nearest contender is of this process, and this is its state.
@@ -107,7 +108,7 @@ impl LineMember {
         self.state.send_replace(ContenderState::Holding);
     }
 
-    /// The next waiter of this process behind it.
+    /// Returns the next waiter of this process behind it.
     pub(super) fn next_waiter(&self) -> Option<NodePlace> {
         let view = self.directory.view.lock();
         let mut behind = view.own.range((Excluded(&self.place), Unbounded));
@@ -122,12 +123,14 @@ impl LineMember {
         self.state.send_replace(ContenderState::Gone { seen });
     }
 
+    /// Removes it from this process's contenders.
     fn remove_from_view(&self) {
         self.directory.view.lock().own.remove(&self.place);
     }
 }
 
 impl Drop for LineMember {
+    /// Removes the contender from its process's line.
     fn drop(&mut self) {
         self.remove_from_view();
     }
@@ -155,7 +158,7 @@ impl Directory {
         }
     }
 
-    /// The nearest waiter of this process that `own` waits for.
+    /// Returns the state of the nearest waiter of this process before `own` that `own` waits for.
     pub(super) fn own_waiter_before(
         &self,
         own: &NodePlace,
@@ -169,7 +172,7 @@ impl Directory {
         found.map(|(_, state)| state.clone())
     }
 
-    /// Ensures a listing that was requested after `since`; returns whether it was made just now.
+    /// Lists the directory, unless a listing was requested after `since`; returns whether it did.
     pub(super) async fn ensure_listed_since(
         &self,
         since: Instant,
@@ -224,7 +227,7 @@ impl Directory {
         }
     }
 
-    /// Forgets all nodes that `own` has waited for.
+    /// Forgets all nodes before `own` that it has waited for.
     pub(super) fn forget_before(&self, own: &NodePlace, waits_for: WaitsFor) {
         let waits = |place: &&NodePlace| waits_for(&place.name);
         let before: Vec<_> = self
@@ -243,7 +246,7 @@ impl Directory {
     }
 }
 
-/// The names of the nodes in a directory; none if it is missing.
+/// Returns the names of the nodes in a directory; none if it is missing.
 pub(super) async fn list_nodes(session: &Session, directory: &str) -> Result<Vec<String>, Error> {
     Ok(none_on(&[Error::NoNode], session.list_children(directory).await)?.unwrap_or_default())
 }

@@ -19,6 +19,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use zookeeper_client::Error;
 
+/// The broken rule if an owner that reads asks for the write lock.
 const UPGRADE_RULE: &str = "its owner reads and cannot write before it has given that back: two of them would wait for ever";
 
 /// A lock's handle: where it queues, by which recipe, and for whom.
@@ -40,10 +41,12 @@ impl QueueHandle {
         }
     }
 
+    /// Returns the first node in the queue and its data; `None` if there is none.
     pub(in crate::zk) async fn holder(&self) -> Result<Option<Holder>, LockError> {
         queue::holder(&self.client, &self.path, self.recipe.markers).await
     }
 
+    /// Deletes the nodes of all holders; returns whether there were any.
     pub(in crate::zk) async fn force_unlock(&self) -> Result<bool, LockError> {
         queue::force_unlock(&self.client, self.recipe, &self.path).await
     }
@@ -202,6 +205,7 @@ pub(in crate::zk) struct NodeHold {
 }
 
 impl NodeHold {
+    /// Makes a hold of a node whose turn it is; `slot` is that of a named owner, which the hold keeps alive.
     pub(in crate::zk) fn of(
         FencedNode { node, fence }: FencedNode,
         slot: Option<Arc<OwnerSlot<Self>>>,
@@ -237,7 +241,7 @@ impl NodeHold {
         there.map(drop).ok_or_else(|| LockError::lost(name))
     }
 
-    /// Makes one more guard of this hold.
+    /// Makes one more guard of this hold, and spawns its keeper.
     pub(in crate::zk) fn guard(self: Arc<Self>, zk: &ZkClient, name: &str) -> Guard {
         let (guard, keeper) =
             Guard::with_sure_until(self.sure_until.clone(), name, Some(self.fence));
@@ -262,6 +266,8 @@ impl NodeHold {
         guard
     }
 
+    /// Deletes the node; [`LockError::Lost`] if it was gone already. Without an answer in time it fails, and the deletion goes
+    /// on in the background.
     async fn release(mut self, name: String) -> Result<(), LockError> {
         match timeout(self.node.session().timeout, self.node.delete(None)).await {
             Ok(Ok(true)) => Ok(()),
@@ -300,6 +306,7 @@ impl Share for SessionShare {
         self.client.wait_until_ended().await;
     }
 
+    /// Deletes the node if this was the last guard; after a loss in the background.
     async fn finish(self, lost: bool) -> Result<(), LockError> {
         // A lost hold's node is deleted in the background.
         match Arc::into_inner(self.hold) {

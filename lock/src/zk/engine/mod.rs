@@ -19,6 +19,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use zookeeper_client::Error;
 
+/// The server's name in errors.
 pub(super) const SERVER: &str = "zookeeper";
 
 /// The longest path, in bytes: the server closes the connection over a request of more than a MiB (`jute.maxbuffer`), and a
@@ -43,7 +44,7 @@ pub(super) fn to_lock_error(error: Error) -> LockError {
     }
 }
 
-/// The answer; `None` for one of these errors.
+/// Turns these errors of an answer into `None`.
 pub(super) fn none_on<T>(errors: &[Error], answer: Result<T, Error>) -> Result<Option<T>, Error> {
     match answer {
         Err(error) if errors.contains(&error) => Ok(None),
@@ -60,6 +61,7 @@ pub(super) fn is_unanswered(error: &Error) -> bool {
     )
 }
 
+/// Whether the error says that the session is over for good: expired, closed or not allowed to log in.
 pub(super) fn is_session_over(error: &Error) -> bool {
     matches!(
         error,
@@ -90,7 +92,7 @@ where
     }
 }
 
-/// Checks that ZooKeeper accepts the path, below the chroot.
+/// Fails if ZooKeeper would not accept the path, below the chroot.
 ///
 /// # Errors
 ///
@@ -115,7 +117,7 @@ fn is_allowed_in_path(character: char) -> bool {
     !matches!(character, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
 }
 
-/// A caller's wait, and its end.
+/// How long a caller waits, and when that ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wait {
     pub(super) requested: Duration,

@@ -18,9 +18,9 @@ use tokio::time::sleep;
 use uuid::Uuid;
 use zookeeper_client::{CreateMode, Error, MultiWriteError};
 
-/// The pauses between attempts to delete a node while the server refuses that; they double and become long, because a
-/// refusal lasts until somebody changes a right.
+/// The first pause between attempts to delete a node while the server refuses that; each further one is twice as long.
 const FIRST_DELETE_PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause between attempts to delete a node: a refusal lasts until somebody changes a right.
 const MAX_DELETE_PAUSE: Duration = Duration::from_secs(10);
 
 /// The version number that matches every version.
@@ -35,6 +35,7 @@ pub(in crate::zk) struct Node {
     line: Option<LineMember>,
 }
 
+/// The session, the directory and the name of a node; of a sequential one, the name's beginning until an answer has the rest.
 #[derive(Debug, Clone)]
 struct NodeAddress {
     session: Arc<Session>,
@@ -56,6 +57,7 @@ impl Node {
         Self::new(session, directory, name.clone(), Some(name))
     }
 
+    /// Makes a node that is not yet created; with a `name` it is not sequential.
     fn new(session: Arc<Session>, directory: &str, prefix: String, name: Option<String>) -> Self {
         let directory = directory.to_owned();
         let address = NodeAddress {
@@ -96,7 +98,7 @@ impl Node {
         )
     }
 
-    /// Creates it exactly once, even across lost connections.
+    /// Creates it exactly once, even across lost connections, and missing directories; returns its fencing token.
     ///
     /// # Errors
     ///
@@ -140,7 +142,7 @@ impl Node {
         }
     }
 
-    /// Joins this process's line, so that others may wait behind it.
+    /// Notes its contender in this process's line, so that others may wait behind it.
     pub(super) fn join_line(&mut self, line: LineMember) {
         self.line = Some(line);
     }
@@ -181,6 +183,7 @@ impl Node {
         self.may_exist = false;
     }
 
+    /// Whether the node is, or may be, on the server.
     pub(in crate::zk) fn may_exist(&self) -> bool {
         self.may_exist
     }
@@ -189,18 +192,19 @@ impl Node {
         &self.address.session
     }
 
-    /// Its path, once the name is known.
+    /// Returns its path, once the name is known.
     pub(in crate::zk) fn path(&self) -> String {
         self.address.path(self.name())
     }
 
-    /// Its name within the directory, once known.
+    /// Returns its name within the directory; empty until it is known.
     pub(in crate::zk) fn name(&self) -> &str {
         self.address.name.as_deref().unwrap_or_default()
     }
 }
 
 impl Drop for Node {
+    /// Deletes the node in the background if it may exist, until the session is over or the client is closed.
     fn drop(&mut self) {
         if !self.may_exist {
             return;
@@ -216,8 +220,8 @@ impl Drop for Node {
 }
 
 impl NodeAddress {
-    /// Looks for the node by its uuid. Requests of one session are carried out in order, so an earlier creation has
-    /// been done or never will be; `sync` makes that true across servers.
+    /// Looks for the node by its uuid; returns its name and fencing token, or `None`. Requests of one session are carried out
+    /// in order, so an earlier creation has been done or never will be; `sync` makes that true across servers.
     async fn find(&self) -> Result<Option<(String, Fence)>, Error> {
         let listed = repeat_until_answered(|| async {
             self.session.sync(&self.directory).await?;
@@ -234,7 +238,7 @@ impl NodeAddress {
         Ok(stat.map(|stat| (name, fence_of_zxid(stat.czxid))))
     }
 
-    /// Deletes it, and reports that to the line.
+    /// Deletes it, and reports that to the line; `false` if it was gone already.
     async fn delete(
         &self,
         version: Option<i32>,
@@ -290,7 +294,7 @@ impl NodeAddress {
         both.commit().await.map(drop)
     }
 
-    /// Deletes it, retrying while the server refuses.
+    /// Deletes it, and tries again while the server refuses, until the session is over; logs the first refusal.
     async fn delete_until_done(self, mut line: Option<LineMember>) {
         let mut pause = FIRST_DELETE_PAUSE;
         while let Err(error) = self.delete(None, &mut line).await
@@ -309,7 +313,7 @@ impl NodeAddress {
     }
 }
 
-/// The fixed part of a node's name, with a fresh uuid.
+/// Returns the beginning of a node's name, with a fresh uuid: `_c_<uuid>-<marker>`.
 fn protected_prefix(marker: &str) -> String {
     format!("_c_{}-{marker}", Uuid::new_v4())
 }

@@ -44,7 +44,8 @@ use tokio::{
 };
 use zookeeper_client::{Error, EventType};
 
-/// The parameters that make a recipe of the queue.
+/// The recipe of one kind of lock: how its nodes are named, and which of those before its own each contender waits for. Each
+/// kind has one constant.
 #[derive(Debug)]
 pub(in crate::zk) struct Recipe {
     /// The end of the fixed part of a node's name, as `lock-`; the number follows.
@@ -64,8 +65,10 @@ pub(in crate::zk) struct FencedNode {
     pub(in crate::zk) fence: Fence,
 }
 
-/// How the wait of one node has ended; the end of the session is an error instead.
+/// How the wait of one node has ended: its turn, too late, its node gone, or no numbers left. The end of the session is an
+/// error instead.
 enum QueueAttempt {
+    /// Its turn has come.
     First(FencedNode),
     /// The wait ended before the turn came; the node is deleted.
     Late,
@@ -121,7 +124,7 @@ pub(in crate::zk) async fn wait_for_turn(
     }
 }
 
-/// Queues once, within one session.
+/// Makes a node and waits for its turn, within one session; deletes it if the wait ended first.
 async fn queue_once(
     session: Arc<Session>,
     directory: &Arc<Directory>,
@@ -157,7 +160,7 @@ async fn queue_once(
     }
 }
 
-/// The end of a wait in the queue.
+/// How a wait in the queue has ended: our node is first, the time is up, or our node has gone.
 enum WaitEnd {
     First,
     Late,
@@ -240,7 +243,8 @@ impl QueueWaiter<'_> {
         }
     }
 
-    /// Watches another process's node; `Some(true)` if it has gone, `None` if the wait ended first.
+    /// Watches another process's node; `Some(true)` if it has gone, `Some(false)` after another change, `None` if the wait
+    /// ended first.
     async fn wait_until_node_gone(&self, other: &NodePlace) -> Result<Option<bool>, Error> {
         // `exists` would leave a watch behind if the node has gone.
         let path = self.directory.path(other);
@@ -268,7 +272,7 @@ impl QueueWaiter<'_> {
     }
 }
 
-/// The first node in a directory's queue, as of a moment ago.
+/// Returns the name of the first node in a directory's queue, as of a moment ago; `None` if there is none.
 pub(in crate::zk) async fn first_node(
     session: &Session,
     directory: &str,
@@ -280,7 +284,7 @@ pub(in crate::zk) async fn first_node(
         .min_by_key(|name| NodePlace::of(name, markers)))
 }
 
-/// The first node and its data.
+/// Returns the first node and its data; `None` if there is none.
 pub(in crate::zk) async fn holder(
     zk: &ZkClient,
     directory: &str,

@@ -1,8 +1,8 @@
 //! Requests of the recipes that do not queue: repeated if that is harmless, and never if not.
 //!
-//! If an answer is lost with its connection, a read is repeated ([`ask`]). A change is not ([`once`]): it may have been
-//! made, another may have followed it, and a second one would undo that or be counted twice. The caller learns that the
-//! outcome is unknown, and must not repeat it blindly.
+//! If an answer is lost with its connection, a read is repeated ([`repeat_read`]). A change is not ([`change_once`]): it may
+//! have been made, another may have followed it, and a second one would undo that or be counted twice. The caller learns that
+//! the outcome is unknown, and must not repeat it blindly.
 //!
 //! Next to read: `../client.rs`.
 
@@ -49,7 +49,7 @@ where
 ///
 /// # Errors
 ///
-/// As [`ask`].
+/// As [`repeat_read`].
 ///
 /// # Cancel safety
 ///

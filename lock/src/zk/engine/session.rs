@@ -36,14 +36,15 @@ use zookeeper_client::{
     Acls, Client, CreateMode, CreateOptions, Error, MultiReadResult, SessionState, Stat,
 };
 
-/// The pauses between attempts to connect; they double. A server that is back is found within a second.
+/// The first pause between attempts to connect; each further one is twice as long.
 const FIRST_RECONNECT_PAUSE: Duration = Duration::from_millis(50);
+/// The longest pause between attempts to connect: a server that is back is found within it.
 const MAX_RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest wait for the server to confirm the end of the session.
+/// The longest wait for the server to confirm the end of the session; then its nodes are left to its timeout.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A session, which dereferences to its client.
+/// One session at the server, live or over. It dereferences to its client, whose paths are below the chroot.
 #[derive(Debug)]
 pub(in crate::zk) struct Session {
     client: Client,
@@ -157,7 +158,7 @@ impl Session {
         }
     }
 
-    /// Sends heartbeats while the session lives.
+    /// Sends heartbeats while the session lives, and extends its sure time after each answer; never completes.
     async fn send_heartbeats(&self) {
         let (every, lasts) = (self.session_timeout() / 8, self.session_timeout() * 2 / 3);
         loop {
@@ -178,7 +179,7 @@ impl Session {
     }
 }
 
-/// The state of a client's connection, which its supervisor reports.
+/// The session of a client while it is connected, and the last loss of its connection, as the supervisor reports them.
 #[derive(Debug)]
 pub(in crate::zk) struct ConnectionState {
     /// The session, while it is connected.
@@ -207,7 +208,7 @@ impl ConnectionState {
         }
     }
 
-    /// The session, if it is connected and not known to be over.
+    /// Returns the session, if it is connected and not known to be over.
     pub(in crate::zk) fn live_session(&self) -> Option<&Arc<Session>> {
         // The client knows of an end a moment before the supervisor does.
         self.connected
@@ -215,7 +216,7 @@ impl ConnectionState {
             .filter(|session| !session.state().is_terminated())
     }
 
-    /// The session, if it is connected.
+    /// Returns the session if it is connected, and the last loss if not.
     pub(in crate::zk) fn session(&self) -> Result<&Arc<Session>, &Disconnection> {
         self.connected.as_ref().ok_or(&self.lost)
     }
@@ -232,7 +233,7 @@ impl ConnectionState {
     }
 }
 
-/// Keeps a client's sessions, one after the other.
+/// What the task needs that keeps a client's sessions, one after the other ([`run`](Self::run)).
 pub(in crate::zk) struct Supervisor {
     pub(in crate::zk) options: ZkOptions,
     pub(in crate::zk) connection: watch::Sender<ConnectionState>,
@@ -268,7 +269,7 @@ impl Supervisor {
         }
     }
 
-    /// Opens one session after the other; `last` is the latest one.
+    /// Opens one session after the other, without end; `last` is the latest one.
     async fn keep_sessions(&self, last: &mut Option<Arc<Session>>) {
         let mut pause = FIRST_RECONNECT_PAUSE;
         loop {
