@@ -71,6 +71,7 @@ pub struct Control {
 pub struct Token(pub String);
 
 impl Token {
+    /// A new random token.
     pub fn fresh() -> Self {
         Self(uuid::Uuid::new_v4().simple().to_string())
     }
@@ -132,6 +133,7 @@ impl Addresses {
     }
 }
 
+/// A running instance of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstanceAddress {
     /// Its name, as header `x-instance` gives it.
@@ -140,7 +142,7 @@ pub struct InstanceAddress {
     pub pid: u32,
 }
 
-/// A server with an address.
+/// A running server of a lab: its address, and its process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     pub url: String,

@@ -12,7 +12,9 @@ use std::{
     time::Duration,
 };
 
+/// The lowest layer, which has every setting.
 const DEFAULTS: &str = include_str!("../config/default.toml");
+/// The beginning of the environment variable of a setting, as in `OVERSELL__MYSQL__URL`.
 const ENV_PREFIX: &str = "OVERSELL";
 /// The environment variable that names the configuration file.
 const ENV_FILE: &str = "OVERSELL_CONFIG";
@@ -40,6 +42,7 @@ pub struct Config {
     pub replays: Replays,
 }
 
+/// `[server]`: where an instance listens, its name, and its limits on requests and connections.
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -76,6 +79,7 @@ pub struct Stock {
     pub default_strategy: String,
 }
 
+/// `[lock]`: the wait and the lease where a request names none.
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -86,6 +90,7 @@ pub struct Lock {
     pub lease_ms: u64,
 }
 
+/// `[mysql]`: the addresses of MySQL or of a Galera cluster, and the pool.
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -100,6 +105,7 @@ pub struct MySql {
     pub causal_reads: bool,
 }
 
+/// `[redis]`: the addresses of Redis, of Redlock's nodes and of the Sentinels, and the pool for WATCH.
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -125,6 +131,7 @@ pub struct Redis {
     pub timeout_ms: u64,
 }
 
+/// `[zookeeper]`: the addresses of ZooKeeper, and the session.
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -136,6 +143,7 @@ pub struct ZooKeeper {
     pub session_ms: u64,
 }
 
+/// `[admin]`: the token of an administrator.
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -143,6 +151,7 @@ pub struct Admin {
     pub token: SecretString,
 }
 
+/// `[replays]`: whether replays are played, and the lab that injects their faults.
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -155,6 +164,7 @@ pub struct Replays {
     pub lab_kinds: Vec<String>,
 }
 
+/// `[cluster]`: the other instances, nginx, and the names of the servers.
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -202,6 +212,7 @@ fn require_scheme(scheme: &'static str) -> impl Fn(&SecretString, &()) -> garde:
     }
 }
 
+/// Requires an address of Redis, or an empty text.
 fn check_empty_or_redis(url: &SecretString, (): &()) -> garde::Result {
     match url.expose_secret().is_empty() {
         true => Ok(()),
@@ -270,6 +281,7 @@ impl Config {
         Self::read(file, Environment::default(), overrides)
     }
 
+    /// Reads the defaults, then the file, the environment and the overrides, and checks the result.
     fn read(
         file: Option<&Path>,
         environment: Environment,
@@ -300,6 +312,7 @@ impl Config {
         Ok(config)
     }
 
+    /// Checks the rules of all settings.
     /// Errors: all broken rules together, each with its key.
     fn check(&self) -> Result<(), ConfigError> {
         self.validate().map_err(|report| {
@@ -318,7 +331,7 @@ impl Config {
         }
     }
 
-    /// `None` if the setting is empty: nothing then asks for a token.
+    /// The admin token; `None` if the setting is empty: nothing then asks for a token.
     pub fn admin_token(&self) -> Option<SecretString> {
         let token = &self.admin.token;
         (!token.expose_secret().is_empty()).then(|| token.clone())

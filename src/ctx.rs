@@ -30,7 +30,8 @@ use std::{
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// Connections for health checks and the stock: a query that waits for a row lock must not block health checks.
+/// The connections of the pool for health checks and the stock: a query that waits for a row lock must not block health
+/// checks.
 const ADMIN_POOL_SIZE: usize = 3;
 /// MySQL connections, and as many of Redis, for the actors of replays: a stopped actor keeps its own. More than visitors play
 /// at once.
@@ -87,6 +88,7 @@ fn mysql_options(config: &Config, connections: usize, process: &Process) -> MySq
         .process(process.clone())
 }
 
+/// The options of the Redis at `url`, without Sentinels.
 fn redis_options(config: &Config, url: &SecretString, process: &Process) -> RedisOptions {
     RedisOptions::new(url.expose_secret())
         .prefix(&config.redis.prefix)
@@ -107,7 +109,7 @@ fn main_redis_options(config: &Config, process: &Process) -> RedisOptions {
         .wait_replicas(config.redis.wait_replicas)
 }
 
-/// The nodes of Redlock: the configured ones, or the main Redis alone.
+/// The addresses of Redlock's nodes: the configured ones, or the main Redis alone.
 fn node_urls(config: &Config) -> &[SecretString] {
     match &config.redis.nodes[..] {
         [] => std::slice::from_ref(&config.redis.url),
@@ -115,7 +117,8 @@ fn node_urls(config: &Config) -> &[SecretString] {
     }
 }
 
-/// Connections to the main Redis, which WATCH needs for itself.
+/// A pool of at most `size` connections to the main Redis, each of which has one user at a time, as WATCH needs it. Connects
+/// to none yet.
 fn redis_pool(config: &Config, redis: &RedisClient, size: usize) -> Result<RedisPool, LockError> {
     let timeout = Some(Duration::from_millis(config.redis.timeout_ms));
     let no_redis = |reason: String| LockError::Unavailable {
@@ -300,7 +303,7 @@ impl Ctx {
     }
 
     /// Cancels `closing`, waits for all tasks, releases all locks and closes the sessions. After `limit` it gives up with a
-    /// warning.
+    /// warning in the log.
     pub async fn close(&self, limit: Duration) {
         self.closing.cancel();
         self.tasks.close();

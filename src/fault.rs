@@ -60,7 +60,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// A command to a lab.
+/// A command to a lab: this action on this member or link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultCommand {

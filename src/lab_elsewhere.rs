@@ -42,6 +42,7 @@ pub mod command {
         Err(refusal())
     }
 
+    /// The error of every command that needs a lab: what to do instead.
     pub(super) fn refusal() -> Failure {
         unusable_localized!(
             "实验环境只能在 Linux 上运行：`docker compose up` 在容器里启动同样的一套，compare 和 bench 可以测已有的集群\

@@ -53,6 +53,7 @@ pub async fn tables_in_the_way(conn: &mut MySqlConnection) -> Result<Vec<String>
     Ok(made.collect())
 }
 
+/// The migration in the file of this name.
 fn migration(name: &str) -> Migration {
     let (version, description) = name
         .strip_suffix(".sql")

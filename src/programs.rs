@@ -13,9 +13,10 @@ use std::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// A program, or a file by its full path, with its Debian package.
+/// A program by its name, or a file by its full path; and its Debian package.
 pub(crate) type Requirement = (&'static str, &'static str);
 
+/// The program that ends a lab's servers with the lab.
 pub(crate) const SETPRIV: Requirement = ("setpriv", "util-linux");
 
 /// Servers are installed here, and an ordinary user's PATH does not include these folders.
@@ -28,7 +29,7 @@ const PROGRAM_VARIABLES: [(&str, &str); 3] = [
     ("nginx", "OVERSELL_NGINX"),
 ];
 
-/// The path of the program, or of the one that the environment names instead.
+/// The path of the program, or of the one that the environment names instead; `None` if it is missing.
 pub fn find(program: &str) -> Option<PathBuf> {
     match from_environment(program) {
         Some((_, other)) => on_path(&other),
@@ -59,7 +60,7 @@ pub(crate) fn server_program(
     })
 }
 
-/// The variable that replaces this program, and its value.
+/// The variable that replaces this program, and its value; `None` if it is not set.
 fn from_environment(program: &str) -> Option<(&'static str, String)> {
     let (_, variable) = PROGRAM_VARIABLES
         .iter()
@@ -150,7 +151,7 @@ const SELF_KILLING_SHELL: &str = r#"exec 3<&0 </dev/null
 { read -r <&3; kill -KILL 0; } >/dev/null 2>&1 &
 exec bash -c "$0" 3<&-"#;
 
-/// The output of a shell.
+/// What a shell has printed, as text; of each stream the first `max_bytes`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ShellOutput {
     pub stdout: String,
@@ -192,6 +193,7 @@ pub async fn run_in_shell(
     Ok(ShellOutput { stdout, stderr })
 }
 
+/// Reads `from` to its end, or up to `max_bytes`, and appends it to `to`.
 async fn read_up_to(
     max_bytes: usize,
     from: Option<impl AsyncRead + Unpin>,
@@ -212,6 +214,7 @@ pub(crate) fn version_number(text: &str) -> String {
         .collect()
 }
 
+/// Whether this is a file that may be executed.
 pub(crate) fn is_program(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     file.metadata()

@@ -14,7 +14,7 @@ use crate::terminal::bilingual::Bilingual;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-/// The specification in a file that registers itself: what gives it its place in the list.
+/// The specification in a file that registers itself, of a strategy or of a seckill step: what gives it its place in the list.
 pub trait Spec: Copy {
     fn rank(&self) -> Rank;
     /// The section of the course that it is from, as in `2.3`; the last one counts for its place, as in `2.9, 2.10.4`.
@@ -34,7 +34,7 @@ pub enum Rank {
     Beyond(&'static str),
 }
 
-/// A file as `build.rs` has found it.
+/// A file as `build.rs` has found it: its name, its specification, its `.md` and its Rust text.
 pub(crate) struct File<S> {
     pub(crate) slug: &'static str,
     pub(crate) spec: S,
@@ -113,6 +113,7 @@ fn sort_key<S: Spec>(files: &[&File<S>], file: &File<S>) -> Vec<u32> {
     }
 }
 
+/// The entry of a file. Panics if its text is incomplete.
 fn read_entry<S: Spec>(file: &File<S>) -> RegistryEntry<S> {
     let text = Text::parse(file.text).unwrap_or_else(|why| panic!("{}.md: {why}", file.slug));
     RegistryEntry {

@@ -148,6 +148,7 @@ impl Log {
         self.length.send_modify(|length| *length += 1);
     }
 
+    /// Records how the replay ended, and wakes the readers.
     pub(crate) fn close(&self, end: ReplayEnd) {
         *self.end.lock() = Some(end);
         self.length.send_modify(|length| *length += 1);

@@ -50,6 +50,7 @@ impl Shutdown {
     }
 }
 
+/// Waits for the next of the three signals.
 async fn wait_for_signal([interrupt, terminate, hang_up]: &mut [Signal; 3]) {
     tokio::select! {
         _ = interrupt.recv() => {}

@@ -24,7 +24,7 @@ use tokio::sync::broadcast;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// Limit of the events that an instance keeps for watchers that come late; the oldest go first.
+/// The most events that an instance keeps for watchers that come late; the oldest go first.
 const MAX_KEPT_EVENTS: usize = 1000;
 /// A watcher that comes late gets no older events: as long as a visit may wait.
 const MAX_EVENT_AGE: Duration = Duration::from_secs(600);
@@ -102,6 +102,7 @@ struct Inner {
 }
 
 impl Visits {
+    /// No visits yet, for the instance of this name.
     pub fn new(instance: &str) -> Self {
         let (instance, sender) = (instance.to_owned(), broadcast::Sender::new(WATCHER_BUFFER));
         Self(Arc::new(Inner {
@@ -244,6 +245,7 @@ impl VisitGuard {
         self.add_event(event, Some(value.to_string()), None);
     }
 
+    /// Adds an event of this visit, at `end` if that is earlier than now.
     fn add_event(&self, event: VisitEventKind, value: Option<String>, end: Option<SystemTime>) {
         let (visit, actor, key) = (Some(self.id), self.actor.clone(), Some(self.key.clone()));
         let of_instance = VisitEvent::of_instance(&self.visits.0.instance, event);
@@ -266,10 +268,12 @@ impl Drop for VisitGuard {
     }
 }
 
+/// The time now in microseconds of Unix time, by this machine's clock.
 fn now_us() -> u64 {
     unix_us(SystemTime::now())
 }
 
+/// This time in microseconds of Unix time; 0 before 1970.
 fn unix_us(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, micros)
 }

@@ -23,8 +23,10 @@ use redis::RedisResult;
 use std::time::Duration;
 
 const KEY: &str = "demo1LockKey";
+/// The value that every holder writes.
 const VALUE: &str = "demo1LockValue";
 
+/// The names that the lesson writes, and a reset clears.
 pub(super) const NAMES: &[Name] = &[Name::Redis(KEY)];
 
 /// The lease that the text gives all four locks: twice the work.

@@ -40,9 +40,10 @@ use uuid::Uuid;
 
 const KEY: &str = "demo2LockKey";
 
+/// The names that the lesson writes, and a reset clears.
 pub(crate) const NAMES: &[Name] = &[Name::Redis(KEY)];
 
-/// The lock is taken by force after this many leases.
+/// A waiter takes the lock by force after it has waited for this many leases.
 const FORCE_AFTER_LEASES: u32 = 5;
 
 /// The default wait: longer than the time after which force is used.
@@ -121,6 +122,7 @@ impl LockCommands for SyncLock {
 }
 
 impl Id {
+    /// The value that a request writes: id and name of its thread, or a new UUID.
     fn value(self, thread: &Thread) -> String {
         match self {
             Self::Thread => format!("{0}-http-exec-{0}", thread.id),
@@ -129,7 +131,8 @@ impl Id {
     }
 }
 
-/// The numbers of the threads in use. A Java server gives each request a thread; numbers start at 1 and are used again.
+/// The numbers of the threads in use in this process. A Java server gives each request a thread; numbers start at 1 and are
+/// used again.
 #[derive(Debug, Default)]
 struct Threads(Arc<Mutex<BTreeSet<u32>>>);
 

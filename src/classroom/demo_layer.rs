@@ -26,6 +26,7 @@ pub const KEY_BY_PARAMETERS: &str = "demo4#{whId}_{sku}";
 /// The lock name that the layer derives from the route of demo3.
 pub const LOCK_NAME_BY_ROUTE: &str = "GET /demo3";
 
+/// The names that a reset clears: that of demo3 alone.
 pub(super) const NAMES: &[Name] = &[Name::Redis(LOCK_NAME_BY_ROUTE)];
 
 /// The lock of this name, for this job's product and lease.

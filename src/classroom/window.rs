@@ -15,7 +15,7 @@ use std::{
 };
 use utoipa::ToSchema;
 
-/// A lesson: its windows, and what it writes in the servers, for a reset to clear.
+/// A lesson for several browser windows: its addresses, and the names that it writes in the servers, for a reset to clear.
 pub(crate) struct WindowLesson {
     pub(crate) names: &'static [Name],
     pub(crate) windows: &'static [Window],
@@ -38,10 +38,11 @@ pub struct Window {
     pub wait: Option<Duration>,
     /// The default stay; without it none.
     pub stay: Option<fn() -> Duration>,
+    /// Serves one request; its job carries wait and stay.
     pub visit: for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Answer, Error>>,
 }
 
-/// The text of the course, and details for JSON.
+/// What a visit to a lesson answers: the text of the course, and details for JSON.
 #[derive(Debug)]
 pub struct Answer {
     pub text: String,
@@ -100,18 +101,22 @@ pub enum LessonDetails {
 }
 
 impl Answer {
+    /// An answer without a count or a lock.
     pub fn text(text: impl Into<String>) -> Self {
         Self::with_details(text, None, None)
     }
 
+    /// An answer that says how many must still go out.
     pub(super) fn with_count(text: &str, remaining: u64) -> Self {
         Self::with_details(text, Some(remaining), None)
     }
 
+    /// An answer that says how the unlock found the lock.
     pub fn with_lock_state(text: &str, lock: Option<LockState>) -> Self {
         Self::with_details(text, None, lock)
     }
 
+    /// An answer of something that was taken, opened or closed; there is no fencing token.
     fn with_details(
         text: impl Into<String>,
         remaining: Option<u64>,
@@ -136,7 +141,7 @@ impl Answer {
     }
 }
 
-/// The steps of one visitor with the locks of a lesson.
+/// One visitor: the owner of its locks, and the steps that it has taken with them so far.
 pub(super) struct Visit {
     pub(super) holder: Owner,
     steps: Vec<VisitStep>,
@@ -169,6 +174,7 @@ pub enum VisitAction {
 }
 
 impl Visit {
+    /// A visitor with an owner of its own, who has taken no step yet.
     pub(super) fn with_new_owner(ctx: &Ctx) -> Self {
         Self {
             holder: ctx.redis.owner(),
@@ -234,6 +240,7 @@ impl Visit {
         Ok(self.answer(ctx))
     }
 
+    /// The answer with all steps, a line for each.
     pub(super) fn answer(self, ctx: &Ctx) -> Answer {
         let holder = self.holder.to_string();
         let mut text = format!("持有者 {holder}，实例 {}\n", ctx.instance);
@@ -256,7 +263,8 @@ impl fmt::Display for VisitStep {
     }
 }
 
-/// How long an object of a lesson stays in Redis after the last visit. Visitors may name any product, so it must expire.
+/// How long an object of a lesson stays in Redis after the last visit, in seconds. Visitors may name any product, so it must
+/// expire.
 const TTL_SECONDS: i64 = 24 * 3600;
 
 /// Increments a counter beside the lock in Redis, and returns its new value; the counter expires a day after its last number.
@@ -277,8 +285,8 @@ pub(super) async fn renew_expiry(ctx: &Ctx, name: &str, beside: &str) -> Result<
     Ok(keep.exec_async(&mut ctx.redis.connection()).await?)
 }
 
-/// Keeps a lock beyond its answer, so that a second browser window finds it taken: releases the guard after `stay`, or when
-/// the instance closes. If its lease ends earlier, at `end`, the visit counts as over at `end`, however late this task runs.
+/// Enters, and holds a lock beyond the answer, in a task: for `stay`, or until the instance closes. If its lease ends earlier,
+/// at `end`, the visit counts as over then, however late the task runs.
 pub(super) fn hold_after_answer(
     ctx: &Ctx,
     job: &Job,

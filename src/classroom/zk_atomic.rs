@@ -16,8 +16,10 @@ use crate::{
 };
 use oversell_lock::{LockError, zk::Outcome};
 
+/// The path of the atomic long.
 pub const ATOMIC: &str = "/curator/atomic";
 
+/// The names that the lesson writes, and a reset clears.
 pub(super) const NAMES: &[Name] = &[Name::ZooKeeper(ATOMIC)];
 
 /// A change of the atomic long.
@@ -72,6 +74,7 @@ pub async fn change(ctx: &Ctx, job: &Job, change: Change) -> Result<Answer, Erro
     Ok(answer(succeeded, before, after, promoted))
 }
 
+/// The answer to a change, or to a read.
 fn answer(succeeded: bool, pre_value: i64, post_value: i64, promoted: bool) -> Answer {
     Answer::new(
         format!("{succeeded} {pre_value} -> {post_value}"),

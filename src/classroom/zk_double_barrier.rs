@@ -19,8 +19,10 @@ use oversell_lock::LockError;
 use parking_lot::Mutex;
 use std::{collections::VecDeque, num::NonZeroU32, time::Duration};
 
+/// The path of the double barrier.
 pub const ROOM: &str = "/curator/double-barrier";
 
+/// The names that the lesson writes, and a reset clears.
 pub(super) const NAMES: &[Name] = &[Name::ZooKeeper(ROOM)];
 
 /// The default wait of a visitor, long enough for people to walk through.
@@ -34,6 +36,7 @@ const MAX_KNOWN_MEMBERS: usize = 1000;
 struct Members(Mutex<VecDeque<(String, String)>>);
 
 impl Members {
+    /// Remembers a member that has come in, and forgets the oldest if there are too many.
     fn add(&self, path: &str, member: &str) {
         let mut members = self.0.lock();
         members.push_back((path.to_owned(), member.to_owned()));
@@ -42,6 +45,7 @@ impl Members {
         }
     }
 
+    /// The last member that came in at this path and has not left; `None` if this instance knows none.
     fn newest_member(&self, path: &str) -> Option<String> {
         self.0
             .lock()

@@ -37,10 +37,11 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use zookeeper_client::{Acls, Client, CreateMode, Error as Zk, EventType};
 
-/// How many may wait. Each watcher of the directory reads all of it each time, so the work grows with the third power.
+/// How many may wait behind the holder. Each watcher of the directory reads all of it each time, so the work grows with the
+/// third power.
 pub const WAITERS: RangeInclusive<u16> = 1..=100;
 
-/// Longer than a drain: no waiter may lose its node in the middle.
+/// The timeout of each session, longer than a drain: no waiter may lose its node in the middle.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One herd at a time: each has a connection for every waiter.
@@ -111,6 +112,7 @@ pub async fn drain_once(
     drain(ctx, &sessions, watch).await
 }
 
+/// Waits for the turn of this process's herds; [`Error::Timeout`] if another takes longer than `wait`.
 async fn wait_for_turn(wait: Duration) -> Result<SemaphorePermit<'static>, Error> {
     let late = || Error::Timeout {
         what: "turn (one herd at a time)".into(),
@@ -130,6 +132,7 @@ async fn open_sessions(ctx: &Ctx, waiters: u16) -> Result<Vec<Client>, Error> {
         .map_err(unavailable)
 }
 
+/// Opens one session, or fails at once. Its paths are below the configured chroot.
 async fn open_session(ctx: &Ctx) -> Result<Client, Zk> {
     let config = &ctx.config.zookeeper;
     let client = Client::connector()
@@ -173,7 +176,7 @@ async fn drain_in(directory: &str, sessions: &[Client], watch: Watch) -> Result<
     Ok(notified)
 }
 
-/// A waiter, in a session of its own.
+/// One of the queue, the holder or a waiter, in a session of its own: its node, and what it watches.
 struct Contender<'a> {
     client: &'a Client,
     directory: &'a str,
@@ -199,7 +202,7 @@ impl<'a> Contender<'a> {
         })
     }
 
-    /// Looks for a predecessor. If there is one, watches it or the directory.
+    /// Looks for a predecessor. If there is one, watches it or the directory; else nothing.
     async fn set_watch(&mut self) -> Result<(), Zk> {
         self.watched = match self.watch {
             Watch::Parent => {
@@ -229,7 +232,7 @@ impl<'a> Contender<'a> {
         children.iter().filter(|child| **child < self.name).max()
     }
 
-    /// Looks again if the watch has fired. Returns whether it has.
+    /// Looks again if the watch has fired, and returns whether it has. A session that has ended is an error.
     async fn reset_watch_if_fired(&mut self) -> Result<bool, Zk> {
         self.client.sync(self.directory).await?;
         self.client.check_stat(self.directory).await?;
@@ -266,7 +269,7 @@ async fn make_directory(ctx: &Ctx) -> Result<(String, Backstop<()>), Error> {
     Ok((path, removal))
 }
 
-/// Deletes the directory with its children, those of cancelled callers included.
+/// Deletes the directory with its children, those of cancelled callers included. A failure is logged.
 async fn remove(client: Client, path: String) {
     loop {
         for child in repeat_until_answered(|| client.list_children(&path))

@@ -14,7 +14,7 @@ use http::HeaderValue;
 use std::{net::IpAddr, ops::Deref, sync::Arc};
 use tokio_util::sync::CancellationToken;
 
-/// One instance of the service. Cloning it is cheap.
+/// What all handlers of one instance share: its clients, metrics, visits and counts. Cloning it is cheap.
 #[derive(Clone)]
 pub(super) struct AppState(Arc<Inner>);
 
@@ -37,7 +37,8 @@ pub(super) struct Inner {
 }
 
 impl AppState {
-    /// An instance with these clients; `stopping` ends what would go on for ever.
+    /// An instance with these clients; `stopping` ends what would go on for ever. An error if `stock.strategy` or the name is
+    /// invalid.
     pub(super) fn new(ctx: Ctx, stopping: CancellationToken) -> Result<Self, ConfigError> {
         let default = &ctx.config.stock.default_strategy;
         let default_strategy = stock::find(default).ok_or_else(|| {

@@ -18,7 +18,7 @@ use http::HeaderMap;
 use rust_embed::EmbeddedFile;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A static file with its headers.
+/// A static file as it is served: its content, and the headers that say how a browser may reuse it.
 pub(super) struct File {
     pub(super) content: Vec<u8>,
     pub(super) control: &'static str,
@@ -27,7 +27,7 @@ pub(super) struct File {
 }
 
 impl File {
-    /// A bundled page, script or style sheet.
+    /// A bundled page, script or style sheet: a bundle may be reused for a year, a page only if it is unchanged.
     pub(super) fn bundled(path: &str, content: &str) -> Self {
         let (control, etag) = match path.starts_with(FOLDER) {
             true => ("max-age=31536000, immutable", None),
@@ -41,7 +41,7 @@ impl File {
         }
     }
 
-    /// The file as it stands in `static/`.
+    /// A file of `static/`: reused only if it is unchanged, except for those in `cache/` that show something else.
     pub(super) fn embedded(path: &str, file: EmbeddedFile) -> Self {
         let (control, has_etag, has_time) = match path {
             "cache/fresh.svg" => ("max-age=60", false, false),
@@ -63,6 +63,7 @@ impl File {
     }
 }
 
+/// These digits as a strong ETag.
 fn etag_of(digits: String) -> ETag {
     let tag = format!("\"{digits}\"");
     tag.parse().expect("digits between quotation marks")

@@ -108,6 +108,7 @@ impl IntoResponse for Error {
 }
 
 impl Error {
+    /// The error of a field of the request that breaks this rule.
     pub(super) fn bad_input(field: &str, rule: impl Into<String>) -> Self {
         Self::Domain(Domain::BadInput {
             field: field.to_owned(),
@@ -115,10 +116,12 @@ impl Error {
         })
     }
 
+    /// The error of a strategy of the stock that does not exist.
     pub(super) fn no_strategy(slug: String) -> Self {
         Self::Domain(Domain::NoStrategy(slug))
     }
 
+    /// The name of the server that the error is about; `None` if it is about none.
     pub(super) fn server(&self) -> Option<&'static str> {
         match self {
             Self::Domain(error) => error.server(),

@@ -25,11 +25,11 @@ use utoipa::{
 /// The header that names the user of an order.
 const USER: &str = "x-user-id";
 
-/// The query of a request, read into this type.
+/// The query of a request, read into this type and checked by the type's rules.
 #[derive(Debug)]
 pub(super) struct Query<T>(pub(super) T);
 
-/// The body of a request, a JSON object read into this type.
+/// The body of a request, a JSON object read into this type and checked by the type's rules.
 #[derive(Debug)]
 pub(super) struct Json<T>(pub(super) T);
 
@@ -38,7 +38,7 @@ pub(super) struct Json<T>(pub(super) T);
 #[from_request(via(axum::extract::Path), rejection(Error))]
 pub(super) struct Path<T>(pub(super) T);
 
-/// An administrator; everybody, if the configuration has no token.
+/// Proof that a request has the admin token, or that the configuration has none; else it is refused (401).
 #[derive(Debug)]
 pub(super) struct Admin;
 
@@ -46,7 +46,7 @@ pub(super) struct Admin;
 #[derive(Debug)]
 pub(super) struct User(pub(super) i64);
 
-/// State that handlers of one kind share in this instance; it is made at its first use.
+/// The value of this type in this instance, shared by handlers of one kind; it is made at its first use.
 #[derive(Debug)]
 pub(super) struct InstanceState<T>(pub(super) Arc<T>);
 
@@ -151,10 +151,12 @@ impl<const MIN: i64, const MAX: i64> BoundedInteger<MIN, MAX> {
         self.0
     }
 
+    /// The number as milliseconds.
     pub(super) fn millis(self) -> Duration {
         Duration::from_millis(self.0.unsigned_abs())
     }
 
+    /// The rule in the words of a refusal.
     fn range_rule() -> String {
         format!("must be a whole number from {MIN} to {MAX}")
     }

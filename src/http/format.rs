@@ -9,7 +9,7 @@ use http::{HeaderMap, header, request::Parts};
 use serde::Serialize;
 use std::convert::Infallible;
 
-/// The form of an answer.
+/// The form of an answer: the text of the course, or JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Text,
@@ -17,6 +17,7 @@ pub(super) enum Format {
 }
 
 impl Format {
+    /// The content type of a text answer.
     pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 
     /// Text, unless `Accept` names JSON with a weight that no text type exceeds.
@@ -46,6 +47,7 @@ impl Format {
         }
     }
 
+    /// The answer in this form: the text, or the JSON.
     pub(super) fn answer(self, text: impl Into<String>, json: impl Serialize) -> Response {
         match self {
             Self::Text => text_answer(text.into()),
@@ -59,7 +61,7 @@ pub(super) fn text_answer(text: impl IntoResponse) -> Response {
     ([(header::CONTENT_TYPE, Format::TEXT)], text).into_response()
 }
 
-/// A media range and its weight, 1 where it has none.
+/// A media range and its weight: 1 where it has none, 0 where it is unreadable.
 fn split_weight(range: &str) -> (&str, f32) {
     let mut parts = range.split(';').map(str::trim);
     let kind = parts.next().unwrap_or_default();

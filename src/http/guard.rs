@@ -75,13 +75,13 @@ impl Hosts {
     }
 }
 
-/// Refuses requests that change something and come from a page of another origin.
+/// A layer that refuses requests that change something and come from a page of another origin (403).
 pub(super) fn refuse_other_origins() -> CsrfLayer<impl FnMut(ProtectionError) -> Response + Clone> {
     CsrfLayer::new()
         .with_rejection_response(|_| Error::Forbidden { header: "Origin" }.into_response())
 }
 
-/// Refuses requests that name a host that is none of ours.
+/// A layer that refuses requests that name a host that is none of ours (403).
 #[expect(
     clippy::result_large_err,
     reason = "the refusal is an answer, as tower-http has it"
@@ -98,7 +98,7 @@ pub(super) fn refuse_unknown_host<B>(
     })
 }
 
-/// Refuses what a page of another host embeds or fetches.
+/// A layer that refuses what a page of another host embeds or fetches (403).
 #[expect(
     clippy::result_large_err,
     reason = "the refusal is an answer, as tower-http has it"
@@ -113,7 +113,7 @@ pub(super) fn refuse_embedding<B>()
     })
 }
 
-/// The name of the header that shows that a page of another host embeds the answer.
+/// The name of the header that shows that a page of another host embeds the answer; `None` if no header does.
 fn embedding_header(headers: &HeaderMap) -> Option<&'static str> {
     let is = |name: HeaderName, value: &str| headers.get(name).is_some_and(|it| it == value);
     if headers.contains_key(FETCH_SITE) {
@@ -144,7 +144,8 @@ fn names_other_host(headers: &HeaderMap, name: HeaderName) -> bool {
     named != headers.get(header::HOST).map(text).as_deref()
 }
 
-/// The host that the client calls, without its port. An unreadable name is none of ours, and stays as it is.
+/// The host that the client calls, without its port; `None` if the request names none. An unreadable name is none of ours, and
+/// stays as it is.
 fn called_host<B>(request: &Request<B>) -> Option<String> {
     let named = |headers: &HeaderMap| {
         Some(String::from_utf8_lossy(headers.get(header::HOST)?.as_bytes()).into_owned())

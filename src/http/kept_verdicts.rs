@@ -19,7 +19,9 @@ use utoipa::ToSchema;
 /// Time limit of each statement: a person waits for the answer.
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// Writes a row for each lesson of the run; the rows of other lessons stay.
 const REPLACE_VERDICTS: &str = "REPLACE INTO course_verdict (lesson, at, conditions, verdict) ";
+/// All kept verdicts, those of the last run first.
 const SELECT_VERDICTS: &str =
     "SELECT at, conditions, verdict FROM course_verdict ORDER BY at DESC, lesson";
 

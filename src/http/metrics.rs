@@ -18,10 +18,12 @@ use metrics_process::Collector;
 use parking_lot::RwLock;
 use std::{collections::HashMap, sync::OnceLock, time::Duration};
 
-/// Upper bounds in seconds, each about four times the previous one; nothing waits or holds for longer than 60 s.
+/// The histograms' upper bounds in seconds, each about four times the previous one; nothing waits or holds for longer than 60
+/// s.
 const BUCKETS: [f64; 8] = [0.001, 0.004, 0.015, 0.06, 0.25, 1.0, 10.0, 60.0];
 
-/// Counts a request when the head of its answer is sent, because a stream of events may go on for hours.
+/// The counter of answered requests. A request counts when the head of its answer is sent, because a stream of events may go
+/// on for hours.
 const HTTP_REQUESTS: &str = "oversell_http_requests_total";
 
 /// The kinds of `oversell_errors_total`, in the order of [`error_kind_index`].
@@ -33,7 +35,7 @@ const KINDS: [&str; 5] = [
     "internal",
 ];
 
-/// The orders of the stream, of all instances, as [`Backlog`] has them.
+/// The gauges of the stream's orders, of all instances, each with its help text, in the order of the fields of [`Backlog`].
 const ORDERS: [(&str, &str); 3] = [
     (
         "oversell_order_stream_lag",
@@ -49,10 +51,12 @@ const ORDERS: [(&str, &str); 3] = [
     ),
 ];
 
-/// The pieces of product 1 in each store.
+/// The gauge of product 1's pieces in each store.
 const STOCK: &str = "oversell_stock_pieces";
+/// The counter of the pieces that each strategy has sold in this instance.
 const SOLD: &str = "oversell_sold_total";
 
+/// All metrics of an instance, and what renders them.
 pub(super) struct Metrics {
     recorder: PrometheusRecorder,
     strategies: HashMap<&'static str, OnceLock<StrategyMetrics>>,
@@ -64,6 +68,7 @@ pub(super) struct Metrics {
     handle: PrometheusHandle,
 }
 
+/// The metrics of one strategy in this instance.
 pub(super) struct StrategyMetrics {
     pub(super) waiters: Gauge,
     acquisitions: Counter,
@@ -78,6 +83,7 @@ pub(super) struct StrategyMetrics {
 }
 
 impl Metrics {
+    /// Describes all metrics, and makes those that belong to no strategy.
     pub(super) fn new() -> Self {
         let builder = PrometheusBuilder::new();
         let recorder = builder
@@ -185,6 +191,7 @@ impl Metrics {
 }
 
 impl StrategyMetrics {
+    /// Makes the metrics of this strategy.
     fn new(strategy: &Strategy) -> Self {
         const WAITERS: &str = "oversell_waiters";
         const ERRORS: &str = "oversell_errors_total";
@@ -231,7 +238,7 @@ impl StrategyMetrics {
         }
     }
 
-    /// Counts the result of a job.
+    /// Counts the result of a job, and records its wait and its hold if it has entered.
     pub(super) fn record_job(&self, job: &Job, result: &Result<Deduction, Error>) {
         if job.observation.has_entered() {
             self.acquisitions.increment(1);

@@ -45,7 +45,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-/// A longer request id of a client is replaced, so that the log stays readable.
+/// A request id of a client with more bytes is replaced, so that the log stays readable.
 const MAX_ID_LEN: usize = 64;
 
 /// The status of the timeout layer; nothing else here answers so.
@@ -220,7 +220,8 @@ fn log_error(throttle: &Throttle, error: &Error, problem: &Problem) {
     }
 }
 
-/// Escapes invisible characters, so that input writes no line, colour or direction of its own into the log.
+/// Shows a value with its invisible characters escaped, so that input writes no line, colour or direction of its own into the
+/// log.
 struct Printable<T>(T);
 
 impl<T: Display> Display for Printable<T> {

@@ -190,7 +190,8 @@ fn instance_name(answer: Answer) -> Result<String, HttpError> {
     name.ok_or_else(|| HttpError::Failed("it is no instance".into()))
 }
 
-/// The state of each server as an instance sees it that reaches the server, else as `own` has it.
+/// The state of each server by the first instance that reaches it, else as `own` has it. Every node that an instance writes to
+/// is a writer.
 pub(super) fn merge_states(own: &States, all: &[Neighbour]) -> States {
     let best = |of: fn(&States) -> &State| {
         let seen = once(own)

@@ -29,6 +29,7 @@ type Refusal = (
     fn(&Method, &Operation) -> bool,
 );
 
+/// All shared refusals.
 const REFUSALS: [Refusal; 9] = [
     (
         "400",
@@ -184,6 +185,7 @@ fn registry_names(description: &str) -> Option<Vec<&str>> {
     })
 }
 
+/// A problem of this status as an example; `None` for a status without one.
 fn example_problem(status: &str) -> Option<Value> {
     let error = match status {
         "400" => Error::BadInput {
@@ -243,7 +245,7 @@ fn event_schema(data: RefOr<Schema>) -> Schema {
         .into()
 }
 
-/// Gives an error response the form that all errors have.
+/// Gives an error response the form that all errors have, and the header `retry-after` if its status is 503 or 429.
 fn set_error_body(status: &str, response: &mut Response) {
     let problem = ContentBuilder::new()
         .schema(Some(Ref::from_schema_name("Problem")))
@@ -276,6 +278,7 @@ pub(super) fn with_defaults(api: &Document) -> Document {
     serde_json::from_value(api).expect("it is a document still")
 }
 
+/// Joins each `allOf` of a schema and a default or an example into one schema, at any depth.
 fn join_defaults(value: &mut Value) {
     match value {
         Value::Object(fields) => {

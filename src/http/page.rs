@@ -15,18 +15,19 @@ use headers::{HeaderMapExt, LastModified};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use tower_http::set_header::SetResponseHeaderLayer;
 
+/// The Referrer-Policy of all pages.
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 
-/// The page loads nothing from another host, and nothing inline.
+/// The Content-Security-Policy of the page, which loads nothing from another host, and nothing inline.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Swagger UI writes styles into its page and draws with embedded images.
+/// The Content-Security-Policy of Swagger UI, which writes styles into its page and draws with embedded images.
 const DOCS_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
                            img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; \
                            form-action 'none'; frame-ancestors 'none'";
 
-/// Serves `/`, every page and its bundles, and every file in `static/`.
+/// Serves `/`, every page and its bundles, every file in `static/`, and the readmes.
 pub(super) async fn serve_file(
     method: Method,
     uri: Uri,
@@ -95,7 +96,7 @@ fn asks_for_modules(uri: &Uri) -> bool {
     words.any(|word| word == "modules")
 }
 
-/// The readme at this path: the page links to them.
+/// The readme at this path, to which the page links; `None` at any other path.
 fn readme_at(path: &str) -> Option<&'static str> {
     match path {
         "README.md" => Some(include_str!("../../README.md")),
@@ -117,6 +118,7 @@ pub(super) fn with_docs_policy(ui: Router) -> Router {
     ))
 }
 
+/// The content type by the ending of the file's name.
 fn content_type(path: &str) -> &'static str {
     match path.rsplit_once('.').map(|(_, ending)| ending) {
         Some("html") => "text/html; charset=utf-8",

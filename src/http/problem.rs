@@ -8,7 +8,7 @@ use http::{HeaderValue, StatusCode, header};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-/// The wait in seconds that a client is told if a server is missing or requests are too many.
+/// The header `retry-after`: the seconds that a client is told to wait if a server is missing or requests are too many.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
 const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
@@ -73,6 +73,7 @@ pub(super) struct Problem {
     pub(super) title_says_all: bool,
 }
 
+/// Writes the kind as `urn:oversell:…`.
 fn serialize_kind<S: Serializer>(kind: &&'static str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("urn:oversell:{kind}"))
 }
@@ -101,10 +102,12 @@ impl Problem {
         }
     }
 
+    /// A 404.
     pub(super) fn missing(kind: &'static str, title: impl Into<String>) -> Self {
         Self::refused(StatusCode::NOT_FOUND, kind, title)
     }
 
+    /// A 409.
     pub(super) fn conflict(kind: &'static str, title: impl Into<String>) -> Self {
         Self::refused(StatusCode::CONFLICT, kind, title)
     }
@@ -117,10 +120,12 @@ impl Problem {
         }
     }
 
+    /// A 503.
     pub(super) fn unavailable(kind: &'static str, title: impl Into<String>) -> Self {
         Self::refused(StatusCode::SERVICE_UNAVAILABLE, kind, title)
     }
 
+    /// A 500, of which only the log has the cause.
     pub(super) fn internal(title: &'static str) -> Self {
         Self {
             detail: "an internal error; the log has it under the request id".to_owned(),
@@ -128,6 +133,7 @@ impl Problem {
         }
     }
 
+    /// The same problem, though it may have been done.
     pub(super) fn with_unknown_outcome(self) -> Self {
         Self {
             outcome: AnswerOutcome::Unknown,
@@ -135,6 +141,7 @@ impl Problem {
         }
     }
 
+    /// The same problem, with the names that there are.
     pub(super) fn with_valid_names(self, names: impl Iterator<Item = &'static str>) -> Self {
         Self {
             strategies: Some(names.collect()),

@@ -34,7 +34,7 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower_http::add_extension::AddExtension;
 
-/// Limit of the head of a request.
+/// The most bytes of the head of a request; a longer one is refused.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// How often recorded samples are moved into their buckets, so that they do not pile up.
@@ -70,6 +70,7 @@ pub struct Args {
     json: Option<PathBuf>,
 }
 
+/// The key and the value of a `--set`.
 fn parse_setting(text: &str) -> Result<(String, String), String> {
     let (key, value) = text
         .split_once('=')
@@ -237,6 +238,7 @@ pub(super) fn close_to_others(config: &mut Config) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Writes name, address and process of the instance to this file, as JSON.
 fn write_address(file: &Path, instance: &InstanceAddress) -> io::Result<()> {
     std::fs::write(file, serde_json::to_vec_pretty(instance)?)
 }
@@ -303,6 +305,7 @@ async fn bind(config: &mut Config) -> Result<TcpListener, Failure> {
     Ok(listener)
 }
 
+/// Runs the upkeep of the metrics every [`METRICS_UPKEEP`]; never returns.
 async fn metrics_upkeep(app: AppState) {
     let mut ticks = tokio::time::interval(METRICS_UPKEEP);
     loop {

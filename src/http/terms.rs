@@ -49,7 +49,8 @@ impl Who {
         self.0
     }
 
-    /// Refuses control and format characters: they could write further lines on the console, or reverse the words after them.
+    /// Refuses a name that is empty or too long, and control and format characters: they could write further lines on the
+    /// console, or reverse the words after them.
     fn check_name(text: &str, (): &()) -> garde::Result {
         let length = text.chars().count();
         let is_unseen = |c: char| {

@@ -45,6 +45,7 @@ impl<K: Copy + Eq + Hash> UnderWay<K> {
         }
     }
 
+    /// How many requests of this product or client are under way now.
     pub(super) fn get(&self, key: K) -> u64 {
         self.0.lock().get(&key).copied().unwrap_or_default()
     }
@@ -76,6 +77,7 @@ pub(super) struct Answer {
 pub(super) struct InstancePoll(BTreeMap<String, String>);
 
 impl InstancePoll {
+    /// The instances at these addresses, whose names are not known yet.
     pub(super) fn new(urls: &[String]) -> Self {
         Self(urls.iter().map(|url| (url.clone(), url.clone())).collect())
     }

@@ -20,7 +20,9 @@ pub(super) const VISITOR: &str = "x-visitor";
 /// The beginning of the id of a visitor who is known by address only; no id of a browser begins like this.
 const ADDRESS: &str = "at:";
 
+/// The fewest characters of an id that a browser sends.
 const MIN_ID_LEN: usize = 16;
+/// The most characters of an id that a browser sends.
 const MAX_ID_LEN: usize = 64;
 
 /// The id of a visitor, which is never shown to others.
@@ -72,7 +74,7 @@ impl FromRequestParts<AppState> for Visitor {
 }
 
 /// The address that has sent a request: the last that a proxy names, since a client writes those before it; else that of the
-/// connection.
+/// connection; `None` without either.
 pub(super) fn sender(headers: &HeaderMap, peer: Option<SocketAddr>) -> Option<IpAddr> {
     let named = headers.get_all("x-forwarded-for").iter().next_back();
     let named =
@@ -80,7 +82,7 @@ pub(super) fn sender(headers: &HeaderMap, peer: Option<SocketAddr>) -> Option<Ip
     named.or(peer.map(|peer| peer.ip()))
 }
 
-/// A label for others to read: the first address that a proxy names, else the address of the client.
+/// A label for others to read: the first address that a proxy names, else the address of the client, else `somebody`.
 pub(super) fn origin(headers: &HeaderMap, peer: Option<SocketAddr>) -> String {
     let named = headers
         .get("x-forwarded-for")

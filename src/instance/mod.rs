@@ -35,7 +35,7 @@ const MAX_PROBE_PAUSE: Duration = Duration::from_secs(2);
 /// Servers that come up within this time after the start are not reported as missing.
 const STARTUP_GRACE: Duration = Duration::from_secs(1);
 
-/// What a process watches: the servers, which it probes, and one that came up, which it prepares.
+/// One process's watch over its servers: their last states, and what is prepared on one that came up.
 pub(crate) struct Instance {
     ctx: Ctx,
     probes: Probes,
@@ -67,7 +67,8 @@ impl Instance {
         })
     }
 
-    /// Waits until these are up. A server that seems down is asked again for [`RECOVERY_WAIT`]: it may be slow or coming back.
+    /// Waits until these servers are up. One that seems down is asked again for [`RECOVERY_WAIT`], since it may be slow or
+    /// coming back, and is then [`Error::Unavailable`].
     pub(crate) async fn wait_until_up(&self, servers: &[Server]) -> Result<(), Error> {
         let begun = Instant::now();
         loop {
@@ -115,7 +116,7 @@ impl Instance {
     }
 }
 
-/// Logs servers that went or came.
+/// Logs the servers that came or went since `known`; without `known`, all.
 fn log_changes(known: Option<&States>, states: &States) {
     for (server, now) in states.each() {
         let name = server.name();

@@ -89,6 +89,7 @@ pub(crate) struct States {
 }
 
 impl State {
+    /// A server that is down for this reason.
     pub(super) fn down(detail: String) -> Self {
         Self {
             up: false,
@@ -182,6 +183,7 @@ impl States {
         self.mysql.up && self.redis.up && self.zookeeper.up
     }
 
+    /// How long these states are cached.
     fn max_age(&self) -> Duration {
         if self.all_up() {
             MAX_CACHE_AGE
@@ -213,7 +215,7 @@ async fn probe_state(
     }
 }
 
-/// The reason for users. The text of the client may contain addresses and users, so it goes to the log only.
+/// The reason as users see it. The text of the client may contain addresses and users, so it goes to the log only.
 fn public_detail(error: &Error) -> String {
     tracing::debug!(%error, "the probe of a server failed");
     match error {
@@ -405,7 +407,7 @@ async fn probe_zookeeper(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error>
     Ok((detail, members.into_iter().flatten().collect()))
 }
 
-/// The mode of a ZooKeeper server, as in `Mode: leader`.
+/// The mode of a ZooKeeper server by its answer to `srvr`: `leader` for `Mode: leader`.
 fn mode(said: &str) -> Option<&str> {
     said.lines().find_map(|line| line.strip_prefix("Mode: "))
 }

@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+/// The migrations that were applied to their ends.
 const APPLIED_MIGRATIONS: &str = "SELECT version, checksum FROM _sqlx_migrations WHERE success";
 
 /// Creates the row that says which instance makes the tables if several start at once, and until when. It is a row, since each
@@ -24,9 +25,10 @@ const CREATE_MAKER: [&str; 2] = [
      expires_at DATETIME(6) NOT NULL) ENGINE = InnoDB",
     "INSERT IGNORE INTO maker (id, owner, expires_at) VALUES (1, '', '2000-01-01')",
 ];
-/// Makes this instance the maker for longer than `MIGRATION_TIMEOUT`.
+/// Makes this instance the maker for longer than `MIGRATION_TIMEOUT`; changes no row while another one is.
 const BECOME_MAKER: &str = "UPDATE maker SET owner = ?, expires_at = UTC_TIMESTAMP(6) + INTERVAL 45 SECOND \
                     WHERE id = 1 AND expires_at < UTC_TIMESTAMP(6)";
+/// Ends this instance's turn as the maker.
 const END_MAKER: &str = "UPDATE maker SET expires_at = '2000-01-01' WHERE id = 1 AND owner = ?";
 /// How often an instance asks whether it may make the tables: short beside the time that another one takes.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
@@ -79,7 +81,7 @@ impl Progress {
         self.seeded.store(false, Ordering::Relaxed);
     }
 
-    /// Makes the tables, alone among all instances.
+    /// Waits until no other instance makes the tables, and makes them; does nothing if they are made.
     async fn migrate(&self, ctx: &Ctx) -> Result<(), String> {
         let mut conn = ctx
             .admin_pool
@@ -142,7 +144,7 @@ async fn are_tables_made(conn: &mut Conn) -> bool {
     })
 }
 
-/// Waits until this instance may make the tables, after the work of others on every node.
+/// Waits, without a limit, until this instance alone may make the tables.
 async fn become_maker(conn: &mut Conn, owner: &str) -> Result<(), sqlx::Error> {
     for statement in CREATE_MAKER {
         unless_contended(conn.execute(statement).await)?;
@@ -159,7 +161,7 @@ async fn become_maker(conn: &mut Conn, owner: &str) -> Result<(), sqlx::Error> {
     }
 }
 
-/// The result; `None` if another instance writes the same row.
+/// The result of a statement; `None` if it was refused because another instance writes the same row.
 fn unless_contended<T>(done: Result<T, sqlx::Error>) -> Result<Option<T>, sqlx::Error> {
     match done {
         Err(error) if is_contended(&error) => Ok(None),

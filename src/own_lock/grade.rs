@@ -35,23 +35,26 @@ use uuid::Uuid;
 const TESTED_LEASE: Duration = Duration::from_millis(400);
 /// A lease that outlasts a trial.
 const ENDLESS_LEASE: Duration = Duration::from_secs(30);
-/// Short beside a third of [`TESTED_LEASE`], after which A renews.
+/// How often a waiter asks again: short beside a third of [`TESTED_LEASE`], after which A renews.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Time limit of the load: all owners have had their turns by then, even on a slow machine.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The owners of the load, who ask at the same time.
 const LOAD_OWNERS: [char; 8] = ['A', 'B', 'C', 'D', 'E', 'F', 'G', 'H'];
+/// How often each of them must get in.
 const LOAD_ROUNDS: usize = 10;
 /// How long an owner stays inside: all others ask meanwhile.
 const TIME_INSIDE: Duration = Duration::from_millis(2);
-/// So many events, the last ones, are shown of a failed trial with more than four times as many.
+/// How many events, the last ones, are shown of a failed trial that has more than four times as many.
 const KEPT_LOAD_EVENTS: usize = 12;
 
-/// A trial of a lock.
+/// The function of a trial, which forces one interleaving on the scripts.
 type TrialFn = for<'a> fn(&'a Trial) -> BoxFuture<'a, TrialResult>;
 
 /// The load runs first and alone, because it would delay the renewals of the other trials.
 const LOAD_TRIAL: (&str, TrialFn) = ("exclusion", |trial| Box::pin(exclusion(trial)));
+/// The other trials, by name; they run at the same time.
 const OTHER_TRIALS: [(&str, TrialFn); 6] = [
     ("holder-dies", |trial| Box::pin(holder_dies(trial))),
     ("late-release", |trial| Box::pin(late_release(trial))),
@@ -91,12 +94,14 @@ pub enum Mark {
     Untried,
 }
 
-/// What happened, or why the trial was not passed.
+/// What happened in a trial that was passed, or why it was not passed.
 type TrialResult = Result<Bilingual, TrialError>;
 
 /// Why a trial was not passed.
 enum TrialError {
+    /// The lock broke, as these words say.
     Broken(Bilingual),
+    /// Another flaw kept it from being tried, as these words say.
     Untried(Bilingual),
     /// A script failed in Redis.
     ScriptFailed(String),
@@ -123,7 +128,7 @@ pub async fn grade(ctx: &Ctx, scripts: &Scripts) -> Result<Vec<Grade>, Error> {
     Ok(grades)
 }
 
-/// The scripts on a key of their own.
+/// A trial in progress: the scripts, a key of its own, and what they have answered so far.
 struct Trial {
     redis: Connection,
     key: String,
@@ -140,6 +145,7 @@ struct Trial {
 }
 
 impl Trial {
+    /// A trial of these scripts on a new key.
     fn new(ctx: &Ctx, scripts: &Scripts, name: String) -> Self {
         Self {
             redis: ctx.mine.connection(),
@@ -158,6 +164,8 @@ impl Trial {
         self.redis.clone()
     }
 
+    /// Runs a script as this owner, and returns whether it answers yes. The error of a script names it; any other error means
+    /// that Redis is down.
     async fn run(
         &self,
         name: &str,
@@ -210,7 +218,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Tries once to take the lock. Returns whether the script gave it.
+    /// Runs the acquire script once as `who`, and logs what that changes. Returns whether the script gave the lock.
     async fn acquire(&self, who: char, lease: Duration) -> Result<bool, TrialError> {
         let holds = match *self.holder.lock() {
             Some((owner, holds)) if owner == who => holds,
@@ -233,7 +241,7 @@ impl Trial {
         Ok(acquired)
     }
 
-    /// Asks until it gets the lock, or `within` has passed; then asks once more.
+    /// Asks until `who` gets the lock, or `within` has passed; then asks once more. Returns whether it got it.
     async fn acquire_within(
         &self,
         who: char,
@@ -253,7 +261,7 @@ impl Trial {
         }
     }
 
-    /// A takes the free lock.
+    /// A takes the free lock; one that refuses A is broken.
     async fn acquire_as_a(&self, lease: Duration) -> Result<(), TrialError> {
         match self.acquire('A', lease).await? {
             true => Ok(()),
@@ -261,7 +269,7 @@ impl Trial {
         }
     }
 
-    /// A takes the free lock with the tested lease, and must have that one.
+    /// A takes the free lock with the tested lease; without a lease, or with a longer one, the trial is untried.
     async fn acquire_tested_lease_as_a(&self) -> Result<(), TrialError> {
         self.acquire_as_a(TESTED_LEASE).await?;
         match self.remaining_lease_ms().await? {
@@ -273,7 +281,7 @@ impl Trial {
         }
     }
 
-    /// Releases the lock, whoever holds it.
+    /// Runs the release script as `who`, whoever holds the lock, and logs what became of it. Returns the script's answer.
     async fn release(&self, who: char) -> Result<bool, TrialError> {
         let holder = *self.holder.lock();
         let released = self
@@ -302,7 +310,7 @@ impl Trial {
         Ok(released)
     }
 
-    /// Renews the lease. Returns whether the script did; `false` without such a script.
+    /// Renews the lease for [`TESTED_LEASE`]. Returns whether the script did; `false` without such a script.
     async fn renew(&self, who: char) -> Result<bool, TrialError> {
         let Some(renew) = &self.renew else {
             return Ok(false);
@@ -315,7 +323,7 @@ impl Trial {
         Ok(renewed)
     }
 
-    /// The grade of a finished trial.
+    /// The grade of a finished trial; an error if Redis was down.
     fn grade_of(&self, name: &'static str, found: TrialResult) -> Result<Grade, Error> {
         let mut error = None;
         let (verdict, seen) = match found {
@@ -378,6 +386,7 @@ const LEASE_TOO_LONG: Bilingual = Bilingual::of(
     "租约比 ARGV[2] 长：没法试。",
     "Its lease is longer than ARGV[2]: not tried.",
 );
+/// Why a trial of the lease is untried on a machine that was too slow.
 const STALLED: Bilingual = Bilingual::of(
     "这台机器停顿得比租约还久：没法试。",
     "This machine stood still for longer than the lease: not tried.",
@@ -476,6 +485,7 @@ async fn holder_dies(trial: &Trial) -> TrialResult {
     }
 }
 
+/// Logs that A has died; nothing happens to the lock.
 fn log_death(trial: &Trial) {
     let death = ReplayEvent::of('A', "failed").with_value("dead");
     trial.log.add(death);

@@ -7,12 +7,13 @@ use crate::{
 };
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Beyond the products of the course, of replays and of runs; a whole number in JavaScript too.
+/// The lowest number of a visitor's product: beyond the products of the course, of replays and of runs; a whole number in
+/// JavaScript too.
 const FIRST_PRODUCT: u64 = 1 << 48;
 
-/// The course's pieces.
+/// The pieces of a visitor's product, as many as the course's.
 const PIECES: i64 = 5000;
-/// How long a visitor's product stays in Redis.
+/// How long a visitor's product stays in Redis, in seconds.
 const LIFETIME_S: u64 = 86_400;
 
 /// The number of the visitor's product, the same in all instances.
@@ -22,8 +23,8 @@ pub fn product_of(visitor: &str) -> i64 {
     (FIRST_PRODUCT + hasher.finish() % FIRST_PRODUCT).cast_signed()
 }
 
-/// Has the job sell by the lock of this visitor; with `own_product`, from the visitor's product, whose pieces are put in stock
-/// unless it has some.
+/// Has the job sell by the lock of this visitor; with `own_product`, from the visitor's product, whose pieces are put into
+/// Redis for a day unless it has some.
 pub async fn prepare(ctx: &Ctx, job: Job, visitor: &str, own_product: bool) -> Result<Job, Error> {
     let mut job = job.with_visitor(visitor);
     if own_product {

@@ -35,9 +35,10 @@ const RESERVED_WORDS: &[&str] = &[
     "until", "while",
 ];
 
+/// The signs that a script may have anywhere.
 const ALLOWED_SIGNS: &str = "(),;=~<>+-*/%";
 
-/// A token of Lua.
+/// A token of Lua: a word or number, a text without its quotes, or a sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token<'a> {
     Word(&'a str),
@@ -47,7 +48,7 @@ enum Token<'a> {
 
 use Token::{Sign, Text, Word};
 
-/// Checks a script by the rules at the head of this file.
+/// Checks a script by the rules at the head of this file; the error says which rule it breaks.
 pub(super) fn check(script: &str) -> Result<(), String> {
     if script.len() > MAX_SCRIPT_BYTES {
         return Err(format!("must be at most {MAX_SCRIPT_BYTES} bytes"));

@@ -74,7 +74,8 @@ impl Scripts {
             }))
     }
 
-    /// Stores a visitor's for all instances, if Redis can compile them. They must be valid. Cancelled, they are stored or not.
+    /// Stores the scripts of this visitor for all instances, if Redis can compile them. They must be valid. Cancelled, they
+    /// are stored or not.
     ///
     /// [`Error::BadInput`] names the script, and says what Redis does not understand.
     pub async fn store(&self, ctx: &Ctx, visitor: &str) -> Result<(), Error> {

@@ -76,6 +76,7 @@ impl Act {
         })
     }
 
+    /// The slug of the strategy, step or lesson, or the name that the race has given.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Strategy(slug) | Self::Order(slug) => slug,
@@ -105,7 +106,7 @@ impl Act {
         matches!(self, Self::Order(_)) || self.reset_scope().store.is_some()
     }
 
-    /// The servers that it writes to. Of several Redis nodes some may be down.
+    /// The servers that it needs, or writes to. The nodes of Redlock do not count, since some may be down.
     pub(super) fn servers(self) -> Vec<Server> {
         let needs = match self {
             Self::Strategy(slug) => {
@@ -136,7 +137,7 @@ impl Act {
             .collect()
     }
 
-    /// Puts pieces in stock. Returns the number of the product or voucher.
+    /// Puts pieces in stock for a new product or voucher, never number 1, and returns its id.
     pub(super) async fn put_pieces(self, ctx: &Ctx, pieces: i64) -> Result<i64, Error> {
         if matches!(self, Self::Order(_)) {
             let id = put_voucher_on_sale(ctx, pieces).await?;

@@ -39,7 +39,7 @@ use uuid::Uuid;
 
 /// Time limit of one answer of another instance; a slower instance counts as down.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
-/// An actor whose director does not end it is ended after this, longer than any step waits for a person.
+/// An actor that its replay does not end is ended after this, longer than any step waits for a person.
 const MAX_LIFETIME: Duration = Duration::from_secs(600);
 
 /// What an actor must do.
@@ -122,7 +122,7 @@ pub enum ActorEvent {
     },
 }
 
-/// An actor that has started. Dropping it ends it.
+/// A started actor, of this instance or another: its events and its stops. Dropping it ends it.
 #[derive(Debug)]
 pub struct Actor {
     events: mpsc::UnboundedReceiver<ActorEvent>,
@@ -212,6 +212,7 @@ impl From<FollowerEvent> for ActorEvent {
     }
 }
 
+/// The last event of an actor that failed with this error.
 fn failure_event(error: Error) -> ActorEvent {
     let kind = match error {
         Error::Timeout { .. } | Error::Taken(_) => "not-had",
@@ -253,7 +254,7 @@ impl Actor {
     }
 }
 
-/// An instance on which actors run.
+/// An instance on which actors run: this one, or another one over HTTP.
 #[derive(Debug, Clone)]
 pub enum ActorHost {
     Local(Ctx),
@@ -287,6 +288,7 @@ pub struct SetStops {
 }
 
 impl ActorHost {
+    /// Starts an actor there; another instance finds the act by its name in `spec`.
     pub(super) async fn start(&self, act: Act, spec: ActorSpec) -> Result<Actor, Error> {
         match self {
             Self::Local(ctx) => start(ctx, spec, act),
@@ -294,7 +296,7 @@ impl ActorHost {
         }
     }
 
-    /// Whether the instance can read the stock of this product in Redis.
+    /// Whether the instance can read the stock of this product in Redis; `false` if it does not answer.
     pub(super) async fn reaches_redis(&self, stock_id: i64) -> bool {
         match self {
             Self::Local(ctx) => {
@@ -353,6 +355,7 @@ async fn start_remote(
     Ok(Actor::remote(received, stops, task))
 }
 
+/// The error if the instance at `url` has not started an actor.
 fn no_actor(url: &str, error: &HttpError) -> Error {
     Error::NoActor {
         at: url.to_owned(),

@@ -31,16 +31,19 @@ use tokio::time::timeout;
 /// How often it is checked whether a waiting transaction was answered: the event of the answer is late by this at most.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
+/// The result of a flaw with a deadlock: error 1213, one transaction commits.
 const DEADLOCKED: ExpectedResult = ExpectedResult::NOTHING.noting(
     "error 1213, 1 committed",
     "错误 1213，1 个提交",
     "error 1213, 1 committed",
 );
+/// The result of a flaw with a lock wait timeout: error 1205, one transaction commits.
 const TIMED_OUT: ExpectedResult = ExpectedResult::NOTHING.noting(
     "error 1205, 1 committed",
     "错误 1205，1 个提交",
     "error 1205, 1 committed",
 );
+/// The result of every cure: both transactions commit.
 const CURED: ExpectedResult =
     ExpectedResult::NOTHING.noting("2 committed", "2 个提交", "2 committed");
 
@@ -48,6 +51,7 @@ const CURED: ExpectedResult =
 pub(super) static RACES: LazyLock<Vec<Race>> =
     LazyLock::new(|| ALL.iter().map(race_of_lesson).collect());
 
+/// The race of a lesson, `003.deadlock.{slug}`: each of its variants is one custom step.
 fn race_of_lesson(lesson: &'static DeadlockLesson) -> Race {
     let half = |steps, expected| Variant {
         act: Act::Deadlock(lesson),
@@ -75,7 +79,7 @@ fn race_of_lesson(lesson: &'static DeadlockLesson) -> Race {
     }
 }
 
-/// Plays the lesson, step by step or as the person asks.
+/// Plays both transactions to their ends, statement by statement or as the person asks, and notes the result.
 async fn play_lesson(play: &mut Play, cured: bool) -> Result<(), Error> {
     let Act::Deadlock(lesson) = play.act else {
         return Err(Error::replay("it is no deadlock"));
@@ -173,7 +177,7 @@ async fn play_scheduled(
     Ok(())
 }
 
-/// Tells the answer of a pending statement, if there is one.
+/// Logs the answer of a pending statement, if it has come, and then the next statement.
 async fn log_pending_answer(
     play: &Play,
     side: Side,
@@ -193,7 +197,8 @@ fn only_opens_transaction(sql: &str) -> bool {
     sql == BEGIN || sql.starts_with("SET TRANSACTION")
 }
 
-/// Tells the next statement of a transaction, before which it stands still; or that it is at its end.
+/// Logs before which statement a transaction stands, or that it is done. If it was rolled back, the rest of its statements is
+/// dropped.
 fn log_next_statement(
     play: &Play,
     side: Side,
@@ -221,7 +226,8 @@ async fn end_and_note(play: &mut Play, two: TwoTransactions) -> Result<(), Error
     Ok(())
 }
 
-/// Tells the answer of a statement. `locked` is the number of rows that each transaction has locked.
+/// Logs the answer of a statement if it is an error, a commit, or more row locks than before; `locked` has the latter for each
+/// transaction, and is updated.
 fn log_answer(play: &Play, locked: &mut [u64; 2], step: &DeadlockStep) {
     let locked = &mut locked[step.side as usize];
     if let Some(error) = step.error {
@@ -234,6 +240,7 @@ fn log_answer(play: &Play, locked: &mut [u64; 2], step: &DeadlockStep) {
     }
 }
 
+/// Logs an event of a transaction, on the directing instance; an empty value is left out.
 fn log_event(play: &Play, side: Side, event: &str, value: impl Display) {
     let value = Some(value.to_string())
         .filter(|value| !value.is_empty())

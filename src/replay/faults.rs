@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Time limit of the lab's answer on its members: a lab that is injecting a fault answers late.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The control route of a lab, and its token.
+/// The address of a lab's control route, and the token for it.
 #[derive(Debug, Clone)]
 pub struct LabControl {
     url: String,
@@ -114,7 +114,7 @@ impl Need {
     }
 }
 
-/// Faults that were injected, and how to undo them.
+/// The faults that a replay has injected by its lab, and what undoes each of them. Dropping this undoes nothing.
 #[derive(Debug)]
 pub struct Faults {
     lab: LabControl,

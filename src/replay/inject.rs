@@ -15,8 +15,8 @@ use tokio::time::sleep;
 
 /// The lab's name for its first Sentinel.
 pub(super) const SENTINEL: &str = "sentinel";
-/// A Sentinel takes 4 s to notice that the main Redis is gone, and then promotes; if it was paused itself, it
-/// waits 3 s more, and after a failed attempt 20 s.
+/// Time limit of a fail-over that the Sentinel starts by itself: it notices after 4 s that the main Redis is gone; if it was
+/// paused itself, it waits 3 s more, and after a failed attempt 20 s.
 pub(super) const UNPLANNED_FAILOVER_TIMEOUT: Duration = Duration::from_secs(40);
 /// Time limit of the end of a session: ZooKeeper ends one after 10 s without a heartbeat.
 pub(super) const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
@@ -36,7 +36,7 @@ impl Play {
         done.map_err(|error| Error::replay(format!("{action} {member}: {error}")))
     }
 
-    /// Injects a fault into the process of a role. Without a lab only the actor itself stops.
+    /// Injects a fault into the process of a role; without a lab nothing is injected. Either way a pause or resume is logged.
     pub(super) async fn inject_at(&self, role: &Role, action: Action) -> Result<(), Error> {
         let instance = self.observer.instance_of(role.letter);
         let instance = instance
@@ -121,7 +121,7 @@ impl Play {
         Ok(forced)
     }
 
-    /// Resumes the Sentinel and has it promote the replica.
+    /// Resumes the Sentinel, has it promote the replica, waits until every instance reaches Redis again, and logs that.
     pub(super) async fn fail_over(&self) -> Result<(), Error> {
         self.inject(Action::Resume, SENTINEL).await?;
         self.inject(Action::Promote, "replica").await?;
@@ -146,7 +146,7 @@ impl Play {
         Ok(())
     }
 
-    /// Waits until the servers answer reads and Redis accepts writes.
+    /// Waits up to 30 s until the servers answer reads and Redis accepts writes; if they do not, that is logged.
     pub(super) async fn wait_until_readable(&self) {
         let back = poll_until(
             SESSION_TIMEOUT,

@@ -12,17 +12,17 @@ use super::{
 use crate::{error::Error, fault::Action};
 use std::time::Duration;
 
-/// Longer than every lease of a race.
+/// How far a node's clock jumps forward: longer than every lease of a race.
 const CLOCK_JUMP: Duration = Duration::from_secs(90);
 
 impl Play {
-    /// The first lock that the servers have now.
+    /// Reads the servers, logs their changes, and returns the first lock; `None` if nobody holds one.
     pub(super) async fn first_lock(&self) -> Result<Option<LockEntry>, Error> {
         self.observer.refresh(&self.reader).await?;
         Ok(self.reader.read().await?.locks.into_iter().next())
     }
 
-    /// The rest of the lease in milliseconds; `None` if nobody holds the lock, or its server has no leases.
+    /// The rest of the lease in milliseconds, -1 if it has none; `None` if nobody holds the lock, or its server has no leases.
     pub async fn lease_left(&self) -> Result<Option<i64>, Error> {
         Ok(self.first_lock().await?.and_then(|held| held.pttl))
     }

@@ -57,10 +57,12 @@ pub fn races() -> impl Iterator<Item = &'static Race> {
     races::FILES.iter().copied().chain(DEADLOCKS.iter())
 }
 
+/// The ids of all lessons, each with the race that shows it.
 pub fn lessons() -> impl Iterator<Item = (&'static str, &'static Race)> {
     races().flat_map(|race| race.lessons.iter().map(move |lesson| (*lesson, race)))
 }
 
+/// The race that shows this lesson, with the lesson's id.
 pub fn find(lesson: &str) -> Option<(&'static str, &'static Race)> {
     lessons().find(|(shown, _)| *shown == lesson)
 }

@@ -62,7 +62,7 @@ struct ReplayState {
     read_at: Option<Instant>,
 }
 
-/// What is known of one actor.
+/// A started actor as its events describe it: its instance, its owner id, its token, and whether it has unlocked.
 #[derive(Debug)]
 struct KnownActor {
     letter: char,
@@ -96,6 +96,7 @@ impl Observer {
         (state.sold, state.most_inside)
     }
 
+    /// The name of the instance on which this actor runs; `None` before its first event.
     pub(super) fn instance_of(&self, letter: char) -> Option<String> {
         self.state
             .lock()
@@ -120,7 +121,7 @@ impl Observer {
         self.state.lock().starting.insert(letter);
     }
 
-    /// Logs an event of an actor.
+    /// Records and logs an event of an actor, and has the servers read again at once.
     pub(super) fn record_event(&self, letter: char, act: &str, sells: bool, event: &ActorEvent) {
         let mut state = self.state.lock();
         for event in state.events_of(letter, act, sells, event) {
@@ -163,7 +164,7 @@ impl Observer {
 }
 
 impl ReplayState {
-    /// The log events of an event of an actor.
+    /// Records an event of an actor, and returns what the log shows of it.
     fn events_of(
         &mut self,
         letter: char,
@@ -244,7 +245,7 @@ impl ReplayState {
         events
     }
 
-    /// Completes `seen`, the event of a passed point, with what the observer knows.
+    /// Completes `seen`, the event of a passed point, and records who has taken the lock, entered or left by it.
     fn point_event(
         &mut self,
         letter: char,
@@ -293,12 +294,13 @@ impl ReplayState {
         seen
     }
 
+    /// Records that this actor has taken the lock.
     fn set_holder(&mut self, letter: char) {
         self.holder = Some(letter);
         self.unnamed_holder = Some(letter);
     }
 
-    /// The events of what has changed in the servers since they were last read.
+    /// Records what the servers hold now, and returns the events of what has changed since they were last read.
     fn record_changes(&mut self, mut now: ServerState) -> Vec<ReplayEvent> {
         now.locks.retain_mut(|lock| self.can_be_shown(lock));
         let read_at = Instant::now();
@@ -336,7 +338,8 @@ impl ReplayState {
         true
     }
 
-    /// The events of locks that are gone: given back, or expired if their leases were over.
+    /// The events of locks that are gone: given back, or expired if their leases were over. `since_ms` is the time between the
+    /// reads.
     fn freed_locks(
         &mut self,
         before: &[LockEntry],
@@ -361,7 +364,7 @@ impl ReplayState {
         events
     }
 
-    /// The events of a lock that is new, renewed, or has another queue than before.
+    /// The events of a lock that is new, renewed, or has another queue than before. `since_ms` is the time between the reads.
     fn lock_changes(
         &self,
         old: Option<&LockEntry>,
@@ -388,7 +391,7 @@ impl ReplayState {
         events
     }
 
-    /// The event with the key, owner and lease of this lock.
+    /// Completes `event` with the key, owner, lease and holds of this lock.
     fn lock_event(&self, held: &LockEntry, event: ReplayEvent) -> ReplayEvent {
         ReplayEvent {
             key: Some(held.key.clone()),
@@ -407,7 +410,8 @@ impl ReplayState {
         self.actors.iter_mut().find(|actor| actor.letter == letter)
     }
 
-    /// The letter of the actor that this text names. A text without an owner belongs to the actor that took the lock last.
+    /// The letter of the actor that this text names. A text without an owner belongs to the actor that took the lock last; any
+    /// other text stays as it is.
     fn owner_label(&self, owner: &str) -> String {
         let nameless = || {
             let holder = self.holder.filter(|_| !owner.contains(':'));
@@ -447,7 +451,7 @@ fn count_changes(before: &[(String, i64)], now: &[(String, i64)]) -> Vec<ReplayE
     gone.chain(changed).collect()
 }
 
-/// The event of a new number of pieces.
+/// The event of a new number of pieces; `None` if it is the same, or unknown.
 fn stock_change(before: Option<i64>, now: Option<i64>) -> Option<ReplayEvent> {
     let count = now.filter(|_| now != before)?;
     Some(ReplayEvent::of("stock", "stock").with_value(count.to_string()))

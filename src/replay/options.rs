@@ -123,7 +123,7 @@ pub struct Timing {
     pub after: Duration,
 }
 
-/// Requests of a person to go on, at the paces [`Pace::Step`] and [`Pace::Scheduler`].
+/// A queue of a person's requests to go on, at the paces [`Pace::Step`] and [`Pace::Scheduler`]. Clones share it.
 #[derive(Debug, Clone)]
 pub struct MoveRequests(Arc<(Semaphore, Mutex<VecDeque<NextMove>>)>);
 
@@ -134,6 +134,7 @@ impl Default for MoveRequests {
 }
 
 impl MoveRequests {
+    /// Adds a request to the queue.
     pub fn request_move(&self, next: NextMove) {
         let (permits, moves) = &*self.0;
         moves.lock().push_back(next);

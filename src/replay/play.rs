@@ -38,7 +38,7 @@ const LONG_LEASE_MS: u64 = 600_000;
 /// How long an impatient role waits, by the clock and forced: longer than a lease that is seen to end.
 const IMPATIENT_WAIT_MS: [u64; 2] = [4000, 1000];
 
-/// A replay in progress.
+/// A replay in progress: its actors, the faults of its lab, and its notes. Dropping it ends the actors.
 pub struct Play {
     /// The context of the directing instance.
     pub ctx: Ctx,
@@ -124,16 +124,17 @@ impl Play {
             .collect()
     }
 
-    /// Adds to what the race must have noted at its end.
+    /// Adds a note; all notes together must be those that the race expects.
     pub fn add_note(&mut self, what: impl Display) {
         self.notes.push(what.to_string());
     }
 
+    /// All notes, with spaces between them.
     pub(super) fn all_notes(&self) -> String {
         self.notes.join(" ")
     }
 
-    /// The retries of all actors together.
+    /// The retries of all ended actors together, as a note: `retries 1`.
     pub(super) fn retry_note(&self) -> String {
         let retries = self.actor_ends.iter().map(|end| match end {
             ActorEvent::Done { retries, .. } => *retries,
@@ -161,7 +162,7 @@ impl Play {
         &self.options.hosts[n % self.options.hosts.len()]
     }
 
-    /// In a lab, an instance is named by its port.
+    /// The lab's name of the role's instance: its port. An error if the replay runs in this instance alone.
     pub(super) fn instance_name(&self, role: &Role) -> Result<&str, Error> {
         match self.host_of(role) {
             ActorHost::Remote { url, .. } => url.trim_end_matches('/').rsplit(':').next(),
@@ -170,6 +171,7 @@ impl Play {
         .ok_or_else(|| Error::replay("the replay runs in one instance, and needs the instances of a cluster (cluster.instances)"))
     }
 
+    /// The running actor of this role; an error if it does not run.
     pub(super) fn actor(&mut self, role: &Role) -> Result<&mut RunningActor, Error> {
         let actor = self.actors.get_mut(&role.letter);
         actor.ok_or_else(|| Error::replay(format!("{} does not run", role.letter)))
@@ -233,7 +235,8 @@ impl Play {
         Ok(())
     }
 
-    /// Plays the pace [`Pace::Timed`] to the end of both actors.
+    /// Plays the pace [`Pace::Timed`]: A stops once for the given time, B starts after the given time; returns when both have
+    /// ended.
     pub(super) async fn run_timed(&mut self) -> Result<(), Error> {
         let Timing {
             at,

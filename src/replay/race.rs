@@ -125,8 +125,8 @@ pub struct ServerLanes {
 }
 
 impl Race {
-    /// `None` if no schedule goes wrong, which may take a client that hangs up; if its actors do different things; or if it
-    /// breaks anything but the main Redis.
+    /// What a person can decide in it. `None` if no schedule goes wrong, which may take a client that hangs up; if its actors
+    /// do different things; or if it breaks anything but the main Redis.
     pub fn schedule(&self, cured: bool) -> Option<Schedule> {
         let one_act = !self.steps().any(|step| step.act().is_some());
         let hangs_up = (self.steps()).any(|step| matches!(step, Step::Role(_, RoleStep::HangsUp)));
@@ -159,6 +159,7 @@ impl Race {
         }
     }
 
+    /// The race on its cure, or without it.
     pub fn variant(&self, cured: bool) -> &Variant {
         if cured { &self.cured } else { &self.flaw }
     }
@@ -185,6 +186,7 @@ impl Race {
         }
     }
 
+    /// The steps of both variants, one by one.
     fn steps(&self) -> impl Iterator<Item = &'static Step> {
         let parts = [self.begin, self.flaw.steps, self.cured.steps];
         parts.into_iter().flatten().flat_map(Step::flatten)
@@ -208,7 +210,7 @@ impl Race {
         ordered.chain(nodes.then_some(Need::Nodes))
     }
 
-    /// Whether a step injects a fault, which only a lab does.
+    /// Whether it needs anything of a lab: a fault, or the five Redis nodes.
     pub fn needs_lab(&self) -> bool {
         self.needs().next().is_some()
     }
@@ -245,6 +247,7 @@ impl Race {
 }
 
 impl RaceScript {
+    /// A script with the course's number of pieces, whose actors can be stopped at all points between steps.
     pub const fn of(act: Act, steps: &'static [Step], expected: ExpectedResult) -> Self {
         Self {
             act,
@@ -255,6 +258,7 @@ impl RaceScript {
         }
     }
 
+    /// All steps, one by one.
     fn flatten(&self) -> impl Iterator<Item = &'static Step> {
         self.steps.into_iter().flatten().flat_map(Step::flatten)
     }
@@ -363,6 +367,7 @@ pub struct ExpectedResult {
 }
 
 impl ExpectedResult {
+    /// Nothing is sold, gone or noted, and nobody is inside.
     pub const NOTHING: Self = Self {
         sold: 0,
         gone: 0,
@@ -372,6 +377,7 @@ impl ExpectedResult {
         anomaly: None,
     };
 
+    /// `sold` buyers are told that they have a piece, `gone` pieces have left the stock, and nobody is inside.
     pub const fn sold(sold: i64, gone: i64) -> Self {
         Self {
             sold,
@@ -380,10 +386,12 @@ impl ExpectedResult {
         }
     }
 
+    /// The same, with this many actors inside at once.
     pub const fn inside(self, inside: usize) -> Self {
         Self { inside, ..self }
     }
 
+    /// The same, with this going wrong though the numbers do not show it.
     pub const fn with_anomaly(self, anomaly: Anomaly) -> Self {
         let anomaly = Some(anomaly);
         Self { anomaly, ..self }
@@ -399,6 +407,7 @@ impl ExpectedResult {
         }
     }
 
+    /// Whether the numbers and notes of a replay are exactly these.
     pub(super) fn matches(&self, result: &ReplayResult) -> bool {
         (self.sold, self.gone, self.inside, self.notes)
             == (result.sold, result.gone, result.inside, &*result.notes)

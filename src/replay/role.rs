@@ -5,8 +5,11 @@
 
 use super::act::Act;
 
+/// The actor A, on an instance of its own, with the race's act and a lease of 30 s that a step ends.
 pub const A: Role = Role::of('A');
+/// The actor B, otherwise like [`A`].
 pub const B: Role = Role::of('B');
+/// The actor C, otherwise like [`A`].
 pub const C: Role = Role::of('C');
 
 /// An actor of a race: its letter, its instance, its act and its lease.
@@ -27,6 +30,7 @@ pub(super) enum RoleLease {
     EndedByStep(u64),
     /// By the clock and forced: the lease ends or is renewed by itself.
     EndsByItself([u64; 2]),
+    /// The strategy's own lease.
     Default,
 }
 
@@ -41,34 +45,37 @@ impl Role {
         }
     }
 
+    /// The same role on the instance of `other`.
     pub const fn on_instance_of(self, other: Self) -> Self {
         let on = other.on;
         Self { on, ..self }
     }
 
+    /// The same role with an act of its own.
     pub const fn acting(self, act: Act) -> Self {
         let act = Some(act);
         Self { act, ..self }
     }
 
-    /// In milliseconds. If the pace forces leases, it lasts until the step `LeaseEnds`.
+    /// The same role with a lease of this many milliseconds. If the pace forces leases, it lasts until the step `LeaseEnds`.
     pub const fn lease(self, millis: u64) -> Self {
         let lease = RoleLease::EndedByStep(millis);
         Self { lease, ..self }
     }
 
-    /// In milliseconds. No step ends it.
+    /// The same role with a lease in milliseconds: by the clock, and if the pace forces leases. No step ends it.
     pub const fn self_ending_lease(self, by_clock: u64, forced: u64) -> Self {
         let lease = RoleLease::EndsByItself([by_clock, forced]);
         Self { lease, ..self }
     }
 
+    /// The same role with the strategy's own lease.
     pub const fn default_lease(self) -> Self {
         let lease = RoleLease::Default;
         Self { lease, ..self }
     }
 
-    /// It waits 4 s by the clock and 1 s forced; other roles wait for longer than any race takes.
+    /// The same role, which waits for a lock 4 s by the clock and 1 s forced. Other roles wait for longer than any race takes.
     pub const fn impatient(self) -> Self {
         Self {
             is_impatient: true,

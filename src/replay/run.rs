@@ -29,9 +29,9 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// Time limit of a whole replay; a longer one hangs.
+/// Time limit of a whole replay; a longer one fails.
 const REPLAY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Time limit of a replay that waits for a person.
+/// Time limit of a replay that waits for a person; a longer one fails.
 const PERSON_REPLAY_TIMEOUT: Duration = Duration::from_secs(1800);
 
 impl RaceScript {
@@ -52,6 +52,8 @@ impl RaceScript {
         log.close(end);
     }
 
+    /// Puts pieces in stock, carries out the steps, undoes all faults, judges the result, and removes the pieces. Fails after
+    /// the time limit, or if it is cancelled.
     async fn play_and_clean_up(
         &self,
         ctx: &Ctx,
@@ -101,6 +103,7 @@ impl RaceScript {
         result
     }
 
+    /// Carries out the steps in their order, or lets the pace decide what happens.
     async fn carry_out_steps(&self, play: &mut Play) -> Result<(), Error> {
         if play.options.pace == Pace::Timed {
             return play.run_timed().await;
@@ -115,7 +118,7 @@ impl RaceScript {
         Ok(())
     }
 
-    /// A person decides who goes on, until all started actors have ended.
+    /// Injects the faults of the lab, then lets a person decide who goes on, until all started actors have ended.
     async fn play_scheduled(&self, play: &mut Play) -> Result<(), Error> {
         let (roles, moves) = (self.roles(), play.options.moves.clone());
         for step in self.lab_steps() {
@@ -175,6 +178,7 @@ impl RaceScript {
     }
 }
 
+/// Carries out one step, and returns once it has happened.
 async fn carry_out(play: &mut Play, step: &Step) -> Result<(), Error> {
     match step {
         Step::Caption(Bilingual { zh, en }) => play.announce(zh, en).await,
@@ -230,6 +234,7 @@ async fn carry_out(play: &mut Play, step: &Step) -> Result<(), Error> {
     }
 }
 
+/// Carries out what a role does, or what is done to it, and returns once it has happened.
 async fn carry_out_role_step(play: &mut Play, role: &Role, step: RoleStep) -> Result<(), Error> {
     match step {
         RoleStep::StopsAt(points) => {
@@ -283,7 +288,7 @@ async fn carry_out_role_step(play: &mut Play, role: &Role, step: RoleStep) -> Re
     }
 }
 
-/// Records the end of a role, which must be the expected one.
+/// Records the end of a role; an error if it is not the expected one.
 fn record_end(
     play: &mut Play,
     role: &Role,

@@ -16,7 +16,7 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-/// An actor and its progress.
+/// A started actor of a replay: its stops, and how far it has come. Dropping it ends the actor.
 pub(super) struct RunningActor {
     letter: char,
     stops: watch::Sender<Vec<Point>>,
@@ -86,11 +86,12 @@ impl RunningActor {
         })
     }
 
+    /// Replaces the stops. The actor goes on from its stop unless that is among them.
     pub(super) fn set_stops(&self, points: &[Point]) {
         self.stops.send_replace(points.to_vec());
     }
 
-    /// Lets the actor go on once it has stood at `at` for `pause`.
+    /// Waits until the actor stands at `at` or has ended, then for `pause`, and clears its stops.
     pub(super) fn resume_after(
         &self,
         at: Point,
@@ -113,7 +114,7 @@ impl RunningActor {
         !self.is_frozen && progress.end.is_none() && progress.stopped_at.len() > self.releases
     }
 
-    /// Lets the actor go on from its stop to the next of these stops.
+    /// Lets the actor go on from its stop to the next of these stops. Does nothing if it stands at none.
     pub(super) fn advance(&mut self, stops: &[Point]) {
         if !self.is_stopped() {
             return;
@@ -130,7 +131,7 @@ impl RunningActor {
         self.stops
     }
 
-    /// Leaves the actor at its stop for good.
+    /// Counts the actor as dead at its stop, for good.
     pub(super) fn freeze(&mut self) {
         self.is_frozen = true;
     }
@@ -144,7 +145,7 @@ impl RunningActor {
         }
     }
 
-    /// Waits for this progress. Fails after [`STEP_TIMEOUT`].
+    /// Waits until `until` is true of the progress, and returns it. Fails after [`STEP_TIMEOUT`], with `what` in the error.
     async fn wait_for(
         &mut self,
         what: impl Display,
@@ -191,7 +192,8 @@ impl RunningActor {
         self.wait_for(point, until).await.map(drop)
     }
 
-    /// Runs the actor to its end. It stops at each exit point, so that it is seen to leave before another one enters.
+    /// Runs the actor to its end, and returns its last event. It stops at each exit point, so that it is seen to leave before
+    /// another one enters.
     pub(super) async fn finish(mut self) -> Result<ActorEvent, Error> {
         let mut leaving = EXIT_POINTS.to_vec();
         loop {

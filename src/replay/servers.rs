@@ -17,6 +17,7 @@ use oversell_lock::redis::Connection;
 use redis::Script;
 use std::sync::{Arc, LazyLock};
 
+/// Ends the lease of a key at once; a key without a lease stays.
 static END_LEASE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("lua/end_lease.lua")));
 
@@ -135,6 +136,7 @@ impl ServerReader {
         Ok(())
     }
 
+    /// Ends the lease in this row of `tb_lock`; a row without one stays.
     async fn end_row_lease(&self, name: &str) -> Result<(), Error> {
         let mut conn = self.ctx.admin_conn(self.ctx.config.default_wait()).await?;
         let end = sqlx::query(
@@ -160,7 +162,7 @@ impl ServerReader {
         Ok(true)
     }
 
-    /// The keys of a name, each with a connection to its node.
+    /// The keys of a name in Redis, each with a connection to its node; empty for a name elsewhere.
     fn keys(&self, name: &Name) -> Vec<(String, Connection)> {
         match name {
             Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) => {

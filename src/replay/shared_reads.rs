@@ -47,6 +47,7 @@ pub(super) struct LockEntry {
     pub(super) queue: Vec<String>,
 }
 
+/// The reads of each server that all replays of this instance share.
 #[derive(Debug)]
 pub(super) struct SharedReads {
     /// Of the main Redis.
@@ -106,16 +107,17 @@ impl Default for SharedReads {
     }
 }
 
-/// Reads keys, and answers with each or with why not.
+/// A function that reads these keys from one server, and returns a value or an error for each.
 type Fetch<K, V> = fn(Ctx, Vec<K>) -> BoxFuture<'static, HashMap<K, Result<V, Error>>>;
 
-/// One server's reads.
+/// The shared reads of one server: one task reads what all replays have asked for.
 #[derive(Debug)]
 pub(super) struct SharedRead<K, V> {
     waiting: Arc<Mutex<PendingReads<K, V>>>,
     fetch: Fetch<K, V>,
 }
 
+/// The requests for the next read, and whether the reading task runs.
 #[derive(Debug)]
 struct PendingReads<K, V> {
     asked: Vec<(K, oneshot::Sender<Result<V, String>>)>,
@@ -190,7 +192,7 @@ where
     }
 }
 
-/// A key of Redis with what belongs to it.
+/// A key of Redis as it was read, with its lease in milliseconds and, of a fair lock, the queue.
 #[derive(Debug, Clone)]
 pub(super) struct RedisEntry {
     key: String,
@@ -204,11 +206,13 @@ pub(super) struct RedisEntry {
 }
 
 impl RedisEntry {
+    /// The string as a number; `None` if there is none, or it is none.
     pub(super) fn number(&self) -> Option<i64> {
         self.text.as_ref()?.parse().ok()
     }
 
-    /// A string, or a hash of owners: a read-write lock has an entry for each. A fair lock has a queue of waiters too.
+    /// The locks of this key: one if it is a string, one for each owner if it is a hash, as that of a read-write lock. A fair
+    /// lock has a queue of waiters too.
     pub(super) fn locks(self) -> Vec<LockEntry> {
         let owners = self.fields.into_iter().filter(|(field, _)| field != "mode");
         let owners = owners.map(|(owner, count)| (owner, count.parse().ok()));
@@ -234,6 +238,7 @@ impl RedisEntry {
     }
 }
 
+/// Reads the keys of each Redlock node, all nodes at once.
 async fn read_nodes(ctx: Ctx, keys: Vec<NodeKey>) -> HashMap<NodeKey, Result<RedisEntry, Error>> {
     let nodes = ctx.nodes.iter().enumerate().map(|(n, node)| {
         let keys = keys.iter().filter(|(of, _)| *of == n).cloned().collect();
@@ -242,7 +247,8 @@ async fn read_nodes(ctx: Ctx, keys: Vec<NodeKey>) -> HashMap<NodeKey, Result<Red
     join_all(nodes).await.into_iter().flatten().collect()
 }
 
-/// Of a key that is no hash HGETALL fails, of one that is no string GET: a command that is refused is no error here.
+/// Reads keys of one node in one pipeline; without an answer within `limit` each of them fails. Of a key that is no hash
+/// HGETALL fails, of one that is no string GET: a command that is refused is no error here.
 async fn read_keys(
     mut node: Connection,
     keys: Vec<NodeKey>,
@@ -289,12 +295,14 @@ async fn read_keys(
     entries.collect()
 }
 
+/// The next answer of the pipeline; `None` if that command was refused, or the answer is of another type.
 fn next_answer<T: FromRedisValue>(
     answers: &mut impl Iterator<Item = RedisResult<Value>>,
 ) -> Option<T> {
     T::from_redis_value(answers.next()?.ok()?).ok()
 }
 
+/// A row of MySQL that a replay asks for: a product or voucher by its id, a lock by its name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Row {
     Stock(i64),
@@ -302,6 +310,7 @@ pub(super) enum Row {
     Lock(String),
 }
 
+/// A row as it was read; empty if there is none.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RowState {
     /// Pieces left.
@@ -310,16 +319,20 @@ pub(super) struct RowState {
     pub(super) lock: Option<LockEntry>,
 }
 
+/// Number, pieces (those in buckets included) and fence of these products. The list of numbers and `)` follow.
 const SELECT_STOCKS: &str = "SELECT id, CAST(count + (SELECT COALESCE(SUM(count), 0) FROM db_stock_bucket \
                              WHERE stock_id = db_stock.id) AS SIGNED), fence FROM db_stock WHERE id IN (";
+/// Number and stock of these vouchers. The list of numbers and `)` follow.
 const SELECT_VOUCHERS: &str =
     "SELECT voucher_id, CAST(stock AS SIGNED) FROM tb_seckill_voucher WHERE voucher_id IN (";
-/// The rows of `tb_lock`, each with the rest of its lease in milliseconds.
+/// The rows of `tb_lock` of these names: name, owner, holds and the rest of the lease in milliseconds, NULL without a lease.
+/// The list of names and `)` follow.
 const SELECT_LOCKS: &str = "SELECT CONVERT(lock_name USING utf8mb4), CONVERT(COALESCE(owner, server_name, '') USING utf8mb4), CAST(holds AS SIGNED), \
                             TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) DIV 1000 FROM tb_lock WHERE lock_name IN (";
-/// A Galera node first applies every earlier commit of any node; other servers read that as a comment.
+/// Stands before a query: a Galera node first applies every earlier commit of any node; other servers read it as a comment.
 const WAIT_FOR_GALERA_WRITES: &str = "/*M!100100 SET STATEMENT wsrep_sync_wait = 1 FOR */ ";
 
+/// Reads these rows of MySQL; if that fails, each of them fails.
 async fn read_mysql(ctx: Ctx, keys: Vec<Row>) -> HashMap<Row, Result<RowState, Error>> {
     let read = timeout(READ_TIMEOUT, read_rows(&ctx, &keys)).await;
     let read = read.unwrap_or_else(|_| Err(Error::unavailable(Server::MySql, "no answer in time")));
@@ -382,6 +395,7 @@ async fn read_rows(ctx: &Ctx, keys: &[Row]) -> Result<HashMap<Row, RowState>, Er
     Ok(rows)
 }
 
+/// Runs the query; without one there are no rows.
 async fn fetch(
     conn: &mut Conn,
     query: Option<QueryBuilder<'_, MySql>>,
@@ -408,7 +422,8 @@ where
     Some(query)
 }
 
-/// A row without an end has no lease. A row whose lease is over stays until another locker deletes it.
+/// The lock in a row of `tb_lock`. Without an end it has no lease; once its lease is over, it stays until another locker
+/// deletes it.
 fn lock_of(row: &MySqlRow) -> Result<LockEntry, sqlx::Error> {
     let left: Option<i64> = row.try_get(3)?;
     Ok(LockEntry {
@@ -420,6 +435,7 @@ fn lock_of(row: &MySqlRow) -> Result<LockEntry, sqlx::Error> {
     })
 }
 
+/// Reads the locks at these paths, each within [`READ_TIMEOUT`].
 async fn read_zookeeper(
     ctx: Ctx,
     paths: Vec<String>,
@@ -435,7 +451,7 @@ async fn read_zookeeper(
     join_all(nodes).await.into_iter().collect()
 }
 
-/// The node itself, or its children by number, of which the first holds the lock.
+/// The lock at `path`: the node itself, or its children by number, of which the first holds it. `None` if nobody does.
 async fn read_node(ctx: &Ctx, path: &str) -> Result<Option<LockEntry>, Error> {
     let zk = ctx.zk.session()?;
     let mut below = match zk.list_children(path).await {

@@ -46,15 +46,17 @@ pub enum Step {
     Fault(Action, &'static str),
     /// The lab does this to this member at the end, even if the replay fails.
     FaultAtEnd(Action, &'static str),
+    /// Adds this to the notes.
     Note(&'static str),
     /// Notes what this function makes of the events so far.
     NoteFrom(fn(&Play) -> String),
     /// These steps, one after the other.
     All(&'static [Self]),
+    /// Runs this function of the race.
     Custom(for<'a> fn(&'a mut Play) -> BoxFuture<'a, Result<(), Error>>),
 }
 
-/// A caption.
+/// The step that shows this caption.
 pub const fn say(zh: &'static str, en: &'static str) -> Step {
     Step::Caption(Bilingual::of(zh, en))
 }
@@ -95,6 +97,7 @@ impl RoleStep {
 /// How a role must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedEnd {
+    /// It succeeded.
     Done,
     /// It succeeded, and its unlock found the lock's state to be this.
     Unlocked(LockState),
@@ -126,7 +129,7 @@ impl Role {
         continues() = RoleStep::Continues;
         /// Runs until it waits for the lock, and goes on waiting.
         waits() = RoleStep::Waits;
-        /// Passes this point this often, by the clock and forced, without leaving its stop.
+        /// Waits until it has passed this point this many times, by the clock or forced, without leaving its stop.
         passes(point: Point, by_clock: usize, forced: usize) = RoleStep::Passes(point, [by_clock, forced]);
         /// Runs to its end, and succeeds.
         finishes() = RoleStep::Finishes(ExpectedEnd::Done);
@@ -148,12 +151,13 @@ impl Role {
         hangs_up() = RoleStep::HangsUp;
         /// Pauses its process, like a long garbage collection. Without a lab, only the actor stands still.
         gets_paused() = RoleStep::GetsPaused;
+        /// Its process goes on after a pause.
         gets_resumed() = RoleStep::GetsResumed;
         /// Its process is killed (`kill -9`).
         gets_killed() = RoleStep::GetsKilled;
         /// Its session ends, and the lock must then be free.
         loses_session_and_lock() = RoleStep::LosesSessionAndLock;
-        /// In milliseconds: how late the answers of the Redis nodes reach its instance; 0 ends that.
+        /// Delays the answers of the Redis nodes to its instance by this many milliseconds; 0 ends that.
         gets_answers_late(by_ms: u64) = RoleStep::GetsAnswersLate(by_ms);
         /// Its session ends; what it has created may stay.
         loses_session() = RoleStep::LosesSession;
@@ -171,6 +175,7 @@ impl Step {
         }
     }
 
+    /// The roles that take part in it.
     pub(super) fn roles(&self) -> &[Role] {
         match self {
             Self::Role(role, _) => std::slice::from_ref(role),
@@ -187,6 +192,7 @@ impl Step {
         }
     }
 
+    /// What it needs of a lab; `None` if it needs none.
     pub(super) fn needs(&self) -> Option<Need> {
         match self {
             Self::Role(_, RoleStep::LosesLinkTo(_) | RoleStep::GetsAnswersLate(_)) => {

@@ -33,9 +33,9 @@ use redis::{
 use std::{pin::pin, time::Duration};
 use tokio::time::Instant;
 
-/// Limit of one transaction, and so of what is written again after a failure.
+/// Most entries of one read, and so of one transaction; more wait for the next one.
 const MAX_BATCH: usize = 200;
-/// Time limit of the wait for new entries.
+/// Longest wait of one read for new entries in Redis; then it reads again.
 const MAX_BLOCK: Duration = Duration::from_secs(1);
 /// The pause before the next read, in which entries gather: a transaction for a few entries costs more than it writes.
 const GATHER_TIME: Duration = Duration::from_millis(50);
@@ -45,13 +45,14 @@ const CLAIM_IDLE: Duration = Duration::from_secs(5);
 const CLAIM_INTERVAL: Duration = Duration::from_secs(1);
 /// An order that the database still refuses after this many deliveries is buried.
 const MAX_DELIVERIES: usize = 5;
-/// The pauses between tries while a server is down; they double. Once it is back, orders wait for the longest at most.
+/// The pause after the first failed try while a server is down; it doubles with each.
 const FIRST_OUTAGE_PAUSE: Duration = Duration::from_millis(50);
+/// The longest of these pauses, and so the longest that orders wait once the server is back.
 const MAX_OUTAGE_PAUSE: Duration = Duration::from_secs(2);
 /// How long a stopping instance writes what it has read, within the grace that it is given.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Reads the stream of orders and writes them to the database, once it is started.
+/// One instance's consumer of the stream of orders. It reads and writes nothing until it [runs](Self::run).
 #[derive(Debug)]
 pub struct Consumer {
     ctx: Ctx,
@@ -155,7 +156,7 @@ impl Consumer {
         Ok(self.ctx.redis.own_connection().await?)
     }
 
-    /// Takes over entries that another consumer has read and not settled.
+    /// Takes over up to [`MAX_BATCH`] entries that a consumer has read and left unsettled for `idle`.
     async fn claim_abandoned(
         &self,
         redis: &mut MultiplexedConnection,
@@ -173,7 +174,8 @@ impl Consumer {
         Ok(claimed.claimed.into_iter().map(StreamEntry::from).collect())
     }
 
-    /// Waits for new entries and reads them.
+    /// Reads up to [`MAX_BATCH`] new entries, waiting at most [`MAX_BLOCK`] for the first one. Closing ends the wait by the
+    /// connection's id, `client`.
     async fn new_entries(
         &self,
         redis: &mut MultiplexedConnection,
@@ -305,7 +307,7 @@ impl Consumer {
         }
     }
 
-    /// The number of deliveries of an entry, this one included.
+    /// The number of deliveries of an entry, this one included; 0 if it is no longer pending.
     async fn deliveries(
         &self,
         redis: &mut MultiplexedConnection,
@@ -318,7 +320,7 @@ impl Consumer {
         Ok(pending.ids.first().map_or(0, |entry| entry.times_delivered))
     }
 
-    /// Pauses before the next try, longer each time, with jitter so that consumers do not come in step.
+    /// Sleeps for 50 to 100 % of `pause`, or until the instance closes, then doubles `pause` up to [`MAX_OUTAGE_PAUSE`].
     async fn back_off(&self, pause: &mut Duration) {
         let drawn = pause.mul_f64(0.5 + fastrand::f64() / 2.0);
         drop(tokio::time::timeout(drawn, self.ctx.closing.cancelled()).await);

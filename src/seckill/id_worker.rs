@@ -29,10 +29,12 @@ use utoipa::ToSchema;
 const BEGIN_TIMESTAMP: i64 = 1_640_995_200;
 /// The text's layout: 31 bits of seconds, 32 of the count.
 const COUNT_BITS: u32 = 32;
+/// The last second since 2022-01-01 that an id can have, in 2090.
 const MAX_SECONDS: i64 = (1 << 31) - 1;
+/// The most ids of one prefix and day; more fail with [`Error::NoId`].
 const MAX_COUNT: i64 = (1 << COUNT_BITS) - 1;
 
-/// Limit of the new prefixes of one day, because anybody may ask for an id.
+/// The most new prefixes of one day, because anybody may ask for an id; more fail with [`Error::NoId`].
 const MAX_NEW_PREFIXES: i64 = 1000;
 /// The prefixes of this program, which do not count towards [`MAX_NEW_PREFIXES`].
 const OWN_PREFIXES: [&str; 2] = ["order", "bench"];
@@ -60,18 +62,18 @@ pub struct Id {
     pub date: String,
 }
 
-/// The latest second since 2022-01-01 that this instance has used.
+/// The latest second since 2022-01-01 that this process has used.
 #[derive(Default)]
 struct LastSecond(AtomicI64);
 
-/// The next number of this prefix.
+/// Draws the next number of this prefix, counting in Redis.
 /// Errors: [`Error::NoId`] if there is none to give: the day's count is used up, or the clock is out of range.
 /// [`Error::Unavailable`] if Redis is down.
 pub async fn next(ctx: &Ctx, prefix: &str) -> Result<i64, Error> {
     batch(ctx, prefix, 1).await.map(|ids| *ids.end())
 }
 
-/// The next `count` numbers of this prefix, which follow each other, by one command.
+/// Draws the next `count` numbers of this prefix, which follow each other, by one command.
 pub async fn batch(ctx: &Ctx, prefix: &str, count: u32) -> Result<RangeInclusive<i64>, Error> {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)

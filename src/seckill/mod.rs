@@ -77,10 +77,10 @@ impl Order {
     }
 }
 
-/// Places one order, or says why not.
+/// The function of a step: places one order, or fails with the reason.
 pub type PlaceOrder = for<'a> fn(&'a Ctx, &'a Order) -> BoxFuture<'a, Result<OrderReceipt, Error>>;
 
-/// One way to order a voucher.
+/// A registered step, one way to order a voucher: its name, its text and its specification.
 pub type SeckillStep = RegistryEntry<StepSpec>;
 
 /// The specification of a step.
@@ -115,6 +115,7 @@ pub static ALL: LazyLock<Vec<SeckillStep>> = LazyLock::new(|| in_order(steps::FI
 /// The step of an order that names none: the last one of the text.
 pub const DEFAULT: &str = "redis-rlock";
 
+/// The step of this slug.
 pub fn find(slug: &str) -> Option<&'static SeckillStep> {
     ALL.iter().find(|step| step.slug == slug)
 }

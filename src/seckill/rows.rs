@@ -19,6 +19,7 @@ use crate::{
 use chrono::Utc;
 use oversell_lock::mysql::Conn;
 
+/// The orders of this user for this voucher, 0 or more.
 const COUNT_ORDERS: &str =
     "SELECT COUNT(*) FROM tb_voucher_order WHERE user_id = ? AND voucher_id = ?";
 
@@ -98,6 +99,7 @@ pub(super) fn deduct(order: &Order) -> Write<'static> {
     .bind(order.voucher_id)
 }
 
+/// The statement that writes the order.
 pub(super) fn insert(order: &Order, order_id: i64) -> Write<'static> {
     let insert =
         sqlx::query("INSERT INTO tb_voucher_order (id, user_id, voucher_id) VALUES (?, ?, ?)");

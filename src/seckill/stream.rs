@@ -22,15 +22,19 @@ use serde::Serialize;
 use std::time::Duration;
 use utoipa::ToSchema;
 
+/// The stream of claimed orders that are not settled.
 pub(super) const ORDERS_STREAM: &str = "stream.orders";
+/// The group of all consumers.
 pub(super) const CONSUMER_GROUP: &str = "g1";
+/// The stream of entries that could not be written.
 pub(super) const DEAD_STREAM: &str = "stream.orders.dead";
-/// The newest dead letters that are kept at least.
+/// How many dead letters are kept at least; Redis drops older ones.
 const MIN_DEAD_LETTERS: usize = 10_000;
 /// The hash that leads from an unsettled order to its entry.
 pub(super) const QUEUED_KEY: &str = "seckill:queued";
 /// Key prefix of the reason why an order was buried.
 const FAILED_KEY: &str = "seckill:failed";
+/// How long that reason is kept.
 const FAILED_TTL: Duration = Duration::from_hours(7 * 24);
 
 /// The script that puts the piece of a buried order on sale again.
@@ -40,7 +44,7 @@ const FIND_ORDER: &str = "SELECT id FROM tb_voucher_order WHERE id = ?";
 /// Time limit of the query for an order: a person waits for the answer.
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// An order as an entry has it.
+/// An order as an entry of the stream names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct QueuedOrder {
     pub(super) order_id: i64,
@@ -72,7 +76,7 @@ pub struct Backlog {
     pub dead: u64,
 }
 
-/// An entry that was delivered.
+/// An entry of the stream that was delivered to this consumer.
 #[derive(Debug)]
 pub(super) struct StreamEntry {
     /// Its place in the stream.
@@ -125,6 +129,7 @@ pub async fn state(ctx: &Ctx, order_id: i64) -> Result<OrderState, Error> {
     }
 }
 
+/// The key of the reason why this order was buried.
 fn failed_key(ctx: &Ctx, order_id: i64) -> String {
     ctx.redis_key(&format!("{FAILED_KEY}:{order_id}"))
 }

@@ -21,11 +21,14 @@ const ALL_ORDERS_TIMEOUT: Duration = Duration::from_secs(30);
 
 const READ_VOUCHER: &str = "SELECT voucher_id, title, pieces, stock, begin_time, end_time FROM tb_seckill_voucher WHERE voucher_id = ?";
 const INSERT_VOUCHER: &str = "INSERT INTO tb_seckill_voucher (title, pieces, stock, begin_time, end_time) VALUES (?, ?, ?, ?, ?)";
+/// Deletes a voucher, then its orders.
 const DELETE_VOUCHER: [&str; 2] = [
     "DELETE FROM tb_seckill_voucher WHERE voucher_id = ?",
     "DELETE FROM tb_voucher_order WHERE voucher_id = ?",
 ];
+/// Whether the voucher was put into Redis.
 const READ_IN_REDIS: &str = "SELECT in_redis FROM tb_seckill_voucher WHERE voucher_id = ?";
+/// Number and user of each order of a voucher.
 const READ_ORDERS: &str =
     "SELECT id, user_id FROM tb_voucher_order WHERE voucher_id = ? ORDER BY id";
 
@@ -70,6 +73,7 @@ pub(super) fn users_key(ctx: &Ctx, id: i64) -> String {
     ctx.redis_key(&format!("seckill:order:{id}"))
 }
 
+/// Reads a voucher from MySQL.
 /// Errors: [`SeckillError::NoVoucher`]; [`Error::Unavailable`] if MySQL is down.
 pub async fn read(ctx: &Ctx, id: i64) -> Result<Voucher, Error> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
@@ -117,6 +121,7 @@ pub async fn add(
     Ok(added.last_insert_id().cast_signed())
 }
 
+/// Deletes a voucher and its orders from MySQL, and its keys from Redis; if Redis fails, that is only logged.
 /// Errors: [`SeckillError::NoVoucher`]; otherwise as [`add`].
 pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
     let mut forget = redis::pipe();
@@ -143,8 +148,8 @@ pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
     }
 }
 
-/// The stock and orders of a voucher in one snapshot of MySQL, for [`check`](super::check). With the stock in Redis, unless that cannot
-/// be read, orders are queued, or the stock in MySQL has changed meanwhile.
+/// Reads the stock and orders of a voucher in one snapshot of MySQL, for [`check`](super::check). With the stock in Redis,
+/// unless that cannot be read, orders are queued, or the stock in MySQL has changed meanwhile.
 pub async fn books(ctx: &Ctx, id: i64) -> Result<VoucherRecords, Error> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let books = Session::of(&conn)
@@ -179,7 +184,7 @@ async fn settled_stock_in_redis(ctx: &Ctx, id: i64) -> Option<i64> {
     stock.filter(|_| unsettled == 0)
 }
 
-/// The books as the database has them, and whether the voucher was put into Redis.
+/// The stock and orders that MySQL has in one snapshot, and whether the voucher was put into Redis; `None` without a voucher.
 async fn books_on(conn: &mut Conn, id: i64) -> Result<Option<(VoucherRecords, bool)>, sqlx::Error> {
     conn.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         .await?;

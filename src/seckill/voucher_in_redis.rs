@@ -19,6 +19,7 @@ use crate::{
 };
 use oversell_lock::mysql::Conn;
 
+/// Marks the voucher as put into Redis; changes no row if it was marked before.
 const MARK_IN_REDIS: &str =
     "UPDATE tb_seckill_voucher SET in_redis = TRUE WHERE voucher_id = ? AND NOT in_redis";
 
@@ -36,6 +37,7 @@ pub(super) async fn publish(ctx: &Ctx, order: &Order) -> Result<(), Error> {
     mysql::end_uncommitted(conn, published).await
 }
 
+/// Marks the voucher in MySQL, writes it to Redis if this call has marked it, and commits.
 async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<(), Error> {
     mysql::begin(conn, &order.job).await?;
     let marked = mysql::execute_on(

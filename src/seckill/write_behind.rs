@@ -17,11 +17,14 @@ use oversell_lock::mysql::Conn;
 use sqlx::{Executor, MySql, QueryBuilder};
 use std::{collections::BTreeMap, time::Duration};
 
+/// Time limit of each statement; a slower server counts as down.
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
 const INSERT_ORDERS: &str = "INSERT INTO tb_voucher_order (id, user_id, voucher_id, claimed_by) ";
+/// Takes this many pieces if there are as many, else changes no row.
 const DEDUCT_STOCK: &str =
     "UPDATE tb_seckill_voucher SET stock = stock - ? WHERE voucher_id = ? AND stock >= ?";
+/// Finds an order by its number, user and voucher.
 const FIND_ORDER: &str =
     "SELECT id FROM tb_voucher_order WHERE id = ? AND user_id = ? AND voucher_id = ?";
 
@@ -57,7 +60,7 @@ pub(super) async fn write(ctx: &Ctx, orders: &[QueuedOrder]) -> Result<(), Refus
     written
 }
 
-/// After an error the transaction may still be open.
+/// Inserts the orders, takes their pieces and commits. After an error the transaction may still be open.
 async fn in_transaction(conn: &mut Conn, orders: &[QueuedOrder]) -> Result<(), Refusal> {
     let mut insert = QueryBuilder::<MySql>::new(INSERT_ORDERS);
     insert.push_values(orders, |mut row, order| {

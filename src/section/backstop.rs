@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::{runtime::Handle, task::JoinHandle};
 use tokio_util::task::TaskTracker;
 
-/// Work that is done at the latest when this is dropped, in the background.
+/// Cleanup work that is done once: by `run_now`, or in the background when this is dropped, unless it was cancelled.
 pub(crate) struct Backstop<T: Send + 'static> {
     tasks: TaskTracker,
     /// Behind a lock, since a future can be sent to another thread and not shared with it.
@@ -17,6 +17,7 @@ pub(crate) struct Backstop<T: Send + 'static> {
 }
 
 impl<T: Send + 'static> Backstop<T> {
+    /// Keeps `work` for later; nothing is started yet.
     pub(crate) fn new(ctx: &Ctx, work: impl Future<Output = T> + Send + 'static) -> Self {
         Self {
             tasks: ctx.tasks.clone(),
@@ -24,7 +25,7 @@ impl<T: Send + 'static> Backstop<T> {
         }
     }
 
-    /// Does the work now. Returns `None` if it panicked, or the runtime is gone.
+    /// Runs the work in a task of its own and returns its result; `None` if it panicked (logged), or the runtime is gone.
     pub(crate) async fn run_now(mut self) -> Option<T> {
         let done = self.start()?.await;
         done.inspect_err(|error| tracing::warn!(%error, "cleaning up was interrupted"))
@@ -36,7 +37,7 @@ impl<T: Send + 'static> Backstop<T> {
         *self.work.get_mut() = None;
     }
 
-    /// Starts the work in the background, once.
+    /// Spawns the work as a tracked task; `None` if it was started or cancelled before, or the runtime is gone.
     fn start(&mut self) -> Option<JoinHandle<T>> {
         let work = self.work.get_mut().take()?;
         Some(self.tasks.spawn_on(work, &Handle::try_current().ok()?))

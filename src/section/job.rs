@@ -17,7 +17,7 @@ use std::{
 };
 use utoipa::ToSchema;
 
-/// The parameters of a request.
+/// The parameters of one request for a piece, as its sender gave them.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The product; the course has product 1.
@@ -32,7 +32,7 @@ pub struct Request {
     pub who: Option<String>,
 }
 
-/// A request in progress.
+/// A request in progress: its parameters, its observers and the owner of its locks. A strategy is run with one.
 #[derive(Debug)]
 pub struct Job {
     pub request: Request,
@@ -63,6 +63,7 @@ pub struct Deduction {
     pub lock: Option<LockState>,
 }
 
+/// Serializes the token as a plain number, or as `null`.
 fn number<S: Serializer>(fence: &Option<Fence>, to: S) -> Result<S::Ok, S::Error> {
     fence.map(|fence| fence.0).serialize(to)
 }
@@ -78,7 +79,7 @@ pub enum LockState {
 }
 
 impl Deduction {
-    /// A deduction at the first try.
+    /// A deduction that leaves `count` pieces, without retries, token or lock.
     pub fn remaining(count: i64) -> Self {
         Self {
             remaining: Some(count),
@@ -86,7 +87,7 @@ impl Deduction {
         }
     }
 
-    /// Adds the lock's state at an unlock. With several locks, one that was lost decides.
+    /// Sets the lock's state at an unlock, unless an earlier unlock found its lock lost.
     pub(crate) fn with_lock_state(self, found: Option<LockState>) -> Self {
         let lock = if self.lock == Some(LockState::Lost) {
             self.lock
@@ -122,6 +123,7 @@ impl From<Request> for Job {
 }
 
 impl Job {
+    /// A job that starts now, without a name and with the strategy's own lease.
     pub fn new(stock_id: i64, hold: Duration, wait: Duration) -> Self {
         Request::new(stock_id, hold, wait).into()
     }
@@ -139,6 +141,7 @@ impl Job {
         self
     }
 
+    /// The same job on behalf of the visitor with this id.
     pub fn with_visitor(mut self, visitor: &str) -> Self {
         self.visitor = visitor.into();
         self
@@ -155,20 +158,21 @@ impl Job {
         self
     }
 
-    /// The same job, followed by a replay.
+    /// The same job; `by` receives its points and commands, and can stop it.
     pub(crate) fn with_follower(mut self, by: Follower) -> Self {
         self.observation.points = by.into();
         self
     }
 
-    /// Makes the job stop at this point, for a test.
+    /// Makes the job stop at this point until the returned pause is resumed or dropped, for a test.
     pub fn pause_at(&mut self, point: Point) -> Pause {
         let (points, pause) = Points::paused_at(point);
         self.observation.points = points;
         pause
     }
 
-    /// A job with the same points, lease and owner, for a function that takes a job by value.
+    /// A job that starts now with the same request, points, visitor and owner, but without name, visit or gauge: for a
+    /// function that takes a job by value.
     pub(crate) fn with_same_owner(&self) -> Self {
         let mut same = Self::from(Request {
             who: None,
@@ -180,7 +184,7 @@ impl Job {
         same
     }
 
-    /// The owner of this job's locks, the same for all of them.
+    /// The owner of this job's locks: drawn at the first call, the same for all of them.
     pub(crate) fn owner(&self, ctx: &Ctx) -> Owner {
         *self.owner.get_or_init(|| ctx.process.owner())
     }
@@ -197,7 +201,7 @@ impl Job {
             .unwrap_or_else(|| Duration::from_millis(ctx.config.lock.lease_ms))
     }
 
-    /// The remaining wait. The requested stay does not count.
+    /// How long the job may still wait, counted from its start. Once it has entered, the requested stay is added.
     pub fn wait_left(&self) -> Duration {
         let stay = if self.observation.has_entered() {
             self.request.hold
@@ -225,17 +229,18 @@ impl Job {
         since
     }
 
-    /// Marks the time of the entry, at the first call only.
+    /// Records the entry, at the first call only: the time, the gauge of waiters, the console and the class page.
     pub fn enter(&self) {
         self.observation.enter(self.request.who.as_deref());
     }
 
-    /// Marks the end of the critical section, if the strategy has one; the unlock follows.
+    /// Records that the critical section ends now, and tells the class page; the unlock follows. A later call replaces the
+    /// time.
     pub(crate) fn leave(&self) {
         self.observation.leave();
     }
 
-    /// Marks the end of an attempt of a strategy without a critical section, and returns `outcome`.
+    /// Records an attempt, from `since` to now, of a strategy without a critical section, and returns `outcome` unchanged.
     pub(crate) fn record_attempt<T>(&self, since: Instant, outcome: T) -> T {
         self.observation.record_attempt(since);
         outcome

@@ -20,7 +20,7 @@ pub(crate) fn text_of(digest: &str) -> Option<&'static str> {
     ours.or_else(|| oversell_lock::redis::script_text(digest))
 }
 
-/// The script as it is shown to people.
+/// The script without its comments and blank lines, as it is shown to people.
 pub(crate) fn without_comments(script: &str) -> String {
     let lines = script
         .lines()

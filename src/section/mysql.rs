@@ -26,6 +26,7 @@ use sqlx::{
 use std::{io, time::Duration};
 use tokio::time::timeout;
 
+/// A writing statement with its values, not sent yet.
 pub(crate) type Write<'q> = Query<'q, MySql, MySqlArguments>;
 
 /// The least time limit of a statement, even with `wait_ms=0`: enough for a free row lock and a write to disk.
@@ -65,12 +66,13 @@ impl<'r> FromRow<'r, MySqlRow> for StockRow {
 }
 
 impl StockRow {
+    /// The highest fencing token written to the row; 0 if none was.
     pub(crate) fn fence(self) -> Fence {
         Fence(self.fence)
     }
 }
 
-/// Reads the job's row with `select`, which locks nothing, on a connection of its own.
+/// Reads the job's row with `select`, which locks nothing, on a connection of its own. [`Error::NoProduct`] if there is none.
 pub(crate) async fn read(ctx: &Ctx, job: &Job, select: &'static str) -> Result<StockRow, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let row = read_on(&mut conn, job, select).await;
@@ -89,7 +91,7 @@ pub(crate) async fn read_on(
     row.ok_or(Error::NoProduct(job.request.stock_id))
 }
 
-/// Reads the count with `select`, waiting for the row lock as long as the job may.
+/// Reads the count with `select`, waiting for the row lock as long as the job may. [`Error::NoProduct`] if there is no row.
 pub(crate) async fn read_locked(
     conn: &mut Conn,
     job: &Job,
@@ -100,7 +102,7 @@ pub(crate) async fn read_locked(
     count.ok_or(Error::NoProduct(job.request.stock_id))
 }
 
-/// Reads one value, waiting for row locks as long as the job may.
+/// Reads one value, waiting for row locks as long as the job may; `None` if there is no row.
 pub(crate) async fn scalar<T>(
     conn: &mut Conn,
     job: &Job,
@@ -119,7 +121,7 @@ where
         .map_err(|e| refusal_error(e, job))
 }
 
-/// Executes a write and returns the number of changed rows.
+/// Executes a write on a connection of its own, and returns the number of changed rows. [`Error::Unknown`] without an answer.
 pub(crate) async fn execute(ctx: &Ctx, job: &Job, write: Write<'_>) -> Result<u64, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let changed = execute_on(&mut conn, job, write).await;
@@ -214,8 +216,8 @@ pub(crate) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
     classify_write(done, job).map(drop)
 }
 
-/// Ends a transaction that was not committed: rolls back after a refusal, and returns the outcome. If the server does not
-/// answer, the connection is closed, which ends the transaction.
+/// Gives the connection back and returns `outcome`, after a ROLLBACK if `outcome` is a refusal. If the server does not answer,
+/// the connection is closed, which ends the transaction.
 pub(crate) async fn end_uncommitted<T>(
     mut conn: Conn,
     outcome: Result<T, Error>,
@@ -231,7 +233,7 @@ pub(crate) async fn end_uncommitted<T>(
     return_to_pool(conn, outcome)
 }
 
-/// Awaits a statement that waits for no row.
+/// Awaits a statement that waits for no row: as long as the job may still wait, and at least 1 s.
 pub(crate) async fn within_limit<T>(
     job: &Job,
     answer: impl Future<Output = Result<T, sqlx::Error>>,
@@ -241,6 +243,7 @@ pub(crate) async fn within_limit<T>(
     Ok(answer.unwrap_or_else(|_| Err(no_answer(limit)))?)
 }
 
+/// The error of a statement without an answer within `limit`: an I/O error, `TimedOut`.
 fn no_answer(limit: Duration) -> sqlx::Error {
     let words = format!("no answer within {} ms", limit.as_millis());
     sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, words))
@@ -305,7 +308,7 @@ async fn execute_bounded(
     done
 }
 
-/// A refusal as the client prints it.
+/// A failure as a replay shows it: `ERROR 1213`, or the error's own text if it has no number.
 fn printed_refusal(error: &sqlx::Error) -> String {
     match error_number(error) {
         Some(code) => format!("ERROR {code}"),
@@ -313,6 +316,7 @@ fn printed_refusal(error: &sqlx::Error) -> String {
     }
 }
 
+/// The answer to a write as the `mysql` client prints it: `Query OK, 1 row affected`.
 fn rows_affected(done: &MySqlQueryResult) -> String {
     match done.rows_affected() {
         1 => "Query OK, 1 row affected".to_owned(),
@@ -320,7 +324,8 @@ fn rows_affected(done: &MySqlQueryResult) -> String {
     }
 }
 
-/// Classifies the result of a write: done, refused by the server (nothing changed), or without an answer.
+/// Classifies the result of a write: the number of changed rows, a refusal (nothing changed), or [`Error::Unknown`] without an
+/// answer.
 fn classify_write(result: Result<MySqlQueryResult, sqlx::Error>, job: &Job) -> Result<u64, Error> {
     match result {
         Ok(done) => Ok(done.rows_affected()),

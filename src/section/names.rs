@@ -21,7 +21,7 @@ pub enum Name {
     Fence,
 }
 
-/// A lease that is not renewed.
+/// How long a lease that is not renewed lasts: the course's time, or the configured one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FixedLease {
     /// The course's 3 s (§2.2).

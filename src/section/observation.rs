@@ -19,7 +19,7 @@ use std::{
 /// How many attempts of a job are kept; older ones are dropped, since a conflict can repeat for ever.
 const MAX_KEPT_ATTEMPTS: usize = 20;
 
-/// A job's observers and timestamps.
+/// One job's observers (waiters, console, class page, follower) and its timestamps: start, entry, exit and attempts.
 #[derive(Debug)]
 pub struct Observation {
     started: Instant,
@@ -33,7 +33,7 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// For a job that starts now.
+    /// Starts the clock of a job that nobody observes yet.
     pub(super) fn new() -> Self {
         Self {
             started: Instant::now(),
@@ -47,7 +47,7 @@ impl Observation {
         }
     }
 
-    /// Prints a line on this instance's console, on behalf of `who`.
+    /// Prints a line on this instance's console, on behalf of `who`, and shows it on the class page if the job is shown there.
     pub(super) fn say(&self, who: Option<&str>, words: impl Display) {
         self.report_to_class(VisitEventKind::Said, &words);
         console::say(who, words);
@@ -70,7 +70,8 @@ impl Observation {
         &self.points
     }
 
-    /// Marks the entry, at the first call only, on behalf of `who`.
+    /// Records the entry, at the first call only: takes the job off the gauge, prints it if asked to, and tells the class
+    /// page.
     pub(super) fn enter(&self, who: Option<&str>) {
         self.entered.get_or_init(|| {
             self.waiters.decrement(1.0);
@@ -84,7 +85,7 @@ impl Observation {
         });
     }
 
-    /// Marks the end of the critical section: of its last attempt, if a strategy is run again.
+    /// Records that the critical section ends now (of the last attempt, if a strategy is run again), and tells the class page.
     pub(super) fn leave(&self) {
         *self.went_out.lock() = Some(Instant::now());
         if let Some(visit) = &self.visit {
@@ -124,6 +125,7 @@ impl Observation {
         self.entered.get().is_some()
     }
 
+    /// The time since the job's start.
     pub(super) fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
@@ -136,6 +138,7 @@ impl Observation {
         }
     }
 
+    /// The time since the entry, zero before it. It goes on growing after the exit.
     pub fn since_entered(&self) -> Duration {
         self.entered.get().map_or(Duration::ZERO, Instant::elapsed)
     }

@@ -121,11 +121,12 @@ impl Display for Point {
     }
 }
 
-/// The points of one job. Without a follower, cloning and passing them is free.
+/// The follower of one job, if it has one. Without a follower, cloning this and passing points is free.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Points(Option<Follower>);
 
-/// Follows a job, stops it, and slows it down. A follower that no longer listens stops nothing.
+/// The job's end of a follower: where it reports its events, and the points at which it must stop. A follower that no longer
+/// listens stops nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct Follower {
     pub(crate) events: mpsc::UnboundedSender<FollowerEvent>,
@@ -141,7 +142,7 @@ impl From<Follower> for Points {
     }
 }
 
-/// What a follower is told.
+/// What a job reports to its follower: a point that it has passed, or a command to a server, or the answer to one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FollowerEvent {
     /// The job has passed a point.
@@ -156,7 +157,7 @@ pub enum FollowerEvent {
     Answered { line: String, answer: String },
 }
 
-/// A stop of a job. Dropping it lets the job go on.
+/// A test's hold on a job that stops at one point. Dropping it lets the job go on.
 #[derive(Debug)]
 #[must_use = "the job goes on as soon as its pause is dropped"]
 pub struct Pause {
@@ -177,12 +178,12 @@ impl Points {
         (follower.into(), Pause { events, stops })
     }
 
-    /// Passes a point without a value.
+    /// Reports a point without a value, and waits while it is among the stops.
     pub(crate) async fn reach(&self, point: Point) {
         self.pass(point, None).await;
     }
 
-    /// Passes a point with the value that the job has there.
+    /// Reports a point with the value that the job has there, and waits while it is among the stops.
     pub(crate) async fn reach_with(&self, point: Point, value: impl Display) {
         let value = self.0.is_some().then(|| value.to_string());
         self.pass(point, value).await;
@@ -211,7 +212,8 @@ impl Points {
         self.0.is_some()
     }
 
-    /// Reports the point, then waits while it is among the stops.
+    /// Reports the point, waits while it is among the stops, then lingers if it is one of [`LINGER_POINTS`]. Without a
+    /// follower it does nothing.
     async fn pass(&self, point: Point, value: Option<String>) {
         let Some(follower) = &self.0 else {
             return;
@@ -228,7 +230,7 @@ impl Points {
 }
 
 impl Pause {
-    /// Waits until the job is at its stop.
+    /// Waits until the job is at its stop, or gone.
     pub async fn wait_until_reached(&mut self) {
         while let Some(event) = self.events.recv().await {
             if matches!(event, FollowerEvent::Point { point, .. } if self.stops.borrow().contains(&point))
@@ -238,6 +240,6 @@ impl Pause {
         }
     }
 
-    /// Drops the sender of the stops, which ends every wait.
+    /// Lets the job go on, for good.
     pub fn resume(self) {}
 }

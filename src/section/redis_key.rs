@@ -12,7 +12,9 @@ use redis::{ErrorKind, RedisError};
 use std::time::Duration;
 use tokio::time::timeout;
 
+/// The key of product 1's stock, without the configured prefix.
 const KEY: &str = "stock";
+/// Finds the row of a product.
 const PRODUCT_EXISTS: &str = "SELECT id FROM db_stock WHERE id = ?";
 
 /// Time limit of the query to MySQL: a strategy that sells from Redis needs MySQL only here.
@@ -23,8 +25,8 @@ pub(crate) fn stock_key(ctx: &Ctx, stock_id: i64) -> String {
     ctx.redis_key(&names::in_redis(KEY, stock_id))
 }
 
-/// An exclusive connection from the pool: waits at most `wait` for it, and `redis.timeout_ms` for Redis, however many idle
-/// connections are dead. The pool sends UNWATCH before it is reused.
+/// Takes an exclusive connection from the pool. [`Error::Timeout`] if none is free within `wait`, [`Error::Unavailable`] if
+/// Redis does not answer within `redis.timeout_ms` more. The pool sends UNWATCH before a connection is reused.
 pub(crate) async fn watch_connection(
     ctx: &Ctx,
     wait: Duration,

@@ -26,7 +26,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// §2.2: the default lease of the stages.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
 
-/// A lock of the course for one job: what it writes, and how.
+/// A lock of the course as one job uses it: its key, owner and lease, and the commands for them. Whether it is held says
+/// `LockGuard`.
 pub(crate) struct Lock<S> {
     pub(crate) key: String,
     /// The owner in the value, if the value names one.
@@ -36,12 +37,12 @@ pub(crate) struct Lock<S> {
     pub(crate) commands: S,
 }
 
-/// The commands that lock and unlock a lock of the course.
+/// The commands that lock and unlock a lock of the course. Each hand-written lock implements it on a type of its own.
 pub(crate) trait LockCommands: Sized + Send + Sync + 'static {
     /// Whether the value names the owner. Only then is an attempt without an answer undone.
     const HAS_OWNER: bool;
 
-    /// The Redis of the lock.
+    /// The Redis that has the lock; the main one unless overridden.
     fn client(ctx: &Ctx) -> &RedisClient {
         &ctx.redis
     }
@@ -103,7 +104,7 @@ pub(crate) async fn lock<S: LockCommands>(
     }
 }
 
-/// Tries to take the lock once.
+/// Tries once; `None` if the lock is taken. If the caller is cancelled, the attempt ends by itself and is undone.
 pub(crate) async fn try_once<S: LockCommands>(
     ctx: &Ctx,
     job: &Job,

@@ -8,12 +8,13 @@ use parking_lot::Mutex;
 use redis::{Arg, Cmd, Pipeline, RedisError, RedisFuture, Value, aio::ConnectionLike};
 use std::{collections::HashSet, sync::Arc};
 
-/// Longer arguments are cut, the digest of a script among them.
+/// A longer argument is shown by its first 9 characters, unless it has a colon, as keys and owners do. The digest of a script
+/// is cut.
 const MAX_SHOWN_CHARS: usize = 36;
-/// Longer answers are cut.
+/// A longer answer is cut after this many characters.
 const MAX_ANSWER_CHARS: usize = 120;
 
-/// A connection, and the points of the job that sends over it.
+/// A connection to Redis that reports what one job sends over it, and the answers.
 #[derive(Debug, Clone)]
 pub(crate) struct RedisTap<C> {
     redis: C,
@@ -32,7 +33,7 @@ struct ReportHistory {
     last: (String, String),
 }
 
-/// Commands that were sent and not answered.
+/// Commands that were sent together and are not answered yet.
 struct UnansweredCommands {
     line: String,
     /// Whether they were reported before their answer. Who polls sends the same again, which is reported only if the answer is
@@ -51,7 +52,8 @@ impl<C> RedisTap<C> {
         }
     }
 
-    /// Reports what is sent, unless it is what was sent before; `None` if nobody follows.
+    /// Reports commands that are about to be sent, unless the line before was the same. Returns the line, for its answer;
+    /// `None` if nobody follows.
     fn report(&self, commands: &[&Cmd], is_transaction: bool) -> Option<UnansweredCommands> {
         if !self.points.is_followed() {
             return None;
@@ -77,7 +79,8 @@ impl<C> RedisTap<C> {
         Some(UnansweredCommands { line, is_reported })
     }
 
-    /// Reports an answer, unless the same command had it before.
+    /// Reports an answer, unless the same commands got the same one the last time. Commands that `report` left out are
+    /// reported before it.
     fn report_answer(&self, sent: Option<UnansweredCommands>, answer: impl FnOnce() -> String) {
         let Some(sent) = sent else { return };
         let answer = answer();
@@ -145,7 +148,7 @@ impl<C: ConnectionLike + Send> ConnectionLike for RedisTap<C> {
     }
 }
 
-/// A command as `redis-cli` would have it typed.
+/// A command as `redis-cli` would have it typed, with long arguments cut.
 fn command_line(cmd: &Cmd) -> String {
     let words = cmd.args_iter().map(|arg| match arg {
         Arg::Simple(word) => String::from_utf8_lossy(word).into_owned(),
@@ -197,6 +200,7 @@ fn printed_error(error: &RedisError) -> String {
     })
 }
 
+/// Cuts an answer after [`MAX_ANSWER_CHARS`] characters.
 fn shorten_answer(text: &str) -> String {
     match text.char_indices().nth(MAX_ANSWER_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -64,7 +64,8 @@ impl Session {
         answer.unwrap_or_else(|| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
     }
 
-    /// Ends the statement in progress by KILL QUERY. While it is unanswered, the id still belongs to this connection.
+    /// Ends the statement in progress by KILL QUERY, on another connection. Until it is answered, the id belongs to the
+    /// session's connection.
     async fn end_statement(&self) -> sqlx::Result<()> {
         let mut connection = MySqlConnection::connect_with(&self.server).await?;
         let order = format!("KILL QUERY {}", self.id);

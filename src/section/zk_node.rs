@@ -26,7 +26,8 @@ pub(crate) struct Node {
     fence: Fence,
 }
 
-/// Creates a node at `path` (a sequential one gets its number appended); `None` if it exists already.
+/// Creates a node at `path` (a sequential one gets its number appended), and its parent if that is missing; `None` if the node
+/// exists already.
 pub(crate) async fn create(
     ctx: &Ctx,
     job: &Job,
@@ -40,6 +41,7 @@ pub(crate) async fn create(
     creation.await.map_err(|e| Error::Internal(e.to_string()))?
 }
 
+/// The task of [`create`]. If the answer is lost, it fails, and the node that may exist is deleted in the background.
 async fn create_node(
     ctx: Ctx,
     points: Points,
@@ -122,7 +124,7 @@ async fn delete_unanswered(client: &Client, path: &str, owner: &str) -> Result<(
     Ok(())
 }
 
-/// Creates a sequential node at `path`: the last place in the queue.
+/// Creates a sequential node at `path`, the last place in the queue, and tries again if its parent is deleted meanwhile.
 pub(crate) async fn enqueue(ctx: &Ctx, job: &Job, path: &str) -> Result<Node, Error> {
     loop {
         // None: somebody has cleared the queue meanwhile.
@@ -177,7 +179,7 @@ impl Node {
     }
 }
 
-/// Deletes a node. Returns whether the lock was still held; `None` if ZooKeeper did not answer.
+/// Deletes a node. Returns whether the lock was still held; `None`, logged, if ZooKeeper did not answer.
 async fn delete_node(client: Client, points: Points, path: String) -> Option<LockState> {
     let line = format!("delete {path}");
     points.report_sent(|| &line);
@@ -221,6 +223,7 @@ where
     }
 }
 
+/// The path without its last part; empty if it has no slash.
 fn parent_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(parent, _)| parent)
 }

@@ -25,10 +25,12 @@ const READ_STOCK: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 /// Raises the row's token to ours; changes nothing if the row has ours already or a newer one.
 const RAISE_FENCE: &str = "UPDATE db_stock SET fence = ? WHERE id = ? AND fence < ?";
+/// Writes the count if the row's token is ours, else changes no row.
 const WRITE_STOCK: &str =
     "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND fence = ?";
 
-/// Takes a piece under the lock `name`. `outrun` receives the newer token of the row, if there is one.
+/// Takes a piece if the row accepts the token `fence` of the lock `name`, else fails with [`Error::Fenced`]. `outrun` gets the
+/// row's newer token if the row has one before the read.
 pub(super) async fn fenced_read_then_write(
     ctx: &Ctx,
     job: &Job,

@@ -33,7 +33,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// How several pieces are taken at once.
+/// How several pieces are taken at once; each merged strategy implements it on a type of its own.
 pub(super) trait TakeMany: Send + Sync + 'static {
     /// The name of the awaited thing, for errors.
     const AWAITED: &'static str;
@@ -73,7 +73,7 @@ struct WaitingRequests {
     requests: Vec<Request>,
 }
 
-/// One buyer that waits for its piece.
+/// A buyer in the queue, and the channel on which its task waits for the answer.
 struct Request {
     number: u64,
     wait: Duration,
@@ -81,7 +81,7 @@ struct Request {
     answer: oneshot::Sender<Result<Deduction, Error>>,
 }
 
-/// Takes a piece together with the other waiting requests of this instance.
+/// Takes a piece together with the other waiting requests of this instance. The job's stay comes before the queue.
 pub(super) async fn deduct<M: TakeMany>(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     // Requests cannot share a stay: each has its own, before the group.
     let wait = job.wait_left();
@@ -111,7 +111,8 @@ pub(super) async fn deduct<M: TakeMany>(ctx: &Ctx, job: &Job) -> Result<Deductio
     Ok(job.record_attempt(since.into(), deducted))
 }
 
-/// Serves all of `requests`, while it holds the turn of the queue.
+/// Takes pieces for `requests` until each is answered: sold, sold out, expired or failed. Holds the turn of the queue
+/// meanwhile.
 async fn serve_requests<M: TakeMany>(
     ctx: Ctx,
     stock_id: i64,
@@ -185,6 +186,7 @@ impl<M> Default for Queues<M> {
 }
 
 impl<M> Queues<M> {
+    /// The queue of this product, new if no request uses one.
     fn queue_of(&self, stock_id: i64) -> Arc<Queue> {
         let mut queues = self.0.lock();
         if let Some(queue) = queues.get(&stock_id).and_then(Weak::upgrade) {

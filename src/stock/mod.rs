@@ -45,7 +45,7 @@ pub(crate) use strategies::{
     },
 };
 
-/// Takes one piece, or says why not.
+/// The function of a strategy: takes one piece, or fails with the reason.
 pub type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deduction, Error>>;
 
 /// A registered strategy: its name, its text and its specification.
@@ -125,6 +125,7 @@ pub enum Store {
 /// Every strategy, in the course's order.
 pub static ALL: LazyLock<Vec<Strategy>> = LazyLock::new(|| in_order(strategies::FILES));
 
+/// The strategy of this slug.
 pub fn find(slug: &str) -> Option<&'static Strategy> {
     ALL.iter().find(|s| s.slug == slug)
 }

@@ -19,8 +19,9 @@ use crate::{
 };
 use std::time::Duration;
 
-/// The bounds of the random pauses; the bound doubles each time: short for two that collide, long for a crowd.
+/// The bound of the first random pause; it doubles with each rollback: short for two that collide, long for a crowd.
 const FIRST_CONFLICT_PAUSE: Duration = Duration::from_millis(1);
+/// The bound grows no further than this.
 const MAX_CONFLICT_PAUSE: Duration = Duration::from_millis(32);
 
 /// Takes a piece by `strategy`, again after each rollback within the wait of the job.

@@ -92,6 +92,7 @@ impl ProductNames {
         })
     }
 
+    /// The paths in ZooKeeper.
     pub(super) fn paths(&self) -> Vec<String> {
         self.select_names(|name| match name {
             Name::ZooKeeper(path) => Some(names::in_zookeeper(path, self.stock_id)),
@@ -99,12 +100,14 @@ impl ProductNames {
         })
     }
 
+    /// What `select` makes of each name, without those of which it makes nothing.
     fn select_names(&self, select: impl Fn(&Name) -> Option<String>) -> Vec<String> {
         self.names.iter().filter_map(select).collect()
     }
 }
 
-/// Asks Redis whether it would change these keys: writes beside them, in the same slots, that change nothing.
+/// Asks Redis whether it would change these keys, by writes beside them, in the same slots, that change nothing. It fails if
+/// Redis would refuse.
 pub(super) async fn probe_writes(node: &mut Connection, keys: &[String]) -> RedisResult<()> {
     let mut ask = redis::pipe();
     for key in keys {
@@ -141,7 +144,8 @@ pub(super) async fn execute(
     Ok(())
 }
 
-/// Per key, a transaction in its slot that deletes the key with its companions and wakes the waiters on its channel.
+/// For each key, the transaction in its slot that deletes the key with its companions and wakes the waiters on its channel.
+/// Only the keys are read here.
 pub(super) async fn unlock_commands(
     node: &mut Connection,
     keys: &[String],
@@ -183,7 +187,7 @@ pub(super) async fn unlock_commands(
     Ok(parts)
 }
 
-/// For each key, the hold keys of a read-write lock.
+/// For each key, the hold keys of its read-write lock; none for another kind of key.
 async fn hold_keys_of(node: &mut Connection, keys: &[String]) -> RedisResult<Vec<Vec<String>>> {
     if keys.is_empty() {
         return Ok(Vec::new());

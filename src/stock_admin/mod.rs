@@ -33,6 +33,7 @@ const SEED_COUNT: i64 = 5000;
 /// other servers read that as a comment.
 const READ_STOCK: &str = "/*M!100100 SET STATEMENT wsrep_sync_wait = 1 FOR */ SELECT id, product_code, stock_code, CAST(count + (SELECT COALESCE(SUM(count), 0) FROM db_stock_bucket \
                     WHERE stock_id = db_stock.id) AS SIGNED) AS count, version FROM db_stock WHERE id = ?";
+/// Makes the row of a product, or sets its count.
 const PUT_STOCK: &str = "INSERT INTO db_stock (id, product_code, stock_code, count) VALUES (?, ?, '001', ?) \
                    ON DUPLICATE KEY UPDATE count = VALUES(count), version = version + 1";
 const DELETE_STOCK: &str = "DELETE FROM db_stock WHERE id = ?";
@@ -40,6 +41,7 @@ const CLEAR_FENCE: &str = "UPDATE db_stock SET fence = 0 WHERE id = ?";
 /// A reset puts all pieces into the row, so the buckets must be empty.
 const EMPTY_BUCKETS: &str = "DELETE FROM db_stock_bucket WHERE stock_id = ?";
 const DELETE_LOCK: &str = "DELETE FROM tb_lock WHERE lock_name = ?";
+/// Marks Redis as seeded; changes no row if it was before.
 const MARK_SEEDED: &str = "INSERT IGNORE INTO seeded (store) VALUES ('redis')";
 
 /// The Redis of students' scripts, as the lab and the containers call it.
@@ -171,7 +173,8 @@ pub async fn remove(
     set_and_clear(ctx, stock_id, None, scope).await
 }
 
-/// Sets the stores, or deletes what they hold, and clears the names.
+/// Sets the stores to `count`, or without it deletes what they hold, and clears the names, after asking every server. Returns
+/// the servers that are down and were left out.
 async fn set_and_clear(
     ctx: &Ctx,
     stock_id: i64,
@@ -334,6 +337,7 @@ async fn probe_writes(redis: &RedisClient, keys: &[String]) -> Result<(), Error>
     Ok(within_limit(Server::Redis, asked).await??)
 }
 
+/// A session of ZooKeeper that has just answered; [`Error::Unavailable`] without an answer in time.
 async fn reachable_zookeeper(ctx: &Ctx) -> Result<Client, Error> {
     let zk = ctx.zk.session()?;
     within_limit(Server::ZooKeeper, zk.check_stat("/"))
@@ -342,7 +346,7 @@ async fn reachable_zookeeper(ctx: &Ctx) -> Result<Client, Error> {
     Ok(zk)
 }
 
-/// Executes a write to a row that a strategy may hold; a timeout says that the row is held.
+/// Executes a write to a row that a strategy may hold; [`Error::Timeout`] says that the row is held.
 async fn execute_unless_row_is_held<T>(
     write: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<(), Error> {
@@ -356,7 +360,7 @@ async fn execute_unless_row_is_held<T>(
     }
 }
 
-/// Converts an error after the first change: the reset is then half done.
+/// Makes [`Error::Unknown`] of [`Error::Unavailable`] after the first change: the reset is then half done.
 fn mark_unknown_outcome(error: Error) -> Error {
     match error {
         Error::Unavailable { server, reason } => Error::Unknown { server, reason },
@@ -387,6 +391,7 @@ pub async fn seed(ctx: &Ctx) -> Result<(), Error> {
     Ok(())
 }
 
+/// The row of this product with the pieces of its buckets; `None` without a row.
 async fn read_mysql_stock(ctx: &Ctx, stock_id: i64) -> Result<Option<MySqlStock>, Error> {
     let mut conn = ctx.admin_conn(STEP_TIMEOUT).await?;
     let read = sqlx::query_as(READ_STOCK)
@@ -397,6 +402,7 @@ async fn read_mysql_stock(ctx: &Ctx, stock_id: i64) -> Result<Option<MySqlStock>
     Ok(row)
 }
 
+/// The stock's key of this product and its pieces, if it exists.
 async fn read_redis_stock(ctx: &Ctx, stock_id: i64) -> Result<RedisStock, Error> {
     let key = redis_key::stock_key(ctx, stock_id);
     let mut redis = ctx.redis.connection();
@@ -408,6 +414,7 @@ async fn read_redis_stock(ctx: &Ctx, stock_id: i64) -> Result<RedisStock, Error>
     Ok(RedisStock { key, count })
 }
 
+/// Waits for `step` at most [`STEP_TIMEOUT`]; then `server` counts as unavailable.
 async fn within_limit<T>(server: Server, step: impl Future<Output = T>) -> Result<T, Error> {
     tokio::time::timeout(STEP_TIMEOUT, step)
         .await

@@ -58,7 +58,7 @@ pub struct DeadlockLesson {
     pub(super) cured: &'static [Statement],
 }
 
-/// One statement of one of the two transactions. The table is called `goods` here.
+/// One statement, and which of the two transactions sends it. The table is called `goods` here; a play puts in its own name.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Statement {
     A(&'static str),
@@ -66,6 +66,7 @@ pub(super) enum Statement {
 }
 
 impl Statement {
+    /// The sender and the text of the statement.
     fn parts(self) -> (Side, &'static str) {
         match self {
             Self::A(sql) => (Side::A, sql),

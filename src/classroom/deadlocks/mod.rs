@@ -40,6 +40,7 @@ pub const ALL: &[DeadlockLesson] = &[
     lock_wait::LESSON,
 ];
 
+/// The lesson of this slug.
 pub fn find(slug: &str) -> Option<&'static DeadlockLesson> {
     ALL.iter().find(|lesson| lesson.slug == slug)
 }

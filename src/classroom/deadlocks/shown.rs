@@ -42,6 +42,7 @@ pub struct DeadlockPlan {
 pub(super) struct InnodbStatus(Option<String>);
 
 impl InnodbStatus {
+    /// Asks the server for it.
     pub(super) async fn fetch(conn: &mut MySqlConnection) -> Result<Self, Error> {
         match conn
             .fetch_one(SHOW_STATUS)
@@ -54,7 +55,7 @@ impl InnodbStatus {
         }
     }
 
-    /// The block of the status about the transaction of this connection.
+    /// The block of the status about the transaction of this connection; `None` if there is none, or without the privilege.
     fn transaction(&self, connection: u64) -> Option<&str> {
         let thread = format!(" thread id {connection}, ");
         self.0

@@ -11,6 +11,7 @@ use std::{fmt::Write, time::Duration};
 /// The comment of every table of a play, by which abandoned ones are found.
 const TABLE_COMMENT: &str = "oversell: the table of one play of a deadlock, dropped at its end";
 
+/// The tables with this comment that are older than this many seconds.
 const FIND_ABANDONED: &str = "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
                          AND TABLE_NAME LIKE 'deadlock\\_%' AND TABLE_COMMENT = ? \
                          AND CREATE_TIME <= NOW() - INTERVAL ? SECOND";
@@ -34,6 +35,7 @@ impl Table {
         Ok(Self { name, backstop })
     }
 
+    /// Drops the table now.
     pub(super) async fn remove(self, conn: &mut MySqlConnection) -> Result<(), Error> {
         drop_table(conn, &self.name).await?;
         self.backstop.cancel();
@@ -41,7 +43,7 @@ impl Table {
     }
 }
 
-/// Drops the table of a play on a connection of its own.
+/// Drops the table of a play on a connection of its own; a failure is logged.
 async fn drop_in_background(ctx: Ctx, name: String) {
     let dropped = async {
         let mut conn = ctx.mysql(ctx.config.default_wait()).await?;

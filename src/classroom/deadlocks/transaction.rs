@@ -33,7 +33,7 @@ const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(10);
 /// What the server answered to one statement.
 pub(super) type StatementResult = Result<(), sqlx::Error>;
 
-/// A connection with its transaction.
+/// One of the two transactions: its connection, and what it is doing.
 pub(super) struct Transaction {
     pub(super) id: u64,
     pub(super) state: TransactionState,
@@ -127,7 +127,8 @@ impl Transaction {
     }
 }
 
-/// Runs the whole transaction from its first statement. Fails with `None` if the server ended it because of another one.
+/// Runs the whole transaction from its first statement, and adds each statement to `steps`. Fails with `None` if the server
+/// ended it because of another one.
 async fn attempt_once(
     conn: &mut Conn,
     side: Side,
@@ -154,7 +155,7 @@ async fn attempt_once(
     Ok(())
 }
 
-/// Ends a transaction that error 1205 has left open.
+/// Rolls back a transaction that error 1205 has left open, and returns that as a step.
 pub(super) async fn roll_back(
     conn: &mut Conn,
     side: Side,

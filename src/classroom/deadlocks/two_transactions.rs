@@ -174,7 +174,8 @@ impl TwoTransactions {
         }
     }
 
-    /// Records the answer of a statement; a transaction that failed is rolled back.
+    /// Records the answer of the statement of this step, and returns the step. After error 1205 the transaction is rolled
+    /// back.
     async fn record_answer(
         &mut self,
         step: usize,
@@ -252,7 +253,8 @@ impl TwoTransactions {
     }
 }
 
-/// Plays a lesson at once, from its first statement to its last, with or without its cure; with `retry`, a transaction that failed is begun again.
+/// Plays a lesson at once, from its first statement to its last, with or without its cure; with `retry`, a transaction that
+/// failed is begun again.
 /// Errors: [`Error::Timeout`] if other plays or users of the pool take too long, [`Error::Unavailable`] if MySQL is down.
 /// Cancel safety: a play that was begun goes on in the background, and leaves nothing.
 pub async fn replay(

@@ -19,15 +19,15 @@ use std::{num::NonZeroU32, time::Duration};
 
 const LIMITER_NAME: &str = "seckillLimited";
 
-/// Is let through by the limiter of all instances.
+/// Asks the limiter of all instances to let one request through.
 /// Errors: [`Error::Limited`] if ten were within the last second, [`Error::Unavailable`] if Redis is down.
 /// Cancel safety: if dropped, a permit may be spent without a request.
 pub async fn pass(ctx: &Ctx) -> Result<(), Error> {
     pass_limiter(ctx, LIMITER_NAME, Duration::from_secs(1)).await
 }
 
-/// Is let through by the limiter of this name, or is [`Error::Limited`]: ten within `window`, a rate that it sets if none is
-/// set yet.
+/// Asks the limiter of this name to let one request through: [`Error::Limited`] if ten were within `window`, a rate that it
+/// sets if none is set yet.
 pub(crate) async fn pass_limiter(ctx: &Ctx, name: &str, window: Duration) -> Result<(), Error> {
     let limiter = ctx.redis.rate_limiter(name);
     let admitted = match limiter.try_acquire(NonZeroU32::MIN).await {

@@ -15,9 +15,10 @@ use super::REQUESTS_PER_SECOND;
 use crate::{ctx::Ctx, error::Error};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
+/// A bucket of ten tokens, into which one flows every 100 ms.
 const QUOTA: Quota = Quota::per_second(REQUESTS_PER_SECOND);
 
-/// The bucket of this process.
+/// A token bucket in this process, full at first.
 pub(crate) struct Bucket(DefaultDirectRateLimiter);
 
 impl Default for Bucket {
@@ -27,13 +28,13 @@ impl Default for Bucket {
 }
 
 impl Bucket {
-    /// Takes a token, or is [`Error::Limited`].
+    /// Takes a token; [`Error::Limited`] if there is none.
     pub(crate) fn pass(&self) -> Result<(), Error> {
         self.0.check().map_err(|_| Error::Limited)
     }
 }
 
-/// Takes a token of this instance.
+/// Takes a token of this instance's bucket.
 /// Errors: [`Error::Limited`] if there is none.
 pub fn pass(ctx: &Ctx) -> Result<(), Error> {
     ctx.local.of::<Bucket>().pass()

@@ -49,9 +49,10 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
 /// The default wait of the monitor: people walk out one by one.
 const DEFAULT_WAIT: Duration = Duration::from_secs(600);
 
+/// How many must go out before the door is locked.
 const CLASS_SIZE: NonZeroU32 = NonZeroU32::new(6).expect("not zero");
 
-/// How often the count is set again if others open the latch at that moment.
+/// How often the count is set again if others open the latch at that moment; then the request fails.
 const MAX_ATTEMPTS: usize = 100;
 
 /// Sets the count to six if none is set, and waits until all six are out.

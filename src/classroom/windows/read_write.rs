@@ -61,7 +61,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
 /// The course's `lock(10, TimeUnit.SECONDS)`.
 const DEFAULT_LEASE: Duration = Duration::from_secs(10);
 
-/// Takes a half and leaves it to its lease.
+/// Takes a half, and answers; the half is released when its lease is over.
 ///
 /// Cancel safety: Dropping it while it waits leaves nothing behind.
 async fn leave_to_lease(
@@ -77,6 +77,7 @@ async fn leave_to_lease(
     Ok(Answer::text(text))
 }
 
+/// The job's lease, which is not renewed.
 fn fixed_lease(job: &Job) -> Lease {
     Lease::Fixed(lease_or_stay(job))
 }
@@ -87,8 +88,8 @@ fn lease_or_stay(job: &Job) -> Duration {
     lease.max(Duration::from_millis(1))
 }
 
-/// The earliest time at which the lease can end. The server may answer late, so the remaining lease counts from before the
-/// question.
+/// The earliest time at which the lease can end, by this machine's clock. The server may answer late, so the remaining lease
+/// counts from before the question.
 async fn earliest_lease_end(ctx: &Ctx, job: &Job) -> Result<SystemTime, Error> {
     let asked = SystemTime::now();
     let left: i64 = ctx

@@ -10,6 +10,7 @@
 use crate::classroom::*;
 use oversell_lock::LockError;
 
+/// The path of the barrier, which is closed while the node exists.
 const BARRIER: &str = "/curator/barrier";
 
 pub(super) const LESSON: WindowLesson = WindowLesson {
@@ -54,6 +55,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
 /// The default wait: people walk through.
 const DEFAULT_WAIT: Duration = Duration::from_secs(600);
 
+/// Closes the barrier, or says that it was closed before.
 /// Cancel safety: dropped, it may be closed or not.
 async fn close_barrier(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     job.enter();
@@ -61,6 +63,7 @@ async fn close_barrier(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     Ok(answer_for(job, set, ["栅栏已关上", "栅栏本来就关着"]))
 }
 
+/// Opens the barrier, or says that it was open before.
 /// Cancel safety: dropped, it may be open or not.
 async fn open_barrier(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     job.enter();
@@ -68,13 +71,14 @@ async fn open_barrier(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     Ok(answer_for(job, removed, ["栅栏已移除", "栅栏本来就开着"]))
 }
 
-/// The answer to a change that was `done`, else to one that was there `before`; prints it on the console too.
+/// Prints on the console, and answers, `now` if a change was `done`, else `before`.
 fn answer_for(job: &Job, done: bool, [now, before]: [&str; 2]) -> Answer {
     let text = if done { now } else { before };
     job.say(text);
     Answer::text(text)
 }
 
+/// Waits until the barrier is open, as long as the job may.
 async fn wait_at_barrier(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     job.say("在栅栏前等着");
     ctx.zk

@@ -12,9 +12,10 @@
 
 use crate::classroom::*;
 
-/// The course's `new InterProcessSemaphoreV2(client, path, 5)`.
+/// How many are inside at once: the course's `new InterProcessSemaphoreV2(client, path, 5)`.
 const LEASES: u32 = 5;
 
+/// The path of the semaphore.
 const SEMAPHORE: &str = "/locks/semaphore";
 /// The Redis list with the lines of all visitors.
 const LOG: &str = "log";
@@ -34,15 +35,16 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
     }],
 };
 
-/// Limit of the log's lines, of which the oldest go first: it is shown as a whole.
+/// The most lines of the log, of which the oldest go first: it is shown as a whole.
 const MAX_LOG_LINES: isize = 1000;
 /// How long the log stays in Redis after its last line.
 const LOG_TTL_SECONDS: i64 = 24 * 60 * 60;
-/// The course's `sleep(10 + new Random().nextInt(10))`, in seconds.
+/// The shortest default stay: the course's `sleep(10 + new Random().nextInt(10))`, in seconds.
 const MIN_STAY: Duration = Duration::from_secs(10);
+/// The longest default stay.
 const MAX_STAY: Duration = Duration::from_secs(20);
 
-/// A random default stay.
+/// A random default stay, from [`MIN_STAY`] to [`MAX_STAY`].
 fn random_stay() -> Duration {
     MIN_STAY + (MAX_STAY - MIN_STAY).mul_f64(fastrand::f64())
 }
@@ -79,7 +81,7 @@ async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     Ok(Answer::text("hello Semaphore"))
 }
 
-/// Writes a line to the console, and into the list of all instances.
+/// Writes a line to the console, and appends it to the list of all instances.
 async fn log(ctx: &Ctx, job: &Job, line: &str) -> Result<(), Error> {
     job.say(line);
     let key = ctx.redis_key(&job.redis_name(LOG));

@@ -10,6 +10,7 @@
 use crate::classroom::*;
 use crate::classroom::{window::LessonDetails, zk_atomic::classify_write};
 
+/// The path of the shared count.
 const COUNT: &str = "/curator/count";
 
 pub(super) const LESSON: WindowLesson = WindowLesson {
@@ -27,9 +28,10 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
     }],
 };
 
-/// Visitors share random numbers below this.
+/// Numbers are drawn from 0 up to this one, which is left out.
 const NUMBER_LIMIT: i32 = 1000;
 
+/// Reads the shared count, and sets it to a random number whatever it is by then.
 /// Cancel safety: dropped, it may have been set or not.
 async fn set_random_count(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let count = ctx.zk.shared_count(&job.zk_path(COUNT), 0);

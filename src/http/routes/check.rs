@@ -23,6 +23,7 @@ use crate::{
     stock::{self, Strategy},
 };
 
+/// The course's text for a sale.
 const SOLD: &str = "验库存并锁库存成功！";
 
 /// A piece was taken.

@@ -97,7 +97,7 @@ pub(in crate::http) async fn get_verdicts(State(app): State<AppState>) -> Result
     })
 }
 
-/// The last full run, which comes with the program.
+/// The last full run as JSON, which comes with the program.
 const STORED_RUN: &str = include_str!("../../trials/last_run.json");
 
 /// What the last full run has found, with its date, version and machine.

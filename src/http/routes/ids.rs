@@ -3,7 +3,7 @@
 use crate::http::routes::prelude::*;
 use crate::seckill::id_worker::{self, Id};
 
-/// The prefix becomes a part of a key in Redis.
+/// The most characters of a prefix, which becomes a part of a key in Redis.
 const MAX_PREFIX_LEN: usize = 32;
 
 #[derive(Debug, Deserialize, Validate, IntoParams)]

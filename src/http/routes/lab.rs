@@ -15,6 +15,7 @@ use crate::{
     terminal::bilingual::Bilingual,
 };
 
+/// Why there is nothing to break without a lab.
 const NO_LAB_HERE: Bilingual = Bilingual {
     zh: "这里的服务器不是 oversell lab 启动的，网页不能弄停它们。在容器里，可以在终端输入 docker compose pause app-8100，再用 unpause 继续。",
     en: "No oversell lab has started the servers here, so the page cannot break them. In containers, type docker compose pause \
@@ -179,6 +180,7 @@ fn check_member(all: &Breakable, member: &str) -> Result<(), Error> {
     }
 }
 
+/// The error if the lab does not answer.
 fn lab_unavailable(error: HttpError) -> Error {
     Error::Domain(Domain::Unavailable {
         server: "lab",

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use std::collections::HashSet;
 use tokio::sync::Semaphore;
 
-/// Limit of the gradings at once: each is a load and measures times.
+/// The most gradings at once, each of which is a load and measures times; others wait.
 const MAX_GRADINGS: usize = 2;
 
 /// The scripts, and those of the course to begin with.
@@ -62,6 +62,7 @@ impl Default for Grading {
 struct GradedVisitor(Arc<Grading>, Visitor);
 
 impl GradedVisitor {
+    /// Registers the visitor as one whose lock is graded or waits for it.
     /// Errors: this visitor's lock is being graded, or waits for it.
     fn of(grading: Arc<Grading>, visitor: Visitor) -> Result<Self, Error> {
         let is_first = grading.visitors.lock().insert(visitor.clone());

@@ -36,7 +36,7 @@ use utoipa_axum::{
     routes,
 };
 
-/// The whole service.
+/// The whole service: every route, with its middleware.
 pub(super) fn router(app: &AppState) -> Router {
     let (routes, operating, api) = documented(app);
     let routes = routes

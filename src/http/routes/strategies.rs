@@ -54,6 +54,7 @@ pub(in crate::http) async fn source(Path(slug): Path<String>) -> Result<Response
     Ok(text_answer(find(slug)?.source))
 }
 
+/// The strategy of this slug, or the refusal that names those that there are.
 fn find(slug: String) -> Result<&'static Strategy, Error> {
     stock::find(&slug).ok_or(Error::no_strategy(slug))
 }

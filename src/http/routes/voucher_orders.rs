@@ -137,6 +137,7 @@ pub(in crate::http) async fn source(Path(slug): Path<String>) -> Result<Response
     Ok(text_answer(find(&slug)?.source))
 }
 
+/// The step of this slug, or the refusal.
 fn find(slug: &str) -> Result<&'static SeckillStep, Error> {
     seckill::find(slug).ok_or_else(|| Error::NoOrderStrategy(slug.to_owned()))
 }

@@ -135,6 +135,7 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::
         .ok_or_else(|| D::Error::custom(TIME_RULE))
 }
 
+/// Requires a time later than `begin`.
 fn later_than(begin: &DateTime<Utc>) -> impl FnOnce(&DateTime<Utc>, &()) -> garde::Result + '_ {
     move |end, ()| {
         if end > begin {

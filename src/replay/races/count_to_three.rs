@@ -20,6 +20,7 @@ use std::sync::LazyLock;
 
 /// The counter that A and B share.
 const COUNTER: &str = "counter";
+/// The names that the acts write, and a reset clears.
 const NAMES: &[Name] = &[Name::RedisCount(COUNTER)];
 
 static SCRIPT: LazyLock<Script> =
@@ -103,6 +104,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
+/// Sets the counter to 0, increments it three times and reads it, by five commands with a point after each.
 async fn by_commands(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (mut redis, key) = (
         ctx.redis.connection(),
@@ -126,6 +128,7 @@ async fn by_commands(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     .await
 }
 
+/// Does the same five commands as one script.
 async fn by_script(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let key = ctx.redis_key(&job.redis_name(COUNTER));
     report_end(
@@ -138,6 +141,7 @@ async fn by_script(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     .await
 }
 
+/// Passes the point `read` with the count that was seen, which is also the number that the actor reports at its end.
 async fn report_end(job: &Job, seen: i64) -> Result<Deduction, Error> {
     job.reach_with(Point::Read, seen).await;
     Ok(Deduction::remaining(seen))

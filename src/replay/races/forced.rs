@@ -23,6 +23,7 @@ use crate::{
 };
 use oversell_lock::LockError;
 
+/// The key of the library's lock, for the cure.
 const CURED_LOCK_KEY: &str = "demo2Library";
 
 pub(super) const RACE: Race = Race {
@@ -89,12 +90,13 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// Takes the lock of the second demo, by force after its time.
+/// Takes the lock of the second demo, works and unlocks; after the demo's safety time it takes the lock by force.
 async fn take_by_force(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let found = demo2::visit(ctx, job, Id::Uuid).await?;
     Ok(Deduction::default().with_lock_state(found))
 }
 
+/// Waits for the library's lock, works, and releases it.
 async fn lock_of_library(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     job.reach(Point::Waits).await;
     let guard = demo_layer::lock(ctx, job, CURED_LOCK_KEY)

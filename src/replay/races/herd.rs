@@ -84,7 +84,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// Drains a queue whose waiters watch like this.
+/// Has the waiters, which watch like this, get the lock one after the other; passes the point `woken` for each release.
 async fn drain_queue(ctx: &Ctx, job: &Job, watch: Watch) -> Result<Deduction, Error> {
     let drained = zk_herd::drain_once(ctx, WAITERS, job.wait_left(), watch).await?;
     for woken in drained.0 {
@@ -93,7 +93,7 @@ async fn drain_queue(ctx: &Ctx, job: &Job, watch: Watch) -> Result<Deduction, Er
     Ok(Deduction::default())
 }
 
-/// How many waiters the first and the last releases woke.
+/// How many waiters the first three and the last three releases woke: `50 49 48 … 2 1 0`.
 fn woken_counts(play: &Play) -> String {
     let woken = play.values_of("woken");
     let [first, last] = [woken.first_chunk::<3>(), woken.last_chunk()]

@@ -16,8 +16,11 @@ use crate::{
 use std::num::NonZeroU32;
 
 const LATCH: &str = "latch";
+/// The names that the acts write, and a reset clears.
 const NAMES: &[Name] = &[Name::RedisCount(LATCH)];
+/// How many students must be out before the door is locked.
 const CLASS: NonZeroU32 = NonZeroU32::new(2).expect("not zero");
+/// The act of a student.
 const GO_OUT: Act = Act::custom("go-out", NAMES, |ctx, job| Box::pin(count_down(ctx, job)));
 
 pub(super) const RACE: Race = Race {

@@ -23,10 +23,12 @@ use futures::future::join_all;
 use redis::Script;
 use std::sync::LazyLock;
 
+/// The lease of A in milliseconds.
 const LEASE_MS: u64 = 1600;
 /// Longer than the lease, and shorter than the reply timeout of the client.
 const ANSWER_DELAY_MS: u64 = 1900;
 
+/// Deletes the key on a node if its value is this owner's.
 static DELETE_IF_MINE: LazyLock<Script> = LazyLock::new(|| {
     lua::script(include_str!(
         "../../stock/strategies/lua/delete_if_mine.lua"
@@ -114,7 +116,8 @@ async fn wait_until_keys_came_and_ended(play: &Play) -> Result<(), Error> {
     play.wait_until_lease_ends(false).await
 }
 
-/// Redlock without the check of the elapsed time.
+/// Takes a piece under a Redlock that counts the nodes that agree, and not the time that asking took. Times out without a
+/// majority.
 async fn lock_without_time_check(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (name, owner) = (job.redis_name("redLock"), job.owner(ctx).to_string());
     let (key, lease) = (ctx.redis_key(&name), job.lease(ctx).as_millis());

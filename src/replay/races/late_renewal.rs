@@ -20,6 +20,7 @@ use crate::{
 use std::time::Duration;
 use tokio_util::task::AbortOnDropHandle;
 
+/// The name of the lock, that of the strategy `redis-watchdog`.
 const LOCK: &str = "lock:redis-watchdog";
 /// A's lease, by the clock and forced: short, so that its timer comes soon.
 const SHORT_LEASE_MS: [u64; 2] = [3000, 600];
@@ -102,7 +103,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// The lock of §2.7 with the text's timer, which does not check the owner.
+/// Takes a piece under the lock of §2.7 with the text's timer, which does not check the owner.
 async fn hold_with_blind_timer(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = Reentrant::lock(ctx, job, LOCK);
     let (key, lease) = (lock.key.clone(), lock.lease);
@@ -121,7 +122,7 @@ async fn hold_with_blind_timer(ctx: &Ctx, job: &Job) -> Result<Deduction, Error>
     redis_polling::run_then_release(held, section).await
 }
 
-/// The text's timer: at every third of the lease it sends PEXPIRE, whoever holds the key.
+/// The text's timer: every third of the lease (in milliseconds) it sends PEXPIRE, whoever holds the key, until it is aborted.
 async fn renew_blindly(ctx: Ctx, key: String, lease: u64, points: Points) {
     loop {
         tokio::time::sleep(Duration::from_millis(lease / 3)).await;

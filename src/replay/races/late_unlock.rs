@@ -21,17 +21,20 @@ use crate::{
     section::{Deduction, Job, backstop::Backstop},
 };
 
+/// Orders another voucher under a lock that names no owner.
 const LATE_FIXED_ID: Act = Act::custom(
     "redis-lock-fixed-id of another voucher",
     USER_LOCK,
     |ctx, job| Box::pin(order_another_voucher(ctx, job, "redis-lock-fixed-id")),
 );
+/// Orders another voucher under a lock that names its owner.
 const LATE_OWNER: Act = Act::custom(
     "redis-lock-owner of another voucher",
     USER_LOCK,
     |ctx, job| Box::pin(order_another_voucher(ctx, job, "redis-lock-owner")),
 );
 
+/// A's lease ends, and B takes the lock and finds no order.
 const B_GETS_IN: &[Step] = &[
     say("A 的租约到期，锁没了", "A's lease ends: its lock is gone"),
     LeaseEnds,
@@ -96,7 +99,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// Orders a voucher of its own, under the lock of the same user.
+/// Puts another voucher on sale, orders it under the lock of the same user, and removes it.
 async fn order_another_voucher(ctx: &Ctx, job: &Job, step: &str) -> Result<Deduction, Error> {
     let another = put_voucher_on_sale(ctx, INITIAL_PIECES).await?;
     let removed = ctx.clone();

@@ -105,6 +105,7 @@ fn report_count(count: i64) -> Deduction {
     Deduction::remaining(count)
 }
 
+/// The limiter's name, which no other replay has.
 fn limiter_name(stock_id: i64) -> String {
     format!("replay:{stock_id}")
 }
@@ -125,6 +126,7 @@ async fn report_admission(job: &Job, passed: Result<(), Error>) -> Result<i64, E
     Ok(i64::from(is_through))
 }
 
+/// How many requests of all actors were let through, as a note.
 fn let_through_note(play: &Play) -> String {
     format!("{} let through", play.reported_numbers().sum::<i64>())
 }

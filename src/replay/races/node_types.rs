@@ -20,6 +20,7 @@ use crate::{
 use std::time::Duration;
 use zookeeper_client::{Acls, CreateMode, Error as Zk};
 
+/// The path of the lock's node, that of the strategy `zk-ephemeral`.
 const NODE: &str = "/distributed/zk-ephemeral";
 /// The mean time between two attempts.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -84,6 +85,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
+/// Takes a piece under a permanent node, and deletes the node. If the holder dies before, the node stays.
 async fn lock_with_permanent_node(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (client, path) = (ctx.zk.session()?, job.zk_path(NODE));
     let [parent, node] = [CreateMode::Container, CreateMode::Persistent]

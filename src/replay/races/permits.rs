@@ -18,7 +18,9 @@ use oversell_lock::LockError;
 
 /// The semaphore's name in Redis.
 const SEMAPHORE: &str = "semaphore";
+/// The names that the acts write, and a reset clears.
 const NAMES: &[Name] = &[Name::RedisCount(SEMAPHORE)];
+/// The permits of the semaphore.
 const PERMITS: u32 = 2;
 
 pub(super) const RACE: Race = Race {
@@ -90,6 +92,7 @@ async fn enter_without_permit(job: &Job) -> Result<Deduction, Error> {
     Ok(Deduction::default())
 }
 
+/// The cure: takes a permit, waiting for one if all are out, and gives it back.
 async fn take_a_permit(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let semaphore = ctx
         .redis

@@ -16,24 +16,34 @@ use crate::{
 };
 use oversell_lock::{Lock, LockError};
 
+/// The name of the plain lock, which a reset clears.
 const PLAIN_NAMES: &[Name] = &[Name::Redis("lock")];
+/// The name of the read-write lock, which a reset clears.
 const NAMES: &[Name] = &[Name::Redis("rwLock")];
+/// A reader under the plain lock.
 const PLAIN_READ: Act = Act::custom("plain-read", PLAIN_NAMES, |ctx, job| {
     Box::pin(enter_and_leave(job, plain_lock(ctx, job)))
 });
+/// A writer under the plain lock.
 const PLAIN_WRITE: Act = Act::custom("plain-write", PLAIN_NAMES, |ctx, job| {
     Box::pin(enter_and_leave(job, plain_lock(ctx, job)))
 });
+/// A reader under the read half.
 const READ: Act = Act::custom("rw-read", NAMES, |ctx, job| {
     Box::pin(enter_and_leave(job, read_lock(ctx, job)))
 });
+/// A writer under the write half.
 const WRITE: Act = Act::custom("rw-write", NAMES, |ctx, job| {
     Box::pin(enter_and_leave(job, write_lock(ctx, job)))
 });
 
+/// The caption of a reader behind a reader.
 const READ_READ: Step = say("A 在里面读；B 也来读", "A reads; B comes, and reads");
+/// The caption of a writer behind a reader.
 const READ_WRITE: Step = say("A 在里面读；B 也来写", "A reads; B comes, and writes");
+/// The caption of a reader behind a writer.
 const WRITE_READ: Step = say("A 在里面写；B 也来读", "A writes; B comes, and reads");
+/// The caption of a writer behind a writer.
 const WRITE_WRITE: Step = say("A 在里面写；B 也来写", "A writes; B comes, and writes");
 
 pub(super) const RACE: Race = Race {
@@ -107,7 +117,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// B waits for A.
+/// The steps of one round: A gets in by `first`, B is refused by `second`, and gets in after A. `what` is the caption.
 const fn b_waits_for_a(first: Act, second: Act, what: Step, note: &'static str) -> [Step; 9] {
     [
         what,
@@ -137,7 +147,7 @@ fn write_lock(ctx: &Ctx, job: &Job) -> impl Lock {
     lock.lease(job.watchdog_lease(ctx))
 }
 
-/// Acquires the lock, tells whether that took a wait, and releases it.
+/// Takes the lock, passing `refused` if it must wait, and releases it.
 async fn enter_and_leave(job: &Job, lock: impl Lock) -> Result<Deduction, Error> {
     let guard = match lock.try_acquire().await {
         Err(LockError::Taken { .. }) => {

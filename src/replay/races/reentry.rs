@@ -107,6 +107,7 @@ async fn b(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     redis_polling::run_then_release(held, redis_polling::read_then_write(ctx, job)).await
 }
 
+/// Notes how often the lock is held: 0 if it is free.
 async fn note_holds(play: &mut Play) -> Result<(), Error> {
     let held = play.first_lock().await?;
     play.add_note(held.map_or(0, |held| held.count.unwrap_or(1)));

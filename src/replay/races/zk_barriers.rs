@@ -17,7 +17,9 @@ use crate::{
 };
 use std::num::NonZeroU32;
 
+/// The path of the barrier.
 const ROOM: &str = "/curator/double-barrier";
+/// How many must come: three.
 const MEMBERS: NonZeroU32 = NonZeroU32::MIN.saturating_add(2);
 
 pub(super) const RACE: Race = Race {
@@ -70,13 +72,14 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// Enters and leaves, without a barrier of its own.
+/// Passes the points `locked` (inside) and `written` (through), and waits for nobody.
 async fn enter_and_leave(job: &Job) -> Result<Deduction, Error> {
     job.reach(Point::Locked).await;
     job.reach(Point::Written).await;
     Ok(Deduction::default())
 }
 
+/// Waits at the entrance for all members, works, and waits at the exit for all.
 async fn work_between_barriers(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let room = ctx.zk.double_barrier(&job.zk_path(ROOM), MEMBERS);
     let member = room.enter(job.wait_left()).await?;

@@ -19,6 +19,7 @@ use crate::{
 };
 
 const COUNT: &str = "/curator/count";
+/// The names that the acts write, and a reset clears.
 const NAMES: &[Name] = &[Name::ZooKeeper(COUNT)];
 
 pub(super) const RACE: Race = Race {
@@ -86,6 +87,7 @@ async fn set_count(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     Ok(Deduction::default())
 }
 
+/// Adds one to the shared count only if nobody has set it since it was read, and else tries again; sells nothing.
 async fn try_set_count(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let count = ctx.zk.shared_count(&job.zk_path(COUNT), 0);
     let mut retries = 0;
@@ -104,6 +106,7 @@ async fn try_set_count(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     }
 }
 
+/// The number that was set last; empty if none was.
 fn last_value(play: &Play) -> String {
     play.values_of("written").pop().unwrap_or_default()
 }

@@ -57,7 +57,7 @@ pub(super) const RACE: Race = Race {
     cured: COUNTED,
 };
 
-/// Acquires the lock of §3.7.2 twice.
+/// Takes the lock of §3.7.2, tries to sell under the same lock taken again, and releases it.
 async fn acquire_twice(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path(SEMAPHORE_MUTEX);
     let guard = ctx

@@ -17,6 +17,7 @@ use crate::{
 };
 use std::cell::Cell;
 
+/// The path of the user's lock.
 const USER: &str = "/distributed/zk-user";
 
 pub(super) const RACE: Race = Race {
@@ -69,12 +70,14 @@ pub(super) const RACE: Race = Race {
     },
 };
 
+/// A's act in the flaw.
 const BOTH_AS_PRINTED: Act = Act::custom_selling(
     Store::MySql,
     "zk-two-locks-as-printed",
     &[Name::ZooKeeper(USER)],
     |ctx, job| Box::pin(THREAD_LOCAL.scope(Cell::new(0), take_both_as_printed(ctx, job))),
 );
+/// A's act on the cure.
 const BOTH: Act = Act::custom_selling(
     Store::MySql,
     "zk-two-locks",
@@ -82,13 +85,13 @@ const BOTH: Act = Act::custom_selling(
     |ctx, job| Box::pin(take_both(ctx, job)),
 );
 
-/// Takes the lock of the user and then that of the product, as printed.
+/// Takes the lock of the user and then that of the product, as printed, and sells a piece.
 async fn take_both_as_printed(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let user = job.zk_path(USER) + "/lock-";
     run_locked_as_printed(ctx, job, &user, || Box::pin(reentrant_as_printed(ctx, job))).await
 }
 
-/// Takes the lock of the user and then that of the product.
+/// Takes the lock of the user and then that of the product, and sells a piece.
 async fn take_both(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let stock =
         stock::find("zk-reentrant").ok_or_else(|| Error::NoStrategy("zk-reentrant".to_owned()))?;

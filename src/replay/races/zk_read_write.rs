@@ -21,11 +21,14 @@ use oversell_lock::Guard;
 use std::time::Duration;
 
 const LOCK: &str = "/curator/rwlock";
+/// The names that the acts write, and a reset clears.
 const NAMES: &[Name] = &[Name::ZooKeeper(LOCK)];
+/// C's act on the cure: a writer.
 const WRITE: Act = Act::custom("zk-write-half", NAMES, |ctx, job| {
     Box::pin(write_and_downgrade(ctx, job))
 });
 
+/// A ends, then B is inside and ends, then C; notes the order.
 const ONE_AFTER_THE_OTHER: &[Step] = &[
     say("A 读完", "A has read"),
     A.finishes(),
@@ -92,6 +95,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
+/// Takes the lock as one exclusive lock, whoever reads or writes, and releases it.
 async fn hold_plain_lock(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let guard = ctx
         .zk
@@ -102,6 +106,7 @@ async fn hold_plain_lock(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     leave_and_release(job, guard).await
 }
 
+/// Takes the read half, tries the write half without a wait (`upgrade-refused`), and releases the read half.
 async fn read_and_try_upgrade(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (lock, owner) = (ctx.zk.rw_lock(&job.zk_path(LOCK)), job.owner(ctx));
     let guard = lock.read().owner(owner).acquire(job.wait_left()).await?;
@@ -118,6 +123,7 @@ async fn read_and_try_upgrade(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> 
     leave_and_release(job, guard).await
 }
 
+/// Takes the write half, then the read half as the same owner (`downgraded`), and releases both.
 async fn write_and_downgrade(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (lock, owner) = (ctx.zk.rw_lock(&job.zk_path(LOCK)), job.owner(ctx));
     let guard = lock.write().owner(owner).acquire(job.wait_left()).await?;
@@ -128,6 +134,7 @@ async fn write_and_downgrade(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     leave_and_release(job, reading).await
 }
 
+/// Passes the point `left`, and releases the lock.
 async fn leave_and_release(job: &Job, guard: Guard) -> Result<Deduction, Error> {
     job.reach(Point::Left).await;
     guard.release().await?;

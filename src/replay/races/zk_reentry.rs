@@ -21,7 +21,9 @@ use std::time::Duration;
 use tokio::time::timeout;
 use zookeeper_client::{Acls, CreateMode};
 
+/// The path of the lock's node, that of the strategy `zk-ephemeral`.
 const NODE: &str = "/distributed/zk-ephemeral";
+/// How long the holder waits for its own lock before it times out.
 const SELF_WAIT: Duration = Duration::from_secs(1);
 
 pub(super) const RACE: Race = Race {
@@ -57,12 +59,13 @@ pub(super) const RACE: Race = Race {
     cured: COUNTED,
 };
 
+/// The caption before the lock is taken twice.
 pub(super) const ENTERS: Step = say(
     "A 拿到锁，里面又要同一把锁",
     "A has the lock, and takes the same lock again inside",
 );
 
-/// A lock that counts holds is acquired twice.
+/// The cure: the owner takes a lock that counts its holds twice.
 pub(super) const COUNTED: Variant = Variant {
     act: Act::Strategy("zk-reentrant"),
     steps: &[
@@ -75,7 +78,7 @@ pub(super) const COUNTED: Variant = Variant {
     expected: ExpectedResult::sold(1, 1).inside(1),
 };
 
-/// Acquires the lock of §3.3 twice.
+/// Creates the node of §3.3, tries to sell by the strategy that needs the same node, and deletes the node.
 async fn acquire_twice(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (client, path) = (ctx.zk.session()?, job.zk_path(NODE));
     let [parent, node] = [CreateMode::Container, CreateMode::Ephemeral]

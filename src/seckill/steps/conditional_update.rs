@@ -9,6 +9,7 @@ pub(super) const STEP: StepSpec = StepSpec {
     place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
+/// Checks the voucher, takes a piece if one is left, and writes the order, each by itself.
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     rows::check_on_sale(ctx, order).await?;
     order.job.enter_and_stay().await;

@@ -14,6 +14,7 @@ pub(super) const STEP: StepSpec = StepSpec {
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct GlobalKey;
 
+/// Checks the voucher, then places the order under this process's one mutex of all users.
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     rows::check_on_sale(ctx, order).await?;
     let held = ctx

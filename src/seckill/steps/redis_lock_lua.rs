@@ -12,6 +12,7 @@ use oversell_lock::redis::Connection;
 use redis::{RedisResult, Script};
 use std::sync::LazyLock;
 
+/// Deletes the lock if its value is this owner's.
 static UNLOCK: LazyLock<Script> = LazyLock::new(|| {
     lua::script(include_str!(
         "../../stock/strategies/lua/delete_if_mine.lua"
@@ -25,6 +26,7 @@ pub(super) const STEP: StepSpec = StepSpec {
     place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
+/// Places the order under the user's key, which a script unlocks if it is its own.
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     place_under_lock(ctx, order, DeleteByScript).await
 }

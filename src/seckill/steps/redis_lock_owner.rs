@@ -18,6 +18,7 @@ pub(super) const STEP: StepSpec = StepSpec {
     place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
+/// Places the order under the user's key, which GET and DEL unlock if it is its own.
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     place_under_lock(ctx, order, CheckOwner).await
 }

@@ -15,16 +15,21 @@ pub(super) const STEP: StepSpec = StepSpec {
     place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
+/// Checks, claims a piece and queues the order, in one step.
 static CLAIM: LazyLock<Script> = LazyLock::new(|| lua::script(include_str!("lua/claim.lua")));
 
 /// The return codes of `lua/claim.lua`.
 const CLAIMED: u8 = 0;
+/// Redis does not have the voucher.
 const NOT_THERE: u8 = 1;
 const NOT_BEGUN: u8 = 2;
 const OVER: u8 = 3;
 const SOLD_OUT: u8 = 4;
+/// The user has ordered the voucher before.
 const ORDERED: u8 = 5;
 
+/// Claims a piece in Redis, where a consumer finds the order and writes it later. Puts the voucher into Redis if it is not
+/// there.
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     order.job.enter_and_stay().await;
     let order_id = id_worker::next(ctx, "order").await?;
@@ -47,6 +52,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     }
 }
 
+/// Runs `claim.lua`, and returns its code.
 async fn claim(ctx: &Ctx, order: &Order, order_id: i64) -> Result<u8, Error> {
     let mut script = CLAIM.key(voucher::stock_key(ctx, order.voucher_id));
     script

@@ -10,9 +10,11 @@ pub(super) const STEP: StepSpec = StepSpec {
     place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
+/// Writes the order with the user in `claimed_by`, on which the unique key is.
 const INSERT: &str =
     "INSERT INTO tb_voucher_order (id, user_id, voucher_id, claimed_by) VALUES (?, ?, ?, ?)";
 
+/// Checks the voucher, then places the order in one transaction.
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     rows::check_on_sale(ctx, order).await?;
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
@@ -20,6 +22,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     mysql::end_uncommitted(conn, placed).await
 }
 
+/// Checks, takes a piece, writes the order and commits. The unique key refuses a second order of the user.
 async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<OrderReceipt, Error> {
     mysql::begin(conn, &order.job).await?;
     rows::check_not_ordered_yet(conn, order).await?;

@@ -10,10 +10,11 @@ pub(super) const STEP: StepSpec = StepSpec {
     place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
-/// The key of a user's mutex: no other step has the same ones.
+/// The key of a user's mutex, in a map that no other step uses.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct UserKey(i64);
 
+/// Checks the voucher, then places the order, commit included, under the user's mutex.
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     rows::check_on_sale(ctx, order).await?;
     let _held = lock(ctx, order).await?;
@@ -21,7 +22,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     rows::create_order(ctx, order).await
 }
 
-/// This process's mutex for the user, waiting for it as long as the order may.
+/// Locks this process's mutex of the user, waiting for it as long as the order may.
 pub(super) async fn lock(ctx: &Ctx, order: &Order) -> Result<MutexGuard, Error> {
     order.job.reach(Point::Waits).await;
     let held = ctx

@@ -11,6 +11,7 @@ pub(super) const STEP: StepSpec = StepSpec {
     place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
+/// Checks the voucher, then places the order in a transaction that outlives the user's mutex.
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     rows::check_on_sale(ctx, order).await?;
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
@@ -18,6 +19,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     mysql::end_uncommitted(conn, placed).await
 }
 
+/// Begins, places the order under the user's mutex, unlocks, and commits only then.
 async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<OrderReceipt, Error> {
     mysql::begin(conn, &order.job).await?;
     let held = user_mutex::lock(ctx, order).await?;

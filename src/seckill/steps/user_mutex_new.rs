@@ -10,6 +10,7 @@ pub(super) const STEP: StepSpec = StepSpec {
     place: |ctx, order| Box::pin(place(ctx, order)),
 };
 
+/// Places the order under a mutex made for it, which no other order waits for.
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     rows::check_on_sale(ctx, order).await?;
     let locks = Mutexes::default();

@@ -59,6 +59,7 @@ const STAGES: [(&str, &str, &str, &str); 5] = [
     ),
 ];
 
+/// Takes a piece under the visitor's scripts, and renews the lease if they have a script for that.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let scripts = current_scripts(ctx, job.visitor()).await?;
     let lock = || {
@@ -84,7 +85,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     redis_polling::run_then_release(held, section).await
 }
 
-/// The scripts of the course's own locks, each with its section.
+/// The scripts of the course's own locks without their comments, each with its section.
 pub fn stages() -> impl Iterator<Item = (&'static str, Scripts)> {
     STAGES
         .into_iter()
@@ -117,6 +118,7 @@ struct Mine {
 }
 
 impl Mine {
+    /// Runs one of the scripts with the lock's key, owner and lease. Returns whether it answers yes.
     async fn run(script: &str, lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         run_script(script, &lock.key, &lock.owner, lock.lease, redis).await
     }

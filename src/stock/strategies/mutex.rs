@@ -14,6 +14,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Reads the row, stays, and writes one less, under this process's mutex of the product.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let _held = lock(ctx, job).await?;
     job.reach(Point::Locked).await;
@@ -33,7 +34,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     Ok(Deduction::remaining(count - 1))
 }
 
-/// This process's mutex for the job's product, waiting for it as long as the job may.
+/// Locks this process's mutex of the job's product, waiting for it as long as the job may.
 pub(super) async fn lock(ctx: &Ctx, job: &Job) -> Result<MutexGuard, Error> {
     job.reach(Point::Waits).await;
     let held = ctx

@@ -19,11 +19,13 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-/// 1 if it was acquired, 0 after this many seconds without it.
+/// Takes the lock: 1 if it was acquired, 0 after this many seconds without it.
 const LOCK: &str = "SELECT GET_LOCK(CONCAT(DATABASE(), '.', ?), ?)";
-/// 1 if it was ours, 0 if it is another connection's, NULL if it was free.
+/// Releases the lock: 1 if it was ours, 0 if it is another connection's, NULL if it was free.
 const UNLOCK: &str = "SELECT RELEASE_LOCK(CONCAT(DATABASE(), '.', ?))";
 
+/// Takes the lock, sells, and releases it, on one connection. If the server does not answer, the connection is closed, which
+/// releases it.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let name = job.redis_name("stock");
@@ -45,6 +47,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     sold
 }
 
+/// Waits for the lock, at most as long as the job may, then reads and writes the row. Does not release it.
 async fn under_lock(conn: &mut Conn, job: &Job, name: &str) -> Result<Deduction, Error> {
     let seconds = if job.wait_left().is_zero() {
         0

@@ -14,12 +14,13 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Reads the row, stays, and writes one less, under no lock.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     read_then_write(ctx, job, None).await
 }
 
-/// The section of this strategy, and of those that do the same under a lock. It is only as safe as what surrounds it: the
-/// lock's fencing token is reported, and the row does not check it.
+/// Reads the row, stays for `hold_ms`, and writes one less: the section of this strategy, and of those that do it under a
+/// lock. `fence` is reported only, the row does not check it.
 pub(super) async fn read_then_write(
     ctx: &Ctx,
     job: &Job,

@@ -14,6 +14,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Queues for the fair lock, and sells under it.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = ctx
         .redis

@@ -9,7 +9,9 @@ use oversell_lock::redis::Connection;
 use redis::{RedisResult, Script};
 use std::sync::LazyLock;
 
+/// Takes the lock, or one more hold of it for its owner.
 static ENTER: LazyLock<Script> = LazyLock::new(|| lua::script(include_str!("lua/enter.lua")));
+/// Gives one hold back; the last one frees the lock.
 static LEAVE: LazyLock<Script> = LazyLock::new(|| lua::script(include_str!("lua/leave.lua")));
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
@@ -26,6 +28,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Takes the lock, and inside takes it again and sells.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let held =
         redis_polling::lock(ctx, job, Reentrant::lock(ctx, job, "lock:redis-reentrant")).await?;
@@ -39,10 +42,11 @@ async fn deduct_again(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     redis_polling::run_then_release(held, redis_polling::read_then_write(ctx, job)).await
 }
 
-/// A hash of the owner and the count of its holds; a script enters it, another leaves it.
+/// The commands of a lock that is a hash of its owner and the count of its holds: a script enters it, another leaves it.
 pub(crate) struct Reentrant;
 
 impl Reentrant {
+    /// The lock of this name for the job's product, with the requested lease, else the configured one.
     pub(crate) fn lock(ctx: &Ctx, job: &Job, name: &str) -> Lock<Self> {
         Lock::new(ctx, job, name, job.lease(ctx), Self)
     }

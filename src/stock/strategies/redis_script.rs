@@ -16,10 +16,13 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// What `take.lua` returns if no piece is left.
 const SOLD_OUT: i64 = -1;
 
+/// Takes a piece of the stock's key, if there is one.
 static TAKE: LazyLock<Script> = LazyLock::new(|| lua::script(include_str!("lua/take.lua")));
 
+/// Runs `take.lua`, which takes a piece if there is one.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let since = job.enter_and_stay().await;
     let key = redis_key::stock_key(ctx, job.request.stock_id);

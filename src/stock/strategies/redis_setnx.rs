@@ -19,6 +19,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Sells under a key without a lease.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = Lock::new(ctx, job, "lock:redis-setnx", redis_polling::LEASE, Setnx);
     let held = redis_polling::lock(ctx, job, lock).await?;

@@ -9,6 +9,7 @@ use oversell_lock::redis::Connection;
 use redis::{RedisResult, Script};
 use std::sync::LazyLock;
 
+/// Deletes the lock if its value is this owner's.
 static DELETE_IF_MINE: LazyLock<Script> =
     LazyLock::new(|| lua::script(include_str!("lua/delete_if_mine.lua")));
 
@@ -23,6 +24,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Sells under a key with lease and owner, which a script deletes if it is its own.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let held = redis_polling::lock(ctx, job, DeleteByScript::lock(ctx, job)).await?;
     redis_polling::run_then_release(held, redis_polling::read_then_write(ctx, job)).await
@@ -32,6 +34,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 pub(crate) struct DeleteByScript;
 
 impl DeleteByScript {
+    /// The lock of this strategy for the job's product.
     pub(crate) fn lock(ctx: &Ctx, job: &Job) -> Lock<Self> {
         Lock::new(ctx, job, "lock:redis-setnx-lua", redis_polling::LEASE, Self)
     }

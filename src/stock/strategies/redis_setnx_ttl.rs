@@ -19,6 +19,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Sells under a key with a lease, and deletes the key whoever's it is by then.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = Lock::new(ctx, job, "lock:redis-setnx-ttl", redis_polling::LEASE, Ttl);
     let held = redis_polling::lock(ctx, job, lock).await?;

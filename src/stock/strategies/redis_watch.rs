@@ -18,6 +18,8 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Writes one less if the key has not changed since it was read; after a conflict it pauses and tries again, as long as the
+/// job may wait.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let key = redis_key::stock_key(ctx, job.request.stock_id);
     // Nobody else has it as long as this lives.

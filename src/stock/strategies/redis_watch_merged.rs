@@ -19,11 +19,12 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Takes a piece together with the other requests of this instance.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     merged::deduct::<WatchAndSet>(ctx, job).await
 }
 
-/// Takes all pieces of a group by one WATCH, MULTI, EXEC.
+/// Takes the pieces of a group, or as many as there are, by one WATCH, MULTI, EXEC.
 struct WatchAndSet;
 
 impl TakeMany for WatchAndSet {

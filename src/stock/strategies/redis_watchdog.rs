@@ -11,6 +11,7 @@ use redis::{RedisResult, Script};
 use std::sync::LazyLock;
 use tokio_util::task::AbortOnDropHandle;
 
+/// Renews the lease if the lock is still the owner's.
 static RENEW: LazyLock<Script> = LazyLock::new(|| lua::script(include_str!("lua/renew.lua")));
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
@@ -24,6 +25,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Takes a piece under the re-entrant lock, while a task renews its lease.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = || Reentrant::lock(ctx, job, "lock:redis-watchdog");
     let held = redis_polling::lock(ctx, job, lock()).await?;
@@ -41,7 +43,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     redis_polling::run_then_release(held, section).await
 }
 
-/// A lock whose lease is renewed.
+/// A lock whose lease can be renewed: the re-entrant one, and a visitor's scripts.
 pub(super) trait Renewable: LockCommands {
     /// Renews once; false if the lock was no longer there.
     fn renew(
@@ -61,7 +63,7 @@ impl Renewable for Reentrant {
     }
 }
 
-/// Renews the lock every third of its lease until it is lost. Without an answer it goes on.
+/// Renews the lock every third of its lease, until it is lost or this is aborted. A failed renewal is logged, and tried again.
 pub(super) async fn renew<S: Renewable>(ctx: Ctx, lock: Lock<S>, points: Points) {
     let mut redis = S::client(&ctx).connection();
     loop {

@@ -14,12 +14,14 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Sells in one transaction under the row's lock.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let sold = in_transaction(&mut conn, job).await;
     mysql::end_uncommitted(conn, sold).await
 }
 
+/// Begins, reads the row `FOR UPDATE`, stays, writes one less, and commits.
 async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Deduction, Error> {
     mysql::begin(conn, job).await?;
     job.reach(Point::Waits).await;

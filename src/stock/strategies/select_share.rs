@@ -14,6 +14,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Takes a piece in a transaction, again after each rollback as long as the job may wait.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut retries = 0;
     loop {
@@ -32,7 +33,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     }
 }
 
-/// One attempt: what is left; `None` if the server has rolled it back to end a deadlock.
+/// One attempt: returns what is left, or `None` if the server has rolled it back to end a deadlock.
 async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Option<i64>, Error> {
     mysql::begin(conn, job).await?;
     job.reach(Point::Waits).await;

@@ -2,6 +2,7 @@
 
 use crate::stock::*;
 
+/// Takes a piece if one is left, else changes no row.
 const TAKE_ONE: &str =
     "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";
 
@@ -20,6 +21,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Takes a piece by one UPDATE; if that changes no row, a read tells sold out from no such product.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let since = job.enter_and_stay().await;
     let update = sqlx::query(TAKE_ONE).bind(job.request.stock_id);

@@ -14,17 +14,21 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-/// A sixteenth of the buyers contend for each row.
+/// The rows among which a product's pieces are spread: a sixteenth of the buyers contend for each.
 const BUCKETS: u32 = 16;
-/// How many pieces move at once: a bucket is refilled that much more seldom than it sells.
+/// The most pieces that a refill moves into a bucket: it is refilled that much more seldom than it sells.
 const LOT: i64 = 50;
 
+/// Takes a piece of this bucket if one is left, else changes no row.
 const TAKE_ONE: &str =
     "UPDATE db_stock_bucket SET count = count - 1 WHERE stock_id = ? AND bucket = ? AND count > 0";
+/// Takes a piece from the first bucket that has one.
 const TAKE_ANY: &str = "UPDATE db_stock_bucket SET count = count - 1 WHERE stock_id = ? AND count > 0 ORDER BY bucket LIMIT 1";
+/// Adds pieces to a bucket, which is made if it is missing.
 const FILL: &str = "INSERT INTO db_stock_bucket (stock_id, bucket, count) VALUES (?, ?, ?) \
                     ON DUPLICATE KEY UPDATE count = count + VALUES(count)";
 
+/// Takes a piece out of a bucket chosen at random.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     take_from(ctx, job, fastrand::u32(..BUCKETS)).await
 }
@@ -66,7 +70,8 @@ async fn take_or_refill(ctx: &Ctx, job: &Job, bucket: u32) -> Result<Deduction, 
     }
 }
 
-/// Moves pieces out of the row, and takes one of them.
+/// Moves up to [`LOT`] pieces from the product's row to the bucket, and takes one of them. [`Error::SoldOut`] if the row is
+/// empty.
 async fn refill(conn: &mut Conn, job: &Job, bucket: u32) -> Result<(), Error> {
     mysql::begin(conn, job).await?;
     let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";

@@ -18,14 +18,16 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Takes this many pieces if there are as many, else changes no row.
 const TAKE: &str =
     "UPDATE db_stock SET count = count - ?, version = version + 1 WHERE id = ? AND count >= ?";
 
+/// Takes a piece together with the other requests of this instance.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     merged::deduct::<OneUpdate>(ctx, job).await
 }
 
-/// Takes all pieces of a group by one UPDATE.
+/// Takes the pieces of a group by one UPDATE; if there are fewer, by another one as many as there are.
 struct OneUpdate;
 
 impl TakeMany for OneUpdate {

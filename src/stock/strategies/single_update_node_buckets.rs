@@ -18,6 +18,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 /// The number of the node that answers: Galera gives each member another one, and a server alone has 1.
 const NODE: &str = "SELECT CAST(@@GLOBAL.auto_increment_offset AS UNSIGNED)";
 
+/// Takes a piece out of the bucket of the node that answers.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let node = mysql::within_limit(job, sqlx::query_scalar(NODE).fetch_one(&mut *conn)).await;

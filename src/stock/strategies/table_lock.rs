@@ -4,6 +4,7 @@ use super::none;
 use crate::stock::*;
 use oversell_lock::mysql::RowDescription;
 
+/// The name of the lock's row in `tb_lock`, for product 1.
 const NAME: &str = "lock";
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
@@ -17,6 +18,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Sells under the row, which stays if the holder dies.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = ctx
         .db
@@ -27,7 +29,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     run_then_release(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }
 
-/// The texts for the columns that the table of the course has.
+/// The texts for the further columns of the course's table: class, method, server and description.
 pub(super) fn row_description(ctx: &Ctx, job: &Job, class: &str) -> RowDescription {
     RowDescription {
         class: class.to_owned(),

@@ -3,7 +3,9 @@
 use super::none;
 use crate::stock::*;
 
+/// The name of the lock's row in `tb_lock`, for product 1.
 const NAME: &str = "lock-as-printed";
+/// Takes the lock, or is refused by the unique key.
 const INSERT: &str = "INSERT INTO tb_lock (lock_name, class_name) VALUES (?, ?)";
 const DELETE: &str = "DELETE FROM tb_lock WHERE id = ?";
 
@@ -21,6 +23,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Takes a piece under the row, and then one more, without it, for each insert that was refused before.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let name = job.redis_name(NAME);
     // The calls that wait in their `catch` for the one that they have made.
@@ -46,6 +49,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     sold
 }
 
+/// Deletes the row, which frees the lock; a failure is logged.
 async fn delete_row(ctx: Ctx, id: u64) {
     let deleted = async {
         let mut conn = ctx.mysql(ctx.config.default_wait()).await?;

@@ -4,6 +4,7 @@ use super::{none, table_lock};
 use crate::stock::*;
 use oversell_lock::{Lease, mysql::TableLeaseLock};
 
+/// The name of the lock's row in `tb_lock`, for product 1.
 const NAME: &str = "lock:table-lock-lease";
 
 pub(super) const STRATEGY: StrategySpec = StrategySpec {
@@ -17,6 +18,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Takes the row with its renewed lease, and inside takes it again and sells.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lease = job.lease(ctx);
     let lock = ctx

@@ -17,9 +17,12 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Writes the count if the version is as it was read, else changes no row.
 const TAKE_ONE: &str =
     "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND version = ?";
 
+/// Reads the row, and writes one less if its version is the same; after a conflict it tries again at once, as long as the job
+/// may wait.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut retries = 0;
     loop {

@@ -21,12 +21,14 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-/// How many buyers of one instance try at once: more would only refuse each other.
+/// How many buyers of one instance try at once; others wait for their turn, since more would only refuse each other.
 const MAX_CONCURRENT_TRIES: usize = 2;
-/// The bounds of the random pauses; the bound doubles each time: short for two that collide, long for a crowd.
+/// The bound of the first random pause; it doubles with each conflict: short for two that collide, long for a crowd.
 const FIRST_CONFLICT_PAUSE: Duration = Duration::from_millis(1);
+/// The bound grows no further than this.
 const MAX_CONFLICT_PAUSE: Duration = Duration::from_millis(32);
 
+/// Writes the count if the version is as it was read, else changes no row.
 const TAKE_ONE: &str =
     "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND version = ?";
 
@@ -39,6 +41,8 @@ impl Default for TryPermits {
     }
 }
 
+/// Waits for a permit to try, then writes one less if the version is the same; after a conflict it pauses for a random time
+/// and tries again, as long as the job may wait.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let permits = ctx.local.of::<TryPermits>();
     let _permit = timeout(job.wait_left(), permits.0.acquire())

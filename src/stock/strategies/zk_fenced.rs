@@ -14,6 +14,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Sells under the lock with a fencing token, which the row checks.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = ctx.zk.lock(&job.zk_path("/distributed/zk-fenced"));
     let guard = lock.acquire(job.wait_left()).await?;

@@ -22,7 +22,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     zk_node::run_then_release(node, |fence| none::read_then_write(ctx, job, fence)).await
 }
 
-/// Constructor and `lock()`: the node with which it believes to have the lock.
+/// The printed constructor and `lock()`: queues, waits once for the node before its own, and returns without a second look.
 pub(super) async fn lock(ctx: &Ctx, job: &Job, path: &str) -> Result<Node, Error> {
     let node = zk_node::enqueue(ctx, job, path).await?;
     let Some(pre_node) = pre_node(&node).await? else {

@@ -22,6 +22,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Takes all three locks, and sells under them.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let parts = PARTS.map(|path| ctx.zk.lock(&job.zk_path(path)));
     let guard = MultiLock::new(parts.into())

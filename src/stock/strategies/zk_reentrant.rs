@@ -15,6 +15,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Takes the lock, and inside takes it again and sells.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let outer = lock(ctx, job).acquire(job.wait_left()).await?;
     run_then_release(outer, |_| deduct_again(ctx, job)).await
@@ -26,6 +27,7 @@ async fn deduct_again(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     run_then_release(inner, |fence| none::read_then_write(ctx, job, fence)).await
 }
 
+/// The lock of this job's owner, who may take it again.
 fn lock(ctx: &Ctx, job: &Job) -> ZkLock {
     ctx.zk
         .lock(&job.zk_path("/distributed/zk-reentrant"))

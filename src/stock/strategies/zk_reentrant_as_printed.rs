@@ -22,6 +22,7 @@ tokio::task_local! {
     pub(crate) static THREAD_LOCAL: Cell<u32>;
 }
 
+/// Takes the lock twice, one inside the other, and a piece under both.
 pub(crate) async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path("/distributed/zk-reentrant-as-printed") + "/lock-";
     let again = || {
@@ -32,7 +33,8 @@ pub(crate) async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     run_locked(ctx, job, &path, || Box::pin(again())).await
 }
 
-/// `new ZkDistributedLock(…)`, `lock()`, the section, `unlock()`; if the thread's counter says that it has the lock already, only the section.
+/// Runs `section` under the lock at `path`: `new ZkDistributedLock(…)`, `lock()`, `unlock()`. If the request's counter says
+/// that it has a lock already, it runs `section` at once.
 pub(crate) async fn run_locked<'a>(
     ctx: &Ctx,
     job: &Job,

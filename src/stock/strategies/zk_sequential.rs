@@ -18,6 +18,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Queues, and looks about every 20 ms whether its node is the first. If its node is gone, it queues again.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path("/distributed/zk-sequential") + "/lock-";
     loop {

@@ -18,6 +18,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
+/// Queues, waits until the printed code finds no node before its own, and sells.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let path = job.zk_path("/distributed/zk-sequential-as-printed") + "/lock-";
     let node = zk_node::enqueue(ctx, job, &path).await?;
@@ -27,7 +28,8 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     zk_node::run_then_release(node, |fence| none::read_then_write(ctx, job, fence)).await
 }
 
-/// `getPreNode`: the greatest number below its own that is greater than 0.
+/// The printed `getPreNode`: the sibling with the greatest number below this node's, number 0 excepted; `None` if there is
+/// none.
 pub(super) async fn pre_node(node: &Node) -> Result<Option<String>, Error> {
     let mut flag = 0;
     let mut pre_node = None;

@@ -9,6 +9,7 @@ use tokio::sync::Mutex;
 
 /// How long each request stays: long enough for all requests to overlap.
 const STAY_MS: u64 = 2500;
+/// Time limit of each answer; a request without one by then counts as not answered.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The turn to send a burst: an instance sends one at a time.

@@ -26,9 +26,9 @@ use uuid::Uuid;
 
 /// A page that has been silent for this long is closed or hidden.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Limit of the visitors who are counted as present.
+/// The most visitors who are counted as present; one more is refused.
 const MAX_PRESENT: usize = 400;
-/// The replays of one call: the flaw and its cure.
+/// The most replays of one call: the flaw and its cure.
 const MAX_WATCHED: usize = 2;
 
 /// The visitors who are present, and the last call of the teacher.

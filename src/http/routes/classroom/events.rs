@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 /// Time limit of the connection to another instance; a slow one must not be left out.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Limit of the watchers here: each has a stream of every instance.
+/// The most watchers of this instance, each of which has a stream of every instance; one more is answered 503.
 const MAX_WATCHERS: usize = 300;
 /// Limit of the streams of this instance's own events, which the watchers of all instances have: a cluster has three.
 const MAX_OWN_STREAMS: usize = 3 * MAX_WATCHERS;

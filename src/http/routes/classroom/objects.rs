@@ -38,7 +38,7 @@ pub(in crate::http) async fn objects(State(app): State<AppState>) -> Json<Object
     })
 }
 
-/// `None` if it fails or takes longer than [`SERVER_TIMEOUT`].
+/// The answer of a server; `None` if it fails or takes longer than [`SERVER_TIMEOUT`].
 async fn in_time<T>(asked: impl Future<Output = Result<T, Error>>) -> Option<T> {
     timeout(SERVER_TIMEOUT, asked).await.ok()?.ok()
 }

@@ -21,7 +21,8 @@ use tokio::sync::Semaphore;
 use utoipa::openapi::{ObjectBuilder, Schema, Type};
 use uuid::Uuid;
 
-/// Enough for four requests with the most names: each visit holds a connection of this instance.
+/// The most visits under way that this instance has sent: enough for four requests with the most names. Each holds a
+/// connection.
 const MAX_VISITS_UNDER_WAY: usize = 120;
 
 /// Time limit of the liveness check: a killed one is known at once, and a slow one must not be left out.
@@ -156,7 +157,7 @@ pub(in crate::http) async fn send_visits(
     Ok(StatusCode::ACCEPTED)
 }
 
-/// The addresses of the live instances, or that of this one.
+/// The addresses of the instances of the cluster that live, or that of this one if none does.
 async fn live_instances(app: &AppState) -> Vec<String> {
     let asked = app.ctx.config.cluster.instances.iter().map(async |url| {
         let live = client().get(format!("{}/health/live", url.trim_end_matches('/')));

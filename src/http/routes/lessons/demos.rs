@@ -77,6 +77,7 @@ fn check_sku(sku: &str, (): &()) -> garde::Result {
 
 /// Converts a demo's terms to a job; `now` means not to wait.
 trait IntoJob {
+    /// A job with `wait` as its default wait, and the demos' time of work as its default stay.
     fn into_job(self, wait: Duration) -> Job;
 }
 
@@ -171,7 +172,7 @@ pub(in crate::http) fn demo_routes(app: &AppState) -> [UtoipaMethodRouter<AppSta
     ]
 }
 
-/// The query is read first, so that no lock is acquired for an invalid query; then the lock is acquired.
+/// Puts the lock of this key around a route. The query is read before, so that no lock is acquired for an invalid query.
 /// Panics: if the key names a field that the query does not have.
 fn with_lock<T>(
     app: &AppState,
@@ -214,7 +215,7 @@ async fn read_job<T: IntoJob>(
     next.run(request).await
 }
 
-/// The job that [`read_job`] has read.
+/// The job that [`read_job`] has read from the query. Panics without one.
 fn job(head: &Parts) -> &Job {
     head.extensions
         .get::<Arc<Job>>()
@@ -240,6 +241,7 @@ fn no_wait_error(error: Domain) -> Error {
     .into()
 }
 
+/// The answer of a demo, with the lock's state at its unlock.
 fn answer(
     app: &AppState,
     job: &Job,

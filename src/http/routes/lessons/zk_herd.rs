@@ -6,6 +6,7 @@ use crate::http::routes::prelude::*;
 /// The waiters of a request that names no number.
 const DEFAULT_WAITERS: u16 = 50;
 
+/// The number of waiters that a request may name.
 type Waiters = BoundedInteger<{ *WAITERS.start() as i64 }, { *WAITERS.end() as i64 }>;
 
 /// How large the herd is.

@@ -230,8 +230,8 @@ impl Replays {
         }
     }
 
-    /// The lesson of a replay in another instance that excludes this one: its director would undo the faults that this
-    /// one needs.
+    /// The lesson of a replay in another instance that excludes this one, since its director would undo the faults that this
+    /// one needs; `None` if there is none.
     async fn blocking_lesson(
         &self,
         replay: &ActiveReplay,
@@ -253,7 +253,7 @@ impl Replays {
         self.running().iter().map(played).collect()
     }
 
-    /// The unfinished replays, waiting ones included.
+    /// The replays that have not ended, waiting ones included, the oldest request first.
     fn running(&self) -> Vec<Arc<ActiveReplay>> {
         let in_order_asked = self.in_order_asked.lock();
         in_order_asked
@@ -290,7 +290,7 @@ impl Replays {
         races
     }
 
-    /// Lets all visitors watch these replays of a lesson.
+    /// Lets all visitors watch these replays; [`Error::NoReplay`] if one does not exist, or is not of this lesson.
     pub(in crate::http) fn share(
         &self,
         lesson: &'static str,
@@ -332,7 +332,7 @@ impl Replays {
         waits.then(|| place_in(&self.in_order_asked.lock(), replay))?
     }
 
-    /// A replay of any visitor.
+    /// A replay of any visitor; [`Error::NoReplay`] if there is none.
     fn find(&self, id: &str) -> Result<Arc<ActiveReplay>, Error> {
         let in_order_asked = self.in_order_asked.lock();
         let found = in_order_asked
@@ -428,6 +428,7 @@ fn check_permission(is_exclusive: bool, admin: Result<Admin, Error>) -> Result<(
     }
 }
 
+/// Fails if `replays.enabled` is off, which the scripts of students need too.
 pub(super) fn check_replays_and_own_locks_enabled(app: &AppState) -> Result<(), Error> {
     app.ctx
         .config

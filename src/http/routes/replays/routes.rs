@@ -206,6 +206,7 @@ pub(in crate::http) struct ReplayView {
 }
 
 impl ReplayView {
+    /// The replay as this visitor sees it now.
     fn of(app: &AppState, replays: &Replays, replay: &ActiveReplay, visitor: &Visitor) -> Self {
         let place = replays.place_of(replay);
         let starts_in = place.map_or(Duration::ZERO, |place| place.starts_in);

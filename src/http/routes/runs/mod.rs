@@ -22,7 +22,9 @@ use tokio::{
     time::timeout,
 };
 
+/// The most unfinished runs of one visitor; one more is refused.
 const MAX_UNFINISHED_OF_A_VISITOR: usize = 2;
+/// The most unfinished runs of all visitors; one more is refused.
 const MAX_UNFINISHED: usize = 100;
 /// The ended runs that are remembered.
 const MAX_REMEMBERED: usize = 100;
@@ -137,6 +139,7 @@ impl Runs {
         before.filter(|run| !run.has_ended()).cloned().collect()
     }
 
+    /// The run as this visitor sees it now.
     fn view(&self, run: &Run, visitor: &Visitor) -> RunView {
         let before = self.runs_before(run);
         run.view(before.len(), total_time(&before), *visitor == run.visitor)
@@ -161,6 +164,7 @@ impl Runs {
         waiting.iter().inspect(|run| run.cancel()).count()
     }
 
+    /// The runs that wait for their turn, the oldest request first.
     fn all_waiting(&self) -> Vec<Arc<Run>> {
         let all = self.all.lock();
         let waiting = all.iter().filter(|run| run.is_waiting());
@@ -176,6 +180,7 @@ impl Runs {
         found.or_else(|| own().next_back()).cloned()
     }
 
+    /// A run of any visitor; [`Error::NoRun`] if there is none.
     fn find(&self, id: &str) -> Result<Arc<Run>, Error> {
         let all = self.all.lock();
         let found = all.iter().find(|run| run.about.id == id);

@@ -22,6 +22,7 @@ use http::{HeaderMap, header};
 use std::net::SocketAddr;
 use tokio::sync::watch;
 
+/// The most requests of a run, threads × loops; more are refused.
 const MAX_REQUESTS: i64 = 100_000;
 
 #[derive(Debug, Deserialize, Validate, ToSchema)]

@@ -141,6 +141,7 @@ impl End {
 }
 
 impl Run {
+    /// A new run of this plan, which waits; it ends when the instance stops.
     pub(super) fn new(app: &AppState, plan: Plan, by: String, visitor: Visitor) -> Self {
         let id = Uuid::new_v4();
         Self {
@@ -172,16 +173,19 @@ impl Run {
         !matches!(self.state.borrow().end, End::Waiting | End::Running)
     }
 
+    /// Marks the run as running from now on.
     pub(super) fn begin(&self) {
         *self.started.lock() = Instant::now();
         *self.elsewhere.lock() = None;
         self.state.send_modify(|state| state.end = End::Running);
     }
 
+    /// Ends the run as failed, for this reason.
     pub(super) fn fail(&self, why: &str) {
         self.state.send_modify(|state| state.end = End::failed(why));
     }
 
+    /// Notes for which run of another instance this one waits.
     pub(super) fn note_elsewhere(&self, run: RunInProgress) {
         *self.elsewhere.lock() = Some(run);
     }
@@ -199,16 +203,17 @@ impl Run {
         self.seen.lock().elapsed()
     }
 
-    /// Cancels the run, if it has not ended.
+    /// Asks the run to end, in the queue or under way; does nothing to one that has ended.
     pub(super) fn cancel(&self) {
         self.cancel.cancel();
     }
 
+    /// Waits until the run is cancelled, or the instance stops.
     pub(super) fn cancelled(&self) -> impl Future<Output = ()> {
         self.cancel.cancelled()
     }
 
-    /// The remaining time, if known.
+    /// The remaining time; `None` unless it runs and has measured something.
     pub(super) fn time_left(&self) -> Option<Duration> {
         let elapsed = self.started.lock().elapsed();
         let state = self.state.borrow();
@@ -242,7 +247,8 @@ impl Run {
         }
     }
 
-    /// Takes the lock that excludes runs of other instances.
+    /// Takes the lock that excludes runs of other instances; `None` if MySQL does not give it.
+    /// Errors: the run that has it.
     pub(super) async fn acquire_run_lock(&self, ctx: &Ctx) -> Result<Option<Guard>, RunInProgress> {
         acquire_run_lock(
             ctx,

@@ -24,6 +24,7 @@ const LEASE: Lease = Lease::Watchdog(Duration::from_secs(10));
 /// Time limit of the query for the current run: a person waits for the answer.
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// Id, strategy, instance and client of the run that has the lock, as [`RunInProgress`] has them.
 const CURRENT_RUN: &str = "SELECT COALESCE(class_name, ''), COALESCE(method_name, ''), COALESCE(server_name, ''), \
                      COALESCE(`desc`, '') FROM tb_lock WHERE lock_name = ? \
                      AND (expires_at IS NULL OR expires_at > NOW(3))";
