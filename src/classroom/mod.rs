@@ -28,7 +28,7 @@ use crate::{
 };
 use oversell_lock::Lock;
 use std::time::Duration;
-use window::{Answer, Visit, Window, WindowLesson, hold_after_answer, renew_expiry};
+use window::{Answer, LockVisit, Window, WindowLesson, hold_after_answer, renew_expiry};
 
 /// The addresses of all lessons in `windows/`.
 pub fn windows() -> impl Iterator<Item = &'static Window> {

@@ -142,7 +142,7 @@ impl Answer {
 }
 
 /// One visitor: the owner of its locks, and the steps that it has taken with them so far.
-pub(super) struct Visit {
+pub(super) struct LockVisit {
     pub(super) holder: Owner,
     steps: Vec<VisitStep>,
 }
@@ -173,7 +173,7 @@ pub enum VisitAction {
     Released,
 }
 
-impl Visit {
+impl LockVisit {
     /// A visitor with an owner of its own, who has taken no step yet.
     pub(super) fn with_new_owner(ctx: &Ctx) -> Self {
         Self {

@@ -27,7 +27,7 @@ const BUCKETS: [f64; 8] = [0.001, 0.004, 0.015, 0.06, 0.25, 1.0, 10.0, 60.0];
 const HTTP_REQUESTS: &str = "oversell_http_requests_total";
 
 /// The kinds of `oversell_errors_total`, in the order of [`error_kind_index`].
-const KINDS: [&str; 5] = [
+const ERROR_KINDS: [&str; 5] = [
     "not_had",
     "unavailable",
     "unknown",
@@ -36,7 +36,7 @@ const KINDS: [&str; 5] = [
 ];
 
 /// The gauges of the stream's orders, of all instances, each with its help text, in the order of the fields of [`Backlog`].
-const ORDERS: [(&str, &str); 3] = [
+const ORDER_GAUGES: [(&str, &str); 3] = [
     (
         "oversell_order_stream_lag",
         "Claimed orders that no consumer has had yet, of all instances",
@@ -52,9 +52,9 @@ const ORDERS: [(&str, &str); 3] = [
 ];
 
 /// The gauge of product 1's pieces in each store.
-const STOCK: &str = "oversell_stock_pieces";
+const STOCK_GAUGE: &str = "oversell_stock_pieces";
 /// The counter of the pieces that each strategy has sold in this instance.
-const SOLD: &str = "oversell_sold_total";
+const SOLD_COUNTER: &str = "oversell_sold_total";
 
 /// All metrics of an instance, and what renders them.
 pub(super) struct Metrics {
@@ -62,7 +62,7 @@ pub(super) struct Metrics {
     strategies: HashMap<&'static str, OnceLock<StrategyMetrics>>,
     requests: RwLock<HashMap<(&'static str, StatusCode), Counter>>,
     took: Histogram,
-    orders: [Gauge; ORDERS.len()],
+    orders: [Gauge; ORDER_GAUGES.len()],
     stock: [Gauge; 2],
     process: Collector,
     handle: PrometheusHandle,
@@ -79,7 +79,7 @@ pub(super) struct StrategyMetrics {
     retries: Counter,
     lost: Counter,
     fenced: Counter,
-    errors: [Counter; KINDS.len()],
+    errors: [Counter; ERROR_KINDS.len()],
 }
 
 impl Metrics {
@@ -100,19 +100,19 @@ impl Metrics {
             describe_counter!(HTTP_REQUESTS, "Answered requests, by method and status");
             describe_histogram!(TOOK, Unit::Seconds, "Until the head of an answer");
             process.describe();
-            let orders = ORDERS.map(|(name, says)| {
+            let orders = ORDER_GAUGES.map(|(name, says)| {
                 describe_gauge!(name, says);
                 gauge!(name)
             });
             describe_gauge!(
-                STOCK,
+                STOCK_GAUGE,
                 "Pieces of product 1 that are left in each store, of all instances"
             );
-            let stock = ["mysql", "redis"].map(|store| gauge!(STOCK, "store" => store));
+            let stock = ["mysql", "redis"].map(|store| gauge!(STOCK_GAUGE, "store" => store));
             // An increase is counted from what was there before the first sale.
-            describe_counter!(SOLD, "Pieces sold");
+            describe_counter!(SOLD_COUNTER, "Pieces sold");
             for strategy in stock::ALL.iter() {
-                counter!(SOLD, "strategy" => strategy.slug).increment(0);
+                counter!(SOLD_COUNTER, "strategy" => strategy.slug).increment(0);
             }
             (histogram!(TOOK), orders, stock)
         });
@@ -165,7 +165,7 @@ impl Metrics {
     /// Sets the gauges of orders and stock; unknown values are NaN.
     pub(super) fn set_gauges(&self, backlog: Option<Backlog>, levels: Option<StockLevels>) {
         let seen = backlog.map_or(
-            [f64::NAN; ORDERS.len()],
+            [f64::NAN; ORDER_GAUGES.len()],
             |Backlog { lag, pending, dead }| [lag, pending, dead].map(|orders| orders as f64),
         );
         for (gauge, orders) in self.orders.iter().zip(seen) {
@@ -220,7 +220,7 @@ impl StrategyMetrics {
                 "oversell_hold_seconds",
                 "From getting inside to the end of the request",
             ),
-            sold: counter!(SOLD, "strategy" => slug),
+            sold: counter!(SOLD_COUNTER, "strategy" => slug),
             sold_out: counter("oversell_sold_out_total", "Requests that found none left"),
             retries: counter(
                 "oversell_retries_total",
@@ -234,7 +234,7 @@ impl StrategyMetrics {
                 "oversell_refused_fences_total",
                 "Writes that the row refused for their old fencing token",
             ),
-            errors: KINDS.map(|kind| counter!(ERRORS, "strategy" => slug, "kind" => kind)),
+            errors: ERROR_KINDS.map(|kind| counter!(ERRORS, "strategy" => slug, "kind" => kind)),
         }
     }
 
@@ -260,7 +260,7 @@ impl StrategyMetrics {
     }
 }
 
-/// The index of this error in [`KINDS`].
+/// The index of this error in [`ERROR_KINDS`].
 fn error_kind_index(error: &Error) -> usize {
     match error {
         Error::Timeout { .. } => 0,

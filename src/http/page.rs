@@ -19,11 +19,11 @@ use tower_http::set_header::SetResponseHeaderLayer;
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 
 /// The Content-Security-Policy of the page, which loads nothing from another host, and nothing inline.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+const PAGE_CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The Content-Security-Policy of Swagger UI, which writes styles into its page and draws with embedded images.
-const DOCS_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+const DOCS_CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
                            img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; \
                            form-action 'none'; frame-ancestors 'none'";
 
@@ -43,7 +43,7 @@ pub(super) async fn serve_file(
         return Ok((
             [
                 (header::CONTENT_TYPE, Format::TEXT),
-                (header::CONTENT_SECURITY_POLICY, POLICY),
+                (header::CONTENT_SECURITY_POLICY, PAGE_CSP),
             ],
             readme,
         )
@@ -78,7 +78,7 @@ pub(super) async fn serve_file(
     );
     headers.insert(
         header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static(POLICY),
+        HeaderValue::from_static(PAGE_CSP),
     );
     headers.insert(header::REFERRER_POLICY, NO_REFERRER);
     if let Some(etag) = file.etag {
@@ -107,7 +107,7 @@ fn readme_at(path: &str) -> Option<&'static str> {
 
 /// Swagger UI's page with a policy of its own.
 pub(super) fn with_docs_policy(ui: Router) -> Router {
-    let policy = HeaderValue::from_static(DOCS_POLICY);
+    let policy = HeaderValue::from_static(DOCS_CSP);
     ui.layer(SetResponseHeaderLayer::overriding(
         header::CONTENT_SECURITY_POLICY,
         policy,

@@ -20,16 +20,17 @@ const APPLIED_MIGRATIONS: &str = "SELECT version, checksum FROM _sqlx_migrations
 /// Creates the row that says which instance makes the tables if several start at once, and until when. It is a row, since each
 /// node of a Galera cluster has a `GET_LOCK` of its own, while of two writes of one row on two nodes one is refused. (sqlx
 /// takes a `GET_LOCK` too, with an endless wait, which MariaDB refuses: it answers NULL and locks nothing.)
-const CREATE_MAKER: [&str; 2] = [
+const CREATE_MIGRATION_TURN: [&str; 2] = [
     "CREATE TABLE IF NOT EXISTS maker (id INT NOT NULL PRIMARY KEY, owner VARCHAR(64) NOT NULL, \
      expires_at DATETIME(6) NOT NULL) ENGINE = InnoDB",
     "INSERT IGNORE INTO maker (id, owner, expires_at) VALUES (1, '', '2000-01-01')",
 ];
 /// Makes this instance the maker for longer than `MIGRATION_TIMEOUT`; changes no row while another one is.
-const BECOME_MAKER: &str = "UPDATE maker SET owner = ?, expires_at = UTC_TIMESTAMP(6) + INTERVAL 45 SECOND \
+const TAKE_MIGRATION_TURN: &str = "UPDATE maker SET owner = ?, expires_at = UTC_TIMESTAMP(6) + INTERVAL 45 SECOND \
                     WHERE id = 1 AND expires_at < UTC_TIMESTAMP(6)";
 /// Ends this instance's turn as the maker.
-const END_MAKER: &str = "UPDATE maker SET expires_at = '2000-01-01' WHERE id = 1 AND owner = ?";
+const END_MIGRATION_TURN: &str =
+    "UPDATE maker SET expires_at = '2000-01-01' WHERE id = 1 AND owner = ?";
 /// How often an instance asks whether it may make the tables: short beside the time that another one takes.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -97,7 +98,9 @@ impl Progress {
             .await
             .map_err(|e| e.to_string())?;
         let made = self.make_tables(&mut conn).await;
-        let given_back = sqlx::query(END_MAKER).bind(&owner).execute(&mut *conn);
+        let given_back = sqlx::query(END_MIGRATION_TURN)
+            .bind(&owner)
+            .execute(&mut *conn);
         given_back.await.map_err(|e| e.to_string())?;
         conn.done();
         made
@@ -146,11 +149,11 @@ async fn are_tables_made(conn: &mut Conn) -> bool {
 
 /// Waits, without a limit, until this instance alone may make the tables.
 async fn become_maker(conn: &mut Conn, owner: &str) -> Result<(), sqlx::Error> {
-    for statement in CREATE_MAKER {
+    for statement in CREATE_MIGRATION_TURN {
         unless_contended(conn.execute(statement).await)?;
     }
     loop {
-        let taken = sqlx::query(BECOME_MAKER)
+        let taken = sqlx::query(TAKE_MIGRATION_TURN)
             .bind(owner)
             .execute(&mut **conn)
             .await;

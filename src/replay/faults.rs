@@ -71,7 +71,7 @@ pub(super) enum Need {
 
 impl Need {
     /// What this instance lacks for the need; `None` if it lacks nothing.
-    pub(super) fn missing(self, config: &Config) -> Option<Bilingual> {
+    pub(super) fn what_is_missing(self, config: &Config) -> Option<Bilingual> {
         let has = |kind: &str| config.replays.lab_kinds.iter().any(|has| has == kind);
         let (is_there, why) = match self {
             Self::Lab => (

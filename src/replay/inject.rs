@@ -112,7 +112,8 @@ impl Play {
 
     /// Ends the session if the pace forces it and there are links to cut. Returns whether it has.
     async fn end_session_if_forced(&self, role: &Role) -> Result<bool, Error> {
-        let can_end_it = self.faults.is_some() && Need::Links.missing(&self.ctx.config).is_none();
+        let can_end_it =
+            self.faults.is_some() && Need::Links.what_is_missing(&self.ctx.config).is_none();
         let forced = self.options.pace.forces_timeouts() && can_end_it;
         if forced {
             self.inject_at(role, Action::Expire).await?;

@@ -108,8 +108,8 @@ impl Play {
     /// Makes the clock of a Redis node jump beyond every lease. Without a lab, or if forced, ends the lock's lease on
     /// that node.
     pub(super) async fn jump_clock(&self, node: usize) -> Result<(), Error> {
-        let forced =
-            self.options.pace.forces_timeouts() || Need::Clocks.missing(&self.ctx.config).is_some();
+        let forced = self.options.pace.forces_timeouts()
+            || Need::Clocks.what_is_missing(&self.ctx.config).is_some();
         if forced {
             self.reader.end_leases(Some(node)).await?;
         } else {

@@ -124,7 +124,7 @@ impl Observer {
     /// Records and logs an event of an actor, and has the servers read again at once.
     pub(super) fn record_event(&self, letter: char, act: &str, sells: bool, event: &ActorEvent) {
         let mut state = self.state.lock();
-        for event in state.events_of(letter, act, sells, event) {
+        for event in state.record_actor_event(letter, act, sells, event) {
             self.log.add(event);
         }
         drop(state);
@@ -165,7 +165,7 @@ impl Observer {
 
 impl ReplayState {
     /// Records an event of an actor, and returns what the log shows of it.
-    fn events_of(
+    fn record_actor_event(
         &mut self,
         letter: char,
         act: &str,
@@ -514,7 +514,7 @@ mod tests {
     fn a_lock_that_names_nobody_is_its_takers() {
         let mut state = ReplayState::default();
         for letter in ['A', 'B'] {
-            state.events_of(letter, "redis-setnx", true, &begins(letter));
+            state.record_actor_event(letter, "redis-setnx", true, &begins(letter));
         }
         let mut look = |takes: Option<char>, is_there: bool| {
             if let Some(letter) = takes {
@@ -522,7 +522,7 @@ mod tests {
                     point: Point::Taken,
                     value: None,
                 };
-                state.events_of(letter, "redis-setnx", true, &taken);
+                state.record_actor_event(letter, "redis-setnx", true, &taken);
             }
             let locks = is_there.then(|| held_by("111"));
             lock_events(&mut state, locks.into_iter().collect())

@@ -218,7 +218,7 @@ impl Race {
     /// Whether this replay breaks servers or stops processes. Such a replay needs the admin token and cannot run beside
     /// another.
     pub fn is_exclusive(&self, pace: Pace, config: &Config) -> bool {
-        let in_a_lab = Need::Lab.missing(config).is_none();
+        let in_a_lab = Need::Lab.what_is_missing(config).is_none();
         let stops = |step: &Step| match step {
             Step::Role(_, RoleStep::GetsPaused | RoleStep::GetsResumed) => in_a_lab,
             Step::Role(_, RoleStep::Dies) => in_a_lab && pace == Pace::Clock,
@@ -241,8 +241,10 @@ impl Race {
         if !config.replays.enabled {
             return Some(NOT_ENABLED);
         }
-        let missing = self.needs().filter(|need| need.missing(config).is_some());
-        missing.max()?.missing(config)
+        let missing = self
+            .needs()
+            .filter(|need| need.what_is_missing(config).is_some());
+        missing.max()?.what_is_missing(config)
     }
 }
 

@@ -10,7 +10,7 @@ use std::{collections::HashSet, sync::Arc};
 
 /// A longer argument is shown by its first 9 characters, unless it has a colon, as keys and owners do. The digest of a script
 /// is cut.
-const MAX_SHOWN_CHARS: usize = 36;
+const MAX_ARGUMENT_CHARS: usize = 36;
 /// A longer answer is cut after this many characters.
 const MAX_ANSWER_CHARS: usize = 120;
 
@@ -154,7 +154,7 @@ fn command_line(cmd: &Cmd) -> String {
         Arg::Simple(word) => String::from_utf8_lossy(word).into_owned(),
         _ => String::new(),
     });
-    let short = words.map(|word| match word.char_indices().nth(MAX_SHOWN_CHARS) {
+    let short = words.map(|word| match word.char_indices().nth(MAX_ARGUMENT_CHARS) {
         // The text of a script.
         _ if word.contains('\n') => format!("{}…", word.lines().next().unwrap_or_default()),
         Some((end, _)) if !word.contains(':') => format!("{}…", &word[..end / 4]),

@@ -56,7 +56,7 @@ impl InnodbStatus {
     }
 
     /// The block of the status about the transaction of this connection; `None` if there is none, or without the privilege.
-    fn transaction(&self, connection: u64) -> Option<&str> {
+    fn transaction_block(&self, connection: u64) -> Option<&str> {
         let thread = format!(" thread id {connection}, ");
         self.0
             .as_deref()?
@@ -73,7 +73,7 @@ impl InnodbStatus {
     ) -> Result<bool, Error> {
         if self.0.is_some() {
             return Ok(self
-                .transaction(connection)
+                .transaction_block(connection)
                 .is_some_and(|block| block.contains("LOCK WAIT")));
         }
         let waits: String = conn.fetch_one(SHOW_WAITS).await?.try_get_unchecked(1)?;
@@ -82,7 +82,9 @@ impl InnodbStatus {
 
     /// The number of rows that the transaction of this connection has locked; `None` if the server does not show it.
     pub(super) fn row_locks(&self, connection: u64) -> Option<u64> {
-        let (before, _) = self.transaction(connection)?.split_once(" row lock(s)")?;
+        let (before, _) = self
+            .transaction_block(connection)?
+            .split_once(" row lock(s)")?;
         before.rsplit(' ').next()?.parse().ok()
     }
 
@@ -178,12 +180,12 @@ mod tests {
         );
         assert!(
             status
-                .transaction(3)
+                .transaction_block(3)
                 .is_some_and(|block| block.contains("LOCK WAIT"))
         );
         assert!(
             status
-                .transaction(31)
+                .transaction_block(31)
                 .is_some_and(|block| !block.contains("LOCK WAIT"))
         );
     }

@@ -34,7 +34,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
 ///
 /// Cancel safety: Dropping it leaves nothing in the queue.
 async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let (mut visit, name) = (Visit::with_new_owner(ctx), job.redis_name(LOCK));
+    let (mut visit, name) = (LockVisit::with_new_owner(ctx), job.redis_name(LOCK));
     visit.record_step(
         job,
         VisitAction::Arrived,

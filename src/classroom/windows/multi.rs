@@ -50,7 +50,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
 
 /// Takes all three locks in their order, stays as long as the job says, and gives them back in the reverse order.
 async fn take_all_and_stay(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let visit = Visit::with_new_owner(ctx);
+    let visit = LockVisit::with_new_owner(ctx);
     let names = PARTS.map(|name| job.redis_name(name));
     let parts = names
         .iter()
@@ -68,7 +68,7 @@ async fn take_all_and_stay(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 /// Takes `redLock` on most nodes, stays as long as the job says, and gives it back. The steps name the nodes, counted
 /// from 1 as the configuration has them, that say that this process has it.
 async fn take_majority_and_stay(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let (mut visit, name) = (Visit::with_new_owner(ctx), job.redis_name(RED_LOCK));
+    let (mut visit, name) = (LockVisit::with_new_owner(ctx), job.redis_name(RED_LOCK));
     let lock = RedlockClient::new(&ctx.nodes)?
         .lock(&name)
         .owner(visit.holder)

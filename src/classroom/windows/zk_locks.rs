@@ -107,7 +107,7 @@ async fn keep_after_answer(
 
 /// Takes all three locks in their order, stays as long as the job says, and gives them back in the reverse order.
 async fn multi(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let visit = Visit::with_new_owner(ctx);
+    let visit = LockVisit::with_new_owner(ctx);
     let paths = ZK_PARTS.map(|path| job.zk_path(path));
     let parts = paths
         .iter()
@@ -119,7 +119,7 @@ async fn multi(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 
 /// Takes the lock twice, stays as long as the job says, and gives it back twice.
 async fn reentrant(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let (visit, path) = (Visit::with_new_owner(ctx), job.zk_path(REENTRANT_PATH));
+    let (visit, path) = (LockVisit::with_new_owner(ctx), job.zk_path(REENTRANT_PATH));
     let lock = ctx.zk.lock(&path).owner(visit.holder);
     visit.take_twice(ctx, job, &path, lock).await
 }

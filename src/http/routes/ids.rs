@@ -9,7 +9,7 @@ const MAX_PREFIX_LEN: usize = 32;
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(in crate::http) struct Batch {
+pub(in crate::http) struct BatchQuery {
     /// How many, by one command; they follow each other. With it JSON is a list.
     #[garde(dive)]
     #[param(inline)]
@@ -28,13 +28,13 @@ pub(in crate::http) enum Ids {
 
 /// Gives the next global ids of a prefix, a line for each.
 #[utoipa::path(get, path = "/id/{prefix}", tag = "seckill",
-    params(("prefix" = String, Path, description = "What is numbered", pattern = "^[a-z0-9_-]{1,32}$", example = "order"), Batch),
+    params(("prefix" = String, Path, description = "What is numbered", pattern = "^[a-z0-9_-]{1,32}$", example = "order"), BatchQuery),
     responses((status = 200, description = "Nobody else has them",
         content((String = "text/plain", example = "662539205509742593"), (Ids = "application/json")))))]
 pub(in crate::http) async fn next(
     State(app): State<AppState>,
     Path(prefix): Path<String>,
-    Query(Batch { count }): Query<Batch>,
+    Query(BatchQuery { count }): Query<BatchQuery>,
     format: Format,
 ) -> Result<Response, Error> {
     let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';

@@ -8,7 +8,7 @@ use crate::{
 use chrono::Utc;
 
 /// The text of an answer that was let through.
-const LET_THROUGH: &str = "拿到令牌，进入秒杀";
+const LET_THROUGH_TEXT: &str = "拿到令牌，进入秒杀";
 
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -98,5 +98,5 @@ async fn let_through(app: &AppState, stay: StayQuery, format: Format) -> Respons
         came_ms,
         left_ms: Utc::now().timestamp_millis(),
     };
-    format.answer(LET_THROUGH, passed)
+    format.answer(LET_THROUGH_TEXT, passed)
 }

@@ -10,7 +10,7 @@ use crate::{
 
 terms!(
     /// The operand, and what may be asked of every lesson.
-    Operand {
+    AtomicQuery {
         /// The number to add, to subtract or to set; `add`, `subtract`, `try-set` and `force-set` need it.
         #[garde(skip)]
         #[param(example = 5)]
@@ -20,13 +20,13 @@ terms!(
 
 /// Changes the atomic long, or reads it.
 #[utoipa::path(get, path = "/test/zk/atomic/{change}", tag = "course",
-    params(("change" = String, Path, description = "One of increment, decrement, add, subtract, get, try-set, force-set", example = "increment"), Operand),
+    params(("change" = String, Path, description = "One of increment, decrement, add, subtract, get, try-set, force-set", example = "increment"), AtomicQuery),
     responses((status = 200, description = "It was changed, or others were faster all the time (`succeeded`)",
         content((String = "text/plain", example = "true 41 -> 42"), (LessonBody = "application/json")))))]
 pub(in crate::http) async fn atomic(
     State(app): State<AppState>,
     Path(change): Path<String>,
-    Query(operand): Query<Operand>,
+    Query(operand): Query<AtomicQuery>,
     format: Format,
 ) -> Result<Response, Error> {
     check_product(&app.ctx, operand.stock_id()).await?;

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 terms!(
     /// The members, and the parameters of every lesson.
-    Meeting {
+    BarrierQuery {
         /// The number of members; all must give the same.
         #[garde(dive)]
         #[param(inline, example = 3)]
@@ -24,7 +24,7 @@ terms!(
     }
 );
 
-impl Meeting {
+impl BarrierQuery {
     fn members(&self) -> NonZeroU32 {
         u32::try_from(self.members.get())
             .ok()
@@ -34,12 +34,12 @@ impl Meeting {
 }
 
 /// Comes in once enough have come.
-#[utoipa::path(get, path = "/test/zk/double-barrier/enter", tag = "course", params(Meeting),
+#[utoipa::path(get, path = "/test/zk/double-barrier/enter", tag = "course", params(BarrierQuery),
     responses((status = 200, description = "All are inside",
         content((String = "text/plain", example = "都到齐了 6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b"), (LessonBody = "application/json")))))]
 pub(in crate::http) async fn enter(
     State(app): State<AppState>,
-    Query(meeting): Query<Meeting>,
+    Query(meeting): Query<BarrierQuery>,
     format: Format,
 ) -> Result<Response, Error> {
     check_product(&app.ctx, meeting.stock_id()).await?;
@@ -50,12 +50,12 @@ pub(in crate::http) async fn enter(
 }
 
 /// Leaves, and waits until all have left.
-#[utoipa::path(get, path = "/test/zk/double-barrier/leave", tag = "course", params(Meeting),
+#[utoipa::path(get, path = "/test/zk/double-barrier/leave", tag = "course", params(BarrierQuery),
     responses((status = 200, description = "All have left",
         content((String = "text/plain", example = "都离开了 6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b"), (LessonBody = "application/json")))))]
 pub(in crate::http) async fn leave(
     State(app): State<AppState>,
-    Query(meeting): Query<Meeting>,
+    Query(meeting): Query<BarrierQuery>,
     format: Format,
 ) -> Result<Response, Error> {
     check_product(&app.ctx, meeting.stock_id()).await?;

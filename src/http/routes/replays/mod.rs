@@ -129,7 +129,7 @@ impl Replays {
     /// Errors: the same half of the lesson is unfinished for this visitor, or a limit of unfinished ones is reached.
     fn enqueue(&self, replay: &Arc<ActiveReplay>) -> Result<(), Error> {
         let mut in_order_asked = self.in_order_asked.lock();
-        let running = || in_order_asked.iter().filter(|other| other.is_running());
+        let running = || in_order_asked.iter().filter(|other| other.is_unfinished());
         let own: Vec<_> = running()
             .filter(|other| other.visitor == replay.visitor)
             .collect();
@@ -150,7 +150,7 @@ impl Replays {
         }
         let ended_of = |in_order_asked: &[Arc<ActiveReplay>], visitor: Option<&Visitor>| {
             let ended = in_order_asked.iter().enumerate().filter(|(_, other)| {
-                !other.is_running() && visitor.is_none_or(|of| other.visitor == *of)
+                !other.is_unfinished() && visitor.is_none_or(|of| other.visitor == *of)
             });
             ended.map(|(n, _)| n).collect::<Vec<_>>()
         };
@@ -213,7 +213,7 @@ impl Replays {
 
     /// Ends the replays before this one that wait for a person.
     fn end_those_that_wait_for_people(&self, replay: &ActiveReplay) {
-        for other in self.running() {
+        for other in self.unfinished() {
             if replay.excludes(&other)
                 && other.asked < replay.asked
                 && other.pace.waits_for_people()
@@ -250,15 +250,15 @@ impl Replays {
             lesson: replay.lesson.to_owned(),
             pace: replay.pace,
         };
-        self.running().iter().map(played).collect()
+        self.unfinished().iter().map(played).collect()
     }
 
     /// The replays that have not ended, waiting ones included, the oldest request first.
-    fn running(&self) -> Vec<Arc<ActiveReplay>> {
+    fn unfinished(&self) -> Vec<Arc<ActiveReplay>> {
         let in_order_asked = self.in_order_asked.lock();
         in_order_asked
             .iter()
-            .filter(|replay| replay.is_running())
+            .filter(|replay| replay.is_unfinished())
             .cloned()
             .collect()
     }
@@ -282,7 +282,7 @@ impl Replays {
                 races.len() - 1
             });
             let race = &mut races[at];
-            race.running |= replay.is_running();
+            race.running |= replay.is_unfinished();
             if race.replays.iter().all(|one| one.cured != replay.cured) {
                 race.replays.push(WatchedReplay::of(replay));
             }
@@ -310,7 +310,7 @@ impl Replays {
 
     /// The replays that wait for their turn: visitor, lesson, and about how long.
     pub(in crate::http) fn waiting(&self) -> Vec<(Visitor, String, Duration)> {
-        let waits = self.running().into_iter().filter_map(|replay| {
+        let waits = self.unfinished().into_iter().filter_map(|replay| {
             let place = self.place_of(&replay)?;
             let visitor = replay.visitor.clone();
             Some((visitor, replay.lesson.into(), place.starts_in))
@@ -320,7 +320,7 @@ impl Replays {
 
     /// Ends all replays that wait for their turn. Returns how many.
     pub(in crate::http) fn end_waiting(&self) -> usize {
-        let running = self.running().into_iter();
+        let running = self.unfinished().into_iter();
         let waiting = running.filter(|replay| self.place_of(replay).is_some());
         waiting.inspect(|replay| replay.cancel.cancel()).count()
     }
@@ -328,7 +328,7 @@ impl Replays {
     /// The place of a replay in the queue; `None` once it has begun.
     fn place_of(&self, replay: &ActiveReplay) -> Option<QueuePlace> {
         let has_begun = replay.has_begun.load(Ordering::Relaxed);
-        let waits = replay.is_running() && !has_begun;
+        let waits = replay.is_unfinished() && !has_begun;
         waits.then(|| place_in(&self.in_order_asked.lock(), replay))?
     }
 
@@ -355,7 +355,7 @@ fn place_in(in_order_asked: &[Arc<ActiveReplay>], replay: &ActiveReplay) -> Opti
     let before = in_order_asked
         .iter()
         .take_while(|other| other.id != replay.id)
-        .filter(|other| other.is_running());
+        .filter(|other| other.is_unfinished());
     let blocking: Vec<_> = before.filter(|other| replay.excludes(other)).collect();
     let left = |other: &&Arc<ActiveReplay>| other.time_left();
     let alone = blocking.iter().filter(|other| other.is_exclusive);
@@ -400,7 +400,7 @@ impl ActiveReplay {
     }
 
     /// Whether it has not ended; it may still wait for its turn.
-    fn is_running(&self) -> bool {
+    fn is_unfinished(&self) -> bool {
         self.log.end().is_none()
     }
 

@@ -272,7 +272,7 @@ pub(in crate::http) async fn list(
             cannot: race.why_not_playable(&app.ctx.config),
         }
     });
-    let running = replays.running();
+    let running = replays.unfinished();
     let breaking = running
         .iter()
         .find(|replay| replay.is_exclusive && replays.place_of(replay).is_none());

@@ -2,7 +2,7 @@
 
 use super::{
     Runs,
-    run::{End, Progress, RunView, State as RunState},
+    run::{End, Progress, RunState, RunView},
 };
 use crate::http::routes::prelude::*;
 use crate::{

@@ -34,7 +34,7 @@ pub(super) struct Run {
     /// The run of another instance for which it waits.
     elsewhere: Mutex<Option<RunInProgress>>,
     cancel: CancellationToken,
-    state: watch::Sender<State>,
+    state: watch::Sender<RunState>,
 }
 
 /// The fixed properties of a run.
@@ -58,7 +58,7 @@ pub(super) struct RunProperties {
 
 /// How a run stands, and how it ended.
 #[derive(Debug, Clone, Default)]
-pub(super) struct State {
+pub(super) struct RunState {
     pub(super) progress: Progress,
     pub(super) end: End,
 }
@@ -157,7 +157,7 @@ impl Run {
             seen: Mutex::new(Instant::now()),
             elsewhere: Mutex::default(),
             cancel: app.stopping.child_token(),
-            state: watch::Sender::new(State::default()),
+            state: watch::Sender::new(RunState::default()),
         }
     }
 
@@ -223,14 +223,14 @@ impl Run {
     }
 
     /// The states of the run, from the newest on.
-    pub(super) fn watch(&self) -> watch::Receiver<State> {
+    pub(super) fn watch(&self) -> watch::Receiver<RunState> {
         self.state.subscribe()
     }
 
     /// The run as answers show it. `position` runs come before it and take about `left`.
     pub(super) fn view(&self, position: usize, left: Duration, own: bool) -> RunView {
         let left_ms = self.time_left().map(millis);
-        let State { progress, end } = self.state.borrow().clone();
+        let RunState { progress, end } = self.state.borrow().clone();
         let waits = matches!(end, End::Waiting);
         let elsewhere = self.elsewhere.lock().clone().filter(|_| waits);
         let position = position + usize::from(elsewhere.is_some());
@@ -285,7 +285,7 @@ impl Run {
         {
             tracing::warn!(%error, "the lock of the run was not released cleanly");
         }
-        self.state.send_replace(State { progress, end });
+        self.state.send_replace(RunState { progress, end });
     }
 
     /// Publishes the progress every [`PROGRESS_INTERVAL`]; never returns.
@@ -300,7 +300,7 @@ impl Run {
                 let under_way = latest.borrow().clone();
                 let progress = self.progress(&app.ctx, &mut snapshots, under_way).await;
                 let end = End::Running;
-                self.state.send_replace(State { progress, end });
+                self.state.send_replace(RunState { progress, end });
             }
         };
         tokio::join!(polling, tell);
