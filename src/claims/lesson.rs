@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use std::sync::LazyLock;
 use utoipa::ToSchema;
 
-/// The files of the chapters by their ids, in the order of the documents; then the claims beyond them.
+/// The chapters' files in the order of the documents, then the claims beyond them: id and TOML text of each.
 const FILES: [(&str, &str); 9] = [
     ("chapter_1.toml", include_str!("lessons/chapter_1.toml")),
     ("chapter_2.toml", include_str!("lessons/chapter_2.toml")),
@@ -158,12 +158,12 @@ impl Lesson {
         self.run.why_not()
     }
 
-    /// The experiment compares rates.
+    /// Returns whether the experiment, or a part of it, compares rates or retries.
     pub fn compares_rates(&self) -> bool {
         self.run.parts().iter().any(Run::compares_rates)
     }
 
-    /// The rates that the claim compares.
+    /// The rates that the claim compares, one entry for each comparison; empty if there is none.
     pub fn rates(&self) -> Vec<Rates> {
         let compared = self.run.parts().iter().filter_map(|run| match run {
             Run::Compared {

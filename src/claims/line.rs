@@ -30,7 +30,7 @@ pub struct TypedLine {
 }
 
 impl TypedLine {
-    /// The line starts a lab.
+    /// Returns whether the line runs `oversell lab` itself, and not `oversell lab fault`.
     pub fn starts_lab(&self) -> bool {
         let mut labs = self.run.split("oversell lab").skip(1);
         labs.any(|options| !options.starts_with(" fault"))
@@ -45,7 +45,7 @@ enum LineForm {
     Own(OwnLine),
 }
 
-/// A line that many lessons have.
+/// A line that many lessons have: it sets the stock, or makes a voucher.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum SharedLine {
@@ -55,7 +55,7 @@ enum SharedLine {
     NewVoucher,
 }
 
-/// A line of one lesson.
+/// A line of one lesson as its file has it; it is typed in terminal 1 if it names none.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OwnLine {
@@ -77,7 +77,7 @@ impl TypedLine {
         }
     }
 
-    /// The text is what the line should print; trailing space does not count.
+    /// Returns whether `text` matches `expect`, in which `…` stands for anything; space at the ends of lines does not count.
     pub fn is_printed(&self, text: &str) -> bool {
         let trimmed = |text: &str| {
             text.lines()

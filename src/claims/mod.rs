@@ -23,7 +23,7 @@ pub use verdict::ClaimVerdict;
 pub use words::Words;
 pub use words::words;
 
-/// Every lesson.
+/// Every lesson of every chapter, in the order of the documents.
 pub fn lessons() -> impl Iterator<Item = &'static Lesson> {
     ALL.iter().flat_map(|chapter| &chapter.lessons)
 }

@@ -9,6 +9,7 @@ use http::Uri;
 pub struct Placeholders(Vec<(String, String)>);
 
 impl Placeholders {
+    /// The placeholders for the addresses of one cluster, with `{fault}` as `oversell lab fault` and the product 1.
     pub fn new(
         http: &str,
         instances: &[impl AsRef<str>],
@@ -64,19 +65,19 @@ impl Placeholders {
         )
     }
 
-    /// Sets the command that stands for `{fault}`.
+    /// A copy in which this command stands for `{fault}`.
     pub fn with_fault(&self, command: &str) -> Self {
         self.with("{fault}", command)
     }
 
-    /// Sets the product in keys and in queries.
+    /// A copy in which this product is named in keys and in queries.
     pub fn with_product(&self, id: i64) -> Self {
         self.with("{:id}", &format!(":{id}"))
             .with("{?id}", &format!("?stock_id={id}"))
             .with("{&id}", &format!("&stock_id={id}"))
     }
 
-    /// Sets or replaces one placeholder.
+    /// A copy in which one placeholder is added or replaced.
     fn with(&self, name: &str, place: &str) -> Self {
         let mut placeholders = self.0.clone();
         placeholders.retain(|(known, _)| known != name);
@@ -84,7 +85,7 @@ impl Placeholders {
         Self(placeholders)
     }
 
-    /// Fills the lines of a chapter.
+    /// A copy of a chapter with all placeholders in its typed lines replaced.
     pub fn fill_chapter(&self, chapter: &Chapter) -> Chapter {
         let lessons = chapter
             .lessons
@@ -96,7 +97,7 @@ impl Placeholders {
         }
     }
 
-    /// Fills the lines of a lesson.
+    /// A copy of a lesson with all placeholders in its typed lines replaced.
     pub fn fill_lesson(&self, lesson: &Lesson) -> Lesson {
         Lesson {
             by_hand: lesson
@@ -108,7 +109,7 @@ impl Placeholders {
         }
     }
 
-    /// Fills a line.
+    /// A copy of a line with all placeholders replaced in what is typed and in what is expected.
     pub fn fill_line(&self, line: &TypedLine) -> TypedLine {
         let fill = |text: &str| {
             let placeholders = self.0.iter();
@@ -124,7 +125,8 @@ impl Placeholders {
     }
 }
 
-/// The options of `mysql`, which asks for the password, so that it is never shown.
+/// The options of `mysql` for a database URL. A password becomes a bare `-p`, so that `mysql` asks for it and it is never
+/// shown.
 fn mysql_options(url: &str) -> String {
     let (host, port) = host_and_port(url, 3306);
     let uri = url.parse::<Uri>().ok();
@@ -141,6 +143,7 @@ fn mysql_options(url: &str) -> String {
     format!("-h {host} -P {port} -u {user}{password} {database}")
 }
 
+/// The host and the port of a URL; 127.0.0.1 and `default_port` if it has none.
 fn host_and_port(url: &str, default_port: u16) -> (String, u16) {
     let uri = url.parse::<Uri>().ok();
     let authority = uri.as_ref().and_then(Uri::authority);

@@ -89,7 +89,7 @@ impl Run {
         }
     }
 
-    /// A load shows the claim.
+    /// Returns whether a load shows the claim: it sells exactly, oversells, mostly fails, or its rates or retries are compared.
     pub(super) const fn loads(&self) -> bool {
         matches!(
             self,
@@ -97,10 +97,12 @@ impl Run {
         ) || self.compares_rates()
     }
 
+    /// Returns whether rates or retries of two loads are compared.
     pub(super) const fn compares_rates(&self) -> bool {
         matches!(self, Self::Compared { .. } | Self::RetriesGrow(_))
     }
 
+    /// The reason why the claim is not tried on our service; `None` if it is.
     pub(super) const fn why_not(&self) -> Option<Bilingual> {
         match self {
             Self::NotRun(why) => Some(*why),
@@ -109,7 +111,7 @@ impl Run {
     }
 }
 
-/// The twin of a lesson, if its kind of experiment does not imply one.
+/// The change under which a lesson's claim must fail, for a lesson whose kind of experiment does not imply one.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(
     rename_all = "kebab-case",
@@ -162,7 +164,7 @@ pub struct SecondBurst {
     pub through: [usize; 2],
 }
 
-/// Where a load goes.
+/// Where a load goes: to one instance, or to three behind nginx.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
     /// One instance.
@@ -189,6 +191,7 @@ pub struct RateSide {
     pub threads: usize,
 }
 
+/// The connections of a side that names no number.
 const fn default_threads() -> usize {
     100
 }
@@ -264,6 +267,7 @@ pub struct Rates {
 }
 
 impl Rates {
+    /// The rates of both sides with the bounds of the claim; `most` is `None` if the ratio has no upper bound.
     pub(super) fn of(first: RateSide, second: RateSide, says: RatioClaim) -> Self {
         let (least, most) = says.bounds();
         let most = most.is_finite().then_some(most);

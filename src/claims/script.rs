@@ -3,7 +3,7 @@
 use crate::{clients::peer::Java, terminal::bilingual::Bilingual};
 use serde::Deserialize;
 
-/// The library that a claim is about.
+/// The library that a claim is about: Redisson, Curator, Spring, or the printed classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Library {
@@ -18,8 +18,10 @@ pub enum Library {
 }
 
 impl Library {
+    /// Every library.
     pub const ALL: [Self; 4] = [Self::Redisson, Self::Curator, Self::Spring, Self::Printed];
 
+    /// The name of the library for people.
     pub const fn name(self) -> Bilingual {
         match self {
             Self::Redisson => Bilingual::of("Redisson", "Redisson"),
@@ -86,7 +88,7 @@ pub struct ScriptLine {
     pub takes_ms: Option<[u64; 2]>,
 }
 
-/// The change of the twin.
+/// The change of one line, or of one text in all lines, that makes the claim false.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum TwinChange {
@@ -96,6 +98,7 @@ pub enum TwinChange {
     Word(String, String),
 }
 
+/// The Java process that runs a line which names none.
 fn default_process() -> u8 {
     1
 }
@@ -106,7 +109,7 @@ fn default_thread() -> String {
 }
 
 impl Script {
-    /// The lines of the twin.
+    /// A copy of the lines with the twin's change.
     pub fn twin_lines(&self) -> Vec<ScriptLine> {
         let mut lines = self.lines.clone();
         match &self.twin {

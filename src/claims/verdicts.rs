@@ -24,7 +24,7 @@ pub struct Verdicts {
 }
 
 impl Verdicts {
-    /// Parses a stored run.
+    /// Parses a stored run; panics if it is malformed.
     pub fn read(file: &str) -> Self {
         serde_json::from_str(file).unwrap_or_else(|why| panic!("the last run: {why}"))
     }
@@ -35,6 +35,7 @@ impl Verdicts {
         self
     }
 
+    /// The result of the lesson with this id; `None` if it was not run.
     pub fn result_of(&self, id: &str) -> Option<&LessonResult> {
         self.lessons.iter().find(|found| found.id == id)
     }
@@ -72,7 +73,7 @@ impl LessonResult {
 }
 
 impl LessonResult {
-    /// The verdict of our service alone, where a library was tried beside it.
+    /// The verdict on our service alone; `None` if no library was tried beside it.
     pub fn own_verdict(&self) -> Option<ClaimVerdict> {
         ClaimVerdict::deserialize(self.more.get("figures")?.get("ours")?).ok()
     }
@@ -99,6 +100,7 @@ fn systems_schema() -> Schema {
         .into()
 }
 
+/// Fails unless a lesson of `GET /course` has this id.
 fn check_lesson_id(id: &str, (): &()) -> garde::Result {
     match find(id) {
         Some(_) => Ok(()),

@@ -28,6 +28,7 @@ pub(super) fn localize(command: Command, columns: Option<usize>) -> Command {
     wrap_text_after_options(command, width)
 }
 
+/// Wraps the text below the options, of the command and of its subcommands.
 fn wrap_text_after_options(mut command: Command, width: usize) -> Command {
     if let Some(after) = command.get_after_help().map(ToString::to_string) {
         command = command.after_help(fit_text(&after, width));
@@ -49,6 +50,7 @@ fn fit_text(text: &str, width: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// Translates all help texts of the command, of its options and of its subcommands.
 fn translate_command(mut command: Command) -> Command {
     if let Some(about) = command.get_about().map(ToString::to_string) {
         command = command.about(translate_text(&about));
@@ -78,6 +80,7 @@ fn help_template(command: &Command) -> String {
     template + "选项：\n{options}{after-help}"
 }
 
+/// Translates an option's help, and adds its default and possible values to it.
 fn translate_option(option: Arg) -> Arg {
     let help = option
         .get_help()

@@ -31,6 +31,7 @@ const BENCH_STARTS: usize = 3;
 
 /// A mistyped value is answered with all values up to this number, else with the nearest ones.
 const MAX_NAMED_VALUES: usize = 60;
+/// How many of the nearest values are named where there are more than [`MAX_NAMED_VALUES`].
 const NEAREST_VALUES: usize = 8;
 
 const EXAMPLES: &str = "\
@@ -188,6 +189,7 @@ fn suggest_nearest_values(error: &mut clap::Error) {
     error.insert(ContextKind::ValidValue, ContextValue::Strings(nearest));
 }
 
+/// Runs the subcommand; output files are opened first.
 async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => http::server::run(args, stop).await,
@@ -260,6 +262,7 @@ async fn try_course_on_labs(run: &mut Course, stop: CancellationToken) -> Result
     Ok(())
 }
 
+/// Prints the failure on stderr; returns its exit status.
 fn print_failure(failure: &Failure) -> ExitCode {
     print_to_stderr(format_args!("oversell: {failure}"));
     failure.exit_code()

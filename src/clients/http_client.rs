@@ -18,6 +18,7 @@ use tokio::time::timeout;
 /// Time limit of silence in a stream of events: instances send a sign of life every 5 s.
 const EVENT_SILENCE_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// An answer with a longer body is an error.
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
 /// Why a request has no answer, or no useful one.
@@ -65,6 +66,7 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Reads the whole answer, of at most [`MAX_ANSWER_BYTES`].
     async fn read(mut response: Response) -> Result<Self, HttpError> {
         let mut body = Vec::new();
         while let Some(piece) = response.chunk().await? {
@@ -82,7 +84,7 @@ impl Answer {
         })
     }
 
-    /// The answer, if its status is 2xx.
+    /// The answer, if its status is 2xx; else [`HttpError::Refused`].
     pub fn success(self) -> Result<Self, HttpError> {
         if self.status.is_success() {
             return Ok(self);
@@ -90,6 +92,7 @@ impl Answer {
         Err(self.into_refusal())
     }
 
+    /// The error with the status and the body.
     fn into_refusal(self) -> HttpError {
         HttpError::Refused {
             status: self.status,
@@ -97,15 +100,17 @@ impl Answer {
         }
     }
 
+    /// The body as text; invalid UTF-8 is replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
+    /// Parses the body as JSON, whatever the status.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, HttpError> {
         Ok(serde_json::from_slice(&self.body)?)
     }
 
-    /// The instance that answered.
+    /// The instance that answered (header `x-instance`), if it says so.
     pub fn instance(&self) -> Option<&str> {
         self.headers.get("x-instance")?.to_str().ok()
     }
@@ -128,7 +133,7 @@ pub fn client() -> &'static Client {
     &CLIENT
 }
 
-/// Sends a request and reads its answer.
+/// Sends a request and reads its answer. Implemented for reqwest's [`RequestBuilder`].
 pub trait Ask: Sized {
     /// The same request with the token in `Authorization: Bearer …`, if there is one.
     fn token(self, token: Option<&SecretString>) -> Self;

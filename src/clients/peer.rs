@@ -50,7 +50,7 @@ impl Java {
         interop.join(self.library).join("target").join(self.version)
     }
 
-    /// Whether the build is newer than its sources.
+    /// Returns whether the built jar is newer than its sources.
     pub fn is_built(self, interop: &Path) -> bool {
         let written = |file: &Path| file.metadata().and_then(|file| file.modified()).ok();
         let Some(built) = written(&self.jar(interop)) else {
@@ -67,6 +67,7 @@ impl Java {
         all.all(|source| written(&source).is_none_or(|source| source <= built))
     }
 
+    /// The jar that the build writes.
     fn jar(self, interop: &Path) -> PathBuf {
         self.folder(interop).join("peer.jar")
     }
@@ -106,7 +107,7 @@ impl Java {
         }
     }
 
-    /// The program; its arguments are the servers' addresses.
+    /// The `java` command that starts it; the caller adds the servers' addresses as arguments.
     pub fn command(self, interop: &Path) -> Command {
         let folder = self.folder(interop);
         let folder = folder.display();
@@ -193,7 +194,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// A new name of a thread.
+    /// A name `thread-N` that this process has not used yet.
     pub fn new_thread(&self) -> String {
         format!("thread-{}", self.next.fetch_add(1, Ordering::Relaxed))
     }
@@ -240,6 +241,7 @@ impl PendingAnswer {
         }
     }
 
+    /// The answer to a command; the error if it failed, or if the process has ended (`None`).
     fn answer_of(what: &str, answer: Option<Result<String, String>>) -> Result<String, CallError> {
         let what = what.to_owned();
         match answer {
@@ -249,6 +251,7 @@ impl PendingAnswer {
     }
 }
 
+/// Writes each line to stdin, until no more can come or the process has ended.
 async fn write_commands(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<String>) {
     while let Some(line) = lines.recv().await {
         if stdin.write_all(line.as_bytes()).await.is_err() {

@@ -8,6 +8,7 @@ use deadpool::managed::{self, Metrics, Object, RecycleError, RecycleResult};
 use oversell_lock::redis::RedisClient;
 use redis::{RedisError, RedisResult, Role, aio::MultiplexedConnection};
 
+/// A pool of connections, each of which one request has for itself.
 pub(crate) type RedisPool = managed::Pool<Manager>;
 
 /// Makes the exclusive connections of a pool.
@@ -18,6 +19,7 @@ pub(crate) struct Manager {
     pub(crate) followed_client: Option<RedisClient>,
 }
 
+/// A connection that is out of the pool until it is dropped.
 pub(crate) type ExclusiveConnection = Object<Manager>;
 
 impl managed::Manager for Manager {

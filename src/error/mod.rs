@@ -12,11 +12,13 @@ use crate::server::Server;
 use oversell_lock::{LockError, mysql::PoolExhausted};
 use std::{borrow::Cow, time::Duration};
 
-/// Why a piece was not sold, or a lesson not carried out.
+/// Why a piece was not sold, an order not placed, or a lesson not carried out.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
+    /// No piece is left. Nothing was changed.
     #[error("sold out")]
     SoldOut,
+    /// MySQL has no row of this product. Nothing was changed.
     #[error("stock_id {0}: there is no such product; make it with PUT /stock?stock_id={0}")]
     NoProduct(i64),
     /// The product has a row in MySQL but no key in Redis. Nothing was changed.
@@ -81,12 +83,14 @@ pub enum Error {
         /// The client's words, for the log only.
         reason: String,
     },
+    /// A field of the request breaks a rule.
     #[error("{field}: {rule}")]
     BadInput {
         field: String,
         /// The rule that it breaks.
         rule: String,
     },
+    /// No strategy has this slug.
     #[error("there is no strategy {0}")]
     NoStrategy(String),
     /// A rate limit refused the request. Nothing was changed.
@@ -113,10 +117,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// The error of a replay that left its script.
     pub(crate) fn replay(why: impl std::fmt::Display) -> Self {
         Self::Replay(why.to_string())
     }
 
+    /// The error of a server that is down; nothing was changed.
     pub(crate) fn unavailable(server: Server, why: impl std::fmt::Display) -> Self {
         Self::Unavailable {
             server: server.name(),
@@ -124,6 +130,7 @@ impl Error {
         }
     }
 
+    /// The error of a server that refuses until an operator fixes it: `why` in our words, `reason` in the server's.
     pub(crate) fn refused(
         server: Server,
         why: impl Into<Cow<'static, str>>,
@@ -136,6 +143,7 @@ impl Error {
         }
     }
 
+    /// The error of a write without an answer.
     pub(crate) fn unknown_outcome(server: Server, why: impl std::fmt::Display) -> Self {
         Self::Unknown {
             server: server.name(),
@@ -143,7 +151,7 @@ impl Error {
         }
     }
 
-    /// Marks an error that came after a statement of its own had taken a piece.
+    /// Turns an error that came after a statement had taken a piece into `PieceGone`; an unknown outcome stays unknown.
     pub(crate) fn after_piece_was_taken(self) -> Self {
         match self {
             unknown @ Self::Unknown { .. } => unknown,
@@ -151,6 +159,7 @@ impl Error {
         }
     }
 
+    /// The server that is down, refuses or did not answer, by name; `None` for errors that are no server's.
     pub fn server(&self) -> Option<&'static str> {
         match self {
             Self::Unavailable { server, .. }

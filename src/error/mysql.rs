@@ -3,10 +3,11 @@
 /// The reason of a Galera node that is not with the majority, or is still joining it.
 pub(crate) const NOT_IN_ITS_CLUSTER: &str = "this node is not part of its cluster now";
 
-/// Under `innodb_snapshot_isolation`: the row has changed since the transaction's snapshot, and the transaction was rolled back.
+/// MariaDB's error number under `innodb_snapshot_isolation`: a row has changed since the transaction's snapshot, and it was
+/// rolled back.
 pub(crate) const RECORD_CHANGED: u16 = 1020;
 
-/// The server's number of an error.
+/// The number of an error that the server answered; `None` for all others, as a lost connection.
 pub(crate) fn error_number(error: &sqlx::Error) -> Option<u16> {
     let error = error.as_database_error()?;
     error
@@ -14,7 +15,7 @@ pub(crate) fn error_number(error: &sqlx::Error) -> Option<u16> {
         .map(sqlx::mysql::MySqlDatabaseError::number)
 }
 
-/// Explains errors that an operator must fix, by their numbers.
+/// What an error means that an operator must fix, by its number; `None` for all others.
 pub(super) fn why_refused(error: &sqlx::Error) -> Option<&'static str> {
     Some(match error_number(error)? {
         1020 | 1180 | 1205 | 1213 | 3101 => {

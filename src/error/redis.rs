@@ -2,15 +2,16 @@
 
 use std::borrow::Cow;
 
-/// Whether a key has another type; the error of a script has the name in its text.
+/// Whether Redis says that a key has another type; looks into the text, since the error of a script has the name there.
 pub(super) fn is_wrong_type(error: &impl ToString) -> bool {
     error.to_string().contains("WRONGTYPE")
 }
 
+/// The meaning of a refused user or password.
 const WRONG_REDIS_PASSWORD: &str = "it knows no such user and password: correct redis.url";
 
-/// Explains errors of Redis that an operator must fix, by the first word of the answer; for a transaction, of its first
-/// refused command.
+/// What an error means that an operator must fix, by the first word of the answer; for a transaction, of its first refused
+/// command. `None` for all others.
 pub(super) fn why_refused(error: &redis::RedisError) -> Option<Cow<'static, str>> {
     if error.kind() == redis::ErrorKind::AuthenticationFailed {
         return Some(WRONG_REDIS_PASSWORD.into());
@@ -43,10 +44,10 @@ pub(super) fn why_refused(error: &redis::RedisError) -> Option<Cow<'static, str>
     Some(known.into())
 }
 
-/// The name of a script in errors of Redis.
+/// The name of a script in errors of Redis, by which they are known.
 const SCRIPT: &str = "user_script";
 
-/// The error without the hash of the script that Redis adds.
+/// The error up to ` script: `, behind which Redis adds the hash of the script.
 fn strip_script_hash(said: &str) -> &str {
     said.split(" script: ").next().unwrap_or(said)
 }

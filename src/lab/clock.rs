@@ -26,7 +26,7 @@ use tokio::time::{sleep, timeout};
 
 /// The file in a node's folder that holds the offset in microseconds.
 pub(super) const OFFSET_FILE: &str = "clock";
-/// The file of a clock that is not moved.
+/// What the offset file of a clock that is not moved contains.
 pub(super) const NO_OFFSET: &str = "\0\0\0\0\0\0\0\0";
 /// Time limit of a jump: how long a node may take to show the new time.
 const JUMP_TIMEOUT: Duration = Duration::from_secs(6);
@@ -35,6 +35,7 @@ const JUMP_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// File name of the library in the lab's folder.
 const LIBRARY_FILE: &str = "clock.so";
+/// The compiled library; empty if it was not built for this platform.
 const LIBRARY_BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/clock.so"));
 
 /// Time limit of the trial: a Redis that does not answer by then does not work with the library.
@@ -103,7 +104,7 @@ pub(super) fn install_library(lab: &Path, program: &Path) -> Result<(), String> 
     })
 }
 
-/// The time that the node shows, in seconds.
+/// The time that the Redis at this port shows, in seconds; `None` if it does not answer within [`TRIAL_TIMEOUT`].
 fn server_time_s(port: u16) -> Option<u64> {
     let mut redis = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     redis.set_read_timeout(Some(TRIAL_TIMEOUT)).ok()?;
@@ -143,6 +144,7 @@ fn write_offset(file: &Path, ahead: Duration) -> std::io::Result<()> {
 }
 
 impl Clock {
+    /// Writes how far the node's clock is to be ahead; zero sets it right.
     pub(super) fn set_offset(&self, ahead: Duration) -> Result<(), Failure> {
         write_offset(&self.file, ahead)
             .map_err(|error| unusable!("{}: {error}", self.file.display()))

@@ -34,12 +34,13 @@ use tokio_util::sync::CancellationToken;
 /// How long a command may take to print its result after a signal.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Limit of the lines that wait for a reader of stdout.
+/// Limit of the lines that wait for a reader of stdout; further lines are dropped and counted.
 const MAX_UNPRINTED: usize = 1000;
 
 /// The columns of the labels in the banner.
 const LABEL_WIDTH: usize = 14;
 
+/// The examples below the options of `oversell lab --help`.
 const EXAMPLES: &str = "\
 Examples:
   oversell lab
@@ -74,6 +75,7 @@ enum Command {
     Fault(fault::Args),
 }
 
+/// Sends a fault to a running lab; or, without a subcommand, starts a lab and serves faults until `stop`.
 pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     if let Some(Command::Fault(fault)) = args.command {
         return tokio::select! {
@@ -172,10 +174,12 @@ struct Printer {
 }
 
 impl Printer {
+    /// Starts the thread, which prints each line on stdout.
     fn start() -> Self {
         Self::start_with(|line| say!("{line}"))
     }
 
+    /// Starts the thread, which gives each line to `print`.
     fn start_with(print: impl Fn(String) + Send + 'static) -> Self {
         let (lines, waiting) = sync_channel::<String>(MAX_UNPRINTED);
         let dropped = Arc::new(AtomicUsize::new(0));
@@ -195,6 +199,7 @@ impl Printer {
         Self { lines, dropped }
     }
 
+    /// Queues a line; if [`MAX_UNPRINTED`] are queued already, drops and counts it.
     fn print(&self, line: String) {
         if let Err(TrySendError::Full(_)) = self.lines.try_send(line) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -202,8 +207,8 @@ impl Printer {
     }
 }
 
-/// Starts a lab on free ports, runs `run` against it, and stops it. After a signal `run` has a few seconds to print its
-/// result.
+/// Starts a lab on free ports, restarts its last instance `starts` times, runs `run` with the addresses and the times that
+/// these starts took, and stops the lab. After a signal `run` has 3 s to print its result.
 pub async fn run_on_lab<R>(
     stop: CancellationToken,
     starts: usize,
@@ -315,6 +320,7 @@ async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failur
     Ok(lab)
 }
 
+/// The lines that `oversell lab` prints when it is up: addresses, pids and how to go on.
 fn banner(lab: &Lab) -> String {
     let at = lab.addresses();
     let mut lines = vec![localized!(
@@ -384,6 +390,7 @@ fn banner(lab: &Lab) -> String {
     lines.join("\n")
 }
 
+/// The line with the address for phones, or that this machine is in no network.
 fn phone_address_line(lab: Option<&str>) -> String {
     lab.map_or_else(
         || localized!("这台机器不在任何网络里", "this machine is in no network"),
@@ -425,6 +432,7 @@ fn teacher_address_line(at: &Addresses, is_class: bool) -> String {
     )
 }
 
+/// The port in a URL; empty if there is none.
 fn port_of(url: &str) -> &str {
     authority(url).rsplit(':').next().unwrap_or_default()
 }

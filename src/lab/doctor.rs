@@ -12,6 +12,7 @@ use crate::{
 };
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
+/// What the programs of a Galera cluster are for.
 const GALERA: Bilingual = Bilingual::of("`oversell lab --galera 3`", "`oversell lab --galera 3`");
 
 /// Programs that other parts of the project need: the program, its Debian package, and its purpose.
@@ -59,15 +60,15 @@ const OPTIONAL_PROGRAMS: [(&str, &str, Bilingual); 7] = [
     ),
 ];
 
-/// Compose is a plugin of Docker, or a program of its own.
+/// The commands that show whether Compose is there: as a plugin of Docker, or as a program of its own.
 const COMPOSE_COMMANDS: [(&str, &[&str]); 2] = [
     ("docker", &["compose", "version"]),
     ("docker-compose", &["version"]),
 ];
 
-/// What a lab uses at its start; a load needs more.
+/// The least available memory for a lab: what it uses at its start. A load needs more.
 const MIN_MEMORY_MB: u64 = 1_500;
-/// Enough for a load of 1,000 connections: each is open at both ends, and a second time behind nginx.
+/// The least limit of open files for a load of 1,000 connections: each is open at both ends, and again behind nginx.
 const MIN_OPEN_FILES: u64 = 4_096;
 
 /// Says what this machine lacks for a lab, and how to get it.
@@ -81,6 +82,7 @@ pub struct Args {
     lab: Options,
 }
 
+/// Prints what a lab would find here; fails if a program is missing, a port is occupied or the folder cannot be used.
 pub fn run(Args { lab }: Args) -> Result<(), Failure> {
     lab.check()?;
     let packages = missing_packages(&lab);
@@ -143,6 +145,7 @@ pub fn run(Args { lab }: Args) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Prints for each program of a lab whether it is here; returns the packages of the missing ones.
 fn missing_packages(lab: &Options) -> BTreeSet<&'static str> {
     let clustered = match lab.galera {
         1 => &[],
@@ -177,6 +180,7 @@ fn missing_packages(lab: &Options) -> BTreeSet<&'static str> {
     packages
 }
 
+/// Prints for each program of [`OPTIONAL_PROGRAMS`] whether it is here, and which Compose is.
 fn print_optional_programs() {
     say!("{}", localized!("实验环境之外要的", "for more than a lab"));
     for (program, package, purpose) in OPTIONAL_PROGRAMS {
@@ -205,6 +209,7 @@ fn print_optional_programs() {
     }
 }
 
+/// The version that Compose prints; `None` if it is not here.
 fn compose_version() -> Option<String> {
     COMPOSE_COMMANDS.iter().find_map(|(program, question)| {
         let answer = Command::new(program).args(*question).output().ok()?;
@@ -247,11 +252,13 @@ fn print_whether_enough(what: &str, has: Option<u64>, wanted: u64, without: &str
     has >= wanted
 }
 
+/// The memory that programs may still take, in MB of 2²⁰ bytes; `None` if the system does not tell.
 fn available_memory_mb() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     Some(number_after_prefix(&text, "MemAvailable:")? / 1024)
 }
 
+/// How many files this process may have open; `None` if the system does not tell.
 fn max_open_files() -> Option<u64> {
     number_after_prefix(
         &fs::read_to_string("/proc/self/limits").ok()?,
@@ -259,12 +266,13 @@ fn max_open_files() -> Option<u64> {
     )
 }
 
-/// The number right after this beginning of a line.
+/// The number right after this beginning of a line; `None` if no line begins so.
 fn number_after_prefix(text: &str, begin: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(begin))?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
+/// Checks and prints whether a lab could use this folder.
 fn check_folder(folder: &Path) -> Result<(), Failure> {
     let checked = Folder::check_can_open(folder);
     match &checked {

@@ -41,6 +41,7 @@ use tokio::{
     sync::{mpsc, oneshot},
 };
 
+/// The examples below the options of `oversell lab fault --help`.
 const EXAMPLES: &str = "\
 Examples:
   oversell lab fault pause 8100     instance 8100 holds what it holds and does nothing, as in a long garbage collection
@@ -87,12 +88,14 @@ pub(super) struct Args {
     lab_json: PathBuf,
 }
 
-/// A request to the lab, with the channel for its answer. The receiver may be gone.
+/// A request to the lab: to inject a fault, or to describe what can be broken; with the channel for its answer, whose receiver
+/// may be gone.
 pub(super) enum ControlRequest {
     Fault(FaultCommand, oneshot::Sender<Result<String, Failure>>),
     Describe(oneshot::Sender<Breakable>),
 }
 
+/// Sends the fault to the running lab, and prints its report.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let none = || {
         unusable_localized!(
@@ -162,6 +165,7 @@ pub(super) async fn listen() -> Result<(Control, mpsc::Receiver<ControlRequest>)
     Ok((Control { url, token }, received))
 }
 
+/// Answers 401 to a request without the lab's token.
 async fn require_token(State(bearer): State<Arc<str>>, request: Request, next: Next) -> Response {
     let presented = request
         .headers()
@@ -177,6 +181,7 @@ async fn require_token(State(bearer): State<Arc<str>>, request: Request, next: N
         .into_response()
 }
 
+/// `PUT /fault`: answers with the report of the fault; 409 if the lab refuses it, 503 if the lab is stopping.
 async fn inject(
     State(requests): State<mpsc::Sender<ControlRequest>>,
     Json(command): Json<FaultCommand>,
@@ -196,6 +201,7 @@ async fn inject(
     lab_ending_response()
 }
 
+/// `GET /fault`: answers with the members and links that can be broken; 503 if the lab is stopping.
 async fn describe(State(requests): State<mpsc::Sender<ControlRequest>>) -> Response {
     let (reply, answer) = oneshot::channel();
     match requests.send(ControlRequest::Describe(reply)).await {
@@ -207,6 +213,7 @@ async fn describe(State(requests): State<mpsc::Sender<ControlRequest>>) -> Respo
     }
 }
 
+/// The answer 503 that the lab is stopping.
 fn lab_ending_response() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, "the lab is stopping").into_response()
 }

@@ -16,11 +16,12 @@ use std::{
 };
 use tempfile::NamedTempFile;
 
+/// The file in the folder that holds the addresses of the lab.
 pub(super) const LAB_JSON: &str = "lab.json";
 /// The beginning of the names of unnamed folders: `target/lab-PID-N`.
 const UNNAMED_FOLDER_PREFIX: &str = "lab-";
 
-/// The folder of a lab, locked as long as the lab runs.
+/// The folder of a lab, locked as long as the lab runs. An unnamed one is removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -37,6 +38,7 @@ impl Folder {
         }
     }
 
+    /// Creates the folder if it is missing, else empties it. Fails if it is neither empty nor a lab's, or if a lab uses it.
     fn open_named(path: &Path) -> Result<Self, Failure> {
         let path = std::path::absolute(path).map_err(|e| unusable(path, &e))?;
         fs::create_dir_all(&path).map_err(|e| unusable(&path, &e))?;
@@ -73,6 +75,7 @@ impl Folder {
         Self::lock_and_empty(path, false)
     }
 
+    /// Locks the folder, and removes its contents; `is_kept` keeps it when this is dropped.
     fn lock_and_empty(path: PathBuf, is_kept: bool) -> Result<Self, Failure> {
         let lock = lock(&path)?;
         remove_contents(&path).map_err(|e| unusable(&path, &e))?;
@@ -83,6 +86,7 @@ impl Folder {
         })
     }
 
+    /// Whether the folder stays when this is dropped, as a named one does.
     pub(super) fn is_kept(&self) -> bool {
         self.is_kept
     }
@@ -103,6 +107,7 @@ impl Folder {
         write_atomically(&self.path.join(LAB_JSON), &text).map_err(|e| unusable(&self.path, &e))
     }
 
+    /// Removes `lab.json`, if it is there.
     pub(super) fn unpublish(&self) {
         if let Err(error) = fs::remove_file(self.path.join(LAB_JSON)) {
             tracing::debug!(%error, "{LAB_JSON} was not there");
@@ -157,6 +162,7 @@ fn is_lab_folder(path: &Path) -> Result<bool, Failure> {
     Ok(is_marked)
 }
 
+/// Locks the marker, which is created if it is missing. Fails if another lab has the lock.
 fn lock(path: &Path) -> Result<File, Failure> {
     let mark = path.join(LAB_FOLDER_MARKER);
     let file = File::options()
@@ -178,6 +184,7 @@ fn lock(path: &Path) -> Result<File, Failure> {
     }
 }
 
+/// Removes everything in the folder except the marker.
 fn remove_contents(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;

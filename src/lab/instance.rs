@@ -34,7 +34,7 @@ pub(super) fn name(port: u16) -> String {
     port.to_string()
 }
 
-/// The environment of every instance; `more` comes last and wins.
+/// The variables of the environment of an instance; one in `more` replaces one of the same name.
 pub(super) fn environment(
     at: &Addresses,
     is_behind_nginx: bool,
@@ -126,7 +126,7 @@ pub(super) fn cluster_member(name: &str, at: &str) -> String {
     format!("{name}={at}")
 }
 
-/// An instance of the service that the lab starts.
+/// How the lab starts one instance of the service.
 #[derive(Debug)]
 pub(super) struct LabInstance {
     pub(super) port: u16,

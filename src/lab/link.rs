@@ -130,6 +130,7 @@ impl ProxyLink {
         self.name() == name || (self.server == name && self.instance != redis::REPLICA)
     }
 
+    /// The instance and the server, as in `8100-redis`.
     pub(super) fn name(&self) -> String {
         format!("{}-{}", self.instance, self.server)
     }
@@ -160,7 +161,8 @@ impl ProxyLink {
 }
 
 impl Session {
-    /// Reads a `ConnectResponse`: length, protocol, time-out, id, and the password after its length.
+    /// Reads a `ConnectResponse`: length, protocol, time-out, id, and the password after its length. `None` if it is not one,
+    /// or the session was refused.
     fn parse(first: &[u8]) -> Option<Self> {
         let number = first.get(12..20)?.try_into().ok()?;
         let password = first.get(24..40)?.try_into().ok()?;
@@ -195,6 +197,7 @@ impl Session {
     }
 }
 
+/// Sends a packet with its length before it.
 async fn send(stream: &mut TcpStream, packet: &[u8]) -> io::Result<()> {
     let length = u32::try_from(packet.len()).map_err(io::Error::other)?;
     stream
@@ -202,6 +205,7 @@ async fn send(stream: &mut TcpStream, packet: &[u8]) -> io::Result<()> {
         .await
 }
 
+/// Reads one packet and drops it.
 async fn receive(stream: &mut TcpStream) -> io::Result<()> {
     let length = stream.read_u32().await?;
     let mut packet = vec![0; length.min(1024) as usize];

@@ -189,6 +189,7 @@ impl Lab {
         Ok(true)
     }
 
+    /// The clock of this Redis node; `None` if it cannot jump.
     fn clock(&self, node: &str) -> Option<&Clock> {
         self.clocks.iter().find(|clock| clock.node == node)
     }
@@ -198,6 +199,7 @@ impl Lab {
         self.set_condition(link, Condition::Open)
     }
 
+    /// Sets the condition of all links that this name means; fails if there is none.
     fn set_condition(&self, name: &str, condition: Condition) -> Result<(), Failure> {
         let is_meant = |link: &&Arc<ProxyLink>| link.is_meant_by(name);
         let links: Vec<_> = self.links.iter().filter(is_meant).collect();
@@ -284,6 +286,7 @@ impl Lab {
         Ok(self.isolated.remove(member))
     }
 
+    /// Returns whether it is a main Redis or replica of a group with Sentinels.
     fn is_grouped(&self, member: &str) -> bool {
         let mut members = self.group.iter().flat_map(|group| &group.members);
         members.any(|(name, _)| name == member)
@@ -309,6 +312,7 @@ impl Lab {
         sentinel::wait_until_promoted(&self.links_to_main()).await
     }
 
+    /// The links from the instances to the main Redis, that of the replica left out.
     fn links_to_main(&self) -> Vec<Arc<ProxyLink>> {
         let leads_to_main = |link: &&Arc<ProxyLink>| {
             link.server == redis::name(0) && !link.belongs_to(redis::REPLICA)
@@ -316,6 +320,7 @@ impl Lab {
         self.links.iter().filter(leads_to_main).cloned().collect()
     }
 
+    /// The failure for a name of a link, with the names that the lab has.
     fn unknown_link(&self, name: &str) -> Failure {
         let links: Vec<_> = self.links.iter().map(|link| link.name()).collect();
         Failure::Unusable(match links.is_empty() {
@@ -411,6 +416,7 @@ impl Lab {
         2 * up > ensemble.len()
     }
 
+    /// The member with this name, or the failure that names all members.
     fn member(&self, name: &str) -> Result<&Member, Failure> {
         self.members
             .iter()
@@ -418,6 +424,7 @@ impl Lab {
             .ok_or_else(|| self.unknown_member(name))
     }
 
+    /// The failure for a name of a member, with the names that the lab has.
     fn unknown_member(&self, name: &str) -> Failure {
         let members: Vec<_> = self.members.iter().map(|m| m.name.as_str()).collect();
         unusable!("the lab has no {name}; it has {}", members.join(", "))

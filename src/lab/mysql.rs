@@ -30,9 +30,10 @@ use std::{
 };
 use tokio::time::{sleep, timeout};
 
+/// The name of the first database server of a lab.
 pub(super) const NAME: &str = "mysql";
 
-/// Durability and isolation are pinned, because figures and lessons depend on them.
+/// Options that pin durability and isolation, because figures and lessons depend on them.
 pub(super) const DURABILITY: [&str; 4] = [
     "--innodb-flush-log-at-trx-commit=1",
     "--skip-log-bin",
@@ -41,7 +42,8 @@ pub(super) const DURABILITY: [&str; 4] = [
     "--loose-innodb-snapshot-isolation=OFF",
 ];
 
-/// Some releases offer TLS by default. Without TLS the figures of all releases measure the same work.
+/// Options that turn off TLS, which some releases offer by default: without it the figures of all releases measure the same
+/// work.
 const NO_TLS_OPTIONS: [(Vendor, &str); 2] = [
     (Vendor::MariaDb, "--skip-ssl"),
     (Vendor::MySql, "--tls-version="),
@@ -112,6 +114,7 @@ impl MySqlProgram {
     }
 }
 
+/// MariaDB's program that creates an empty database.
 const INSTALLER: &str = "mariadb-install-db";
 /// The first users and databases of MySQL, whose server has no such options as MariaDB's installer.
 const INITIAL_SQL: &str = "CREATE USER 'root'@'127.0.0.1'; \
@@ -157,8 +160,10 @@ const BOOTSTRAP_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often the other nodes check: short beside a bootstrap of seconds.
 const BOOTSTRAP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
+/// Debian's path of Galera's library.
 const GALERA_LIBRARY: &str = "/usr/lib/galera/libgalera_smm.so";
 
+/// The name of the server at `index`: `mysql`, `mysql-2` …
 pub(super) fn name(index: usize) -> String {
     numbered_name(NAME, index)
 }
@@ -169,7 +174,8 @@ impl Galera {
         self.index == 0 && !folder.join("data/grastate.dat").exists()
     }
 
-    /// Nodes that find each other before the bootstrap prevent it, so the others wait for it.
+    /// Waits, [`BOOTSTRAP_TIMEOUT`] at most, until the first node is synced: nodes that find each other before that prevent the
+    /// bootstrap.
     async fn wait_until_bootstrapped(&self) -> Result<(), Failure> {
         let begun = async {
             while !matches!(node_state(self.first).await, Ok((_, Some(state))) if state == SYNCED_STATE)
@@ -186,6 +192,7 @@ impl Galera {
         timeout(BOOTSTRAP_TIMEOUT, begun).await.map_err(late)
     }
 
+    /// The server's options for its place in the cluster.
     fn options(&self, folder: &Path, port: u16) -> Vec<String> {
         let all = self.peers.iter();
         let all: Vec<_> = all
@@ -224,6 +231,7 @@ impl Galera {
     }
 }
 
+/// The file in which the server keeps its pid.
 fn pid_file(folder: &Path) -> PathBuf {
     folder.join("mariadbd.pid")
 }
@@ -327,10 +335,13 @@ fn base_command(program: &Path, folder: &Path, user: User) -> Command {
     command
 }
 
+/// MariaDB's programs, each with its Debian package.
 pub(super) const REQUIREMENTS: [Requirement; 2] =
     [(MARIADB, "mariadb-server"), (INSTALLER, "mariadb-server")];
+/// MariaDB's server program.
 pub(super) const MARIADB: &str = "mariadbd";
 
+/// What a Galera cluster needs besides, each with its Debian package.
 pub(super) const GALERA_REQUIREMENTS: [Requirement; 2] =
     [(GALERA_LIBRARY, "galera-4"), ("rsync", "rsync")];
 

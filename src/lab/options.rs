@@ -128,7 +128,7 @@ pub struct Options {
     pub progress: bool,
 }
 
-/// Clap suggests the nearest name for a mistyped one.
+/// Accepts the slug of any strategy; clap suggests the nearest for a mistyped one.
 fn strategy_names() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(stock::ALL.iter().map(|strategy| strategy.slug))
 }
@@ -191,18 +191,22 @@ impl Options {
         }
     }
 
+    /// Returns whether the lab is to start this part.
     pub(super) fn has(&self, part: Part) -> bool {
         !self.without.contains(&part)
     }
 
+    /// The port that each ZooKeeper server is to have; 0 for any free one.
     pub(super) fn zookeeper_ports(&self) -> Vec<u16> {
         consecutive_ports(self.zookeeper_port, self.zookeeper)
     }
 
+    /// The port that each database node is to have; 0 for any free one.
     pub(super) fn mysql_ports(&self) -> Vec<u16> {
         consecutive_ports(self.mysql_port, self.galera)
     }
 
+    /// Fails if a kind of server has no member, or a port is asked for twice.
     pub(super) fn check(&self) -> Result<(), Failure> {
         if self.redis_ports.is_empty() {
             return Err(unusable_localized!(

@@ -30,7 +30,7 @@ use std::{
 };
 use tokio::task::JoinSet;
 
-/// The programs of a lab.
+/// The paths of the programs that a lab starts; for ZooKeeper its class path.
 struct Programs {
     redis: PathBuf,
     mysql: mysql::MySqlProgram,
@@ -40,6 +40,7 @@ struct Programs {
 }
 
 impl Servers {
+    /// Finds the programs; fails if one that the user names is not there.
     fn programs(&self) -> Result<Programs, Failure> {
         let (redis, nginx) = (self.redis_server.as_deref(), self.nginx.as_deref());
         Ok(Programs {
@@ -149,6 +150,7 @@ impl Options {
         })
     }
 
+    /// The members for MySQL, ZooKeeper and Redis, none of which runs yet.
     fn server_members(
         &self,
         folder: &Folder,
@@ -221,10 +223,12 @@ impl Options {
         members
     }
 
+    /// Whether instances reach the servers by links, as they must for a replica.
     fn has_links(&self) -> bool {
         self.links || self.replica
     }
 
+    /// The program of the instances: the one in the options, else this very program.
     fn instance_program(&self) -> Result<PathBuf, Failure> {
         match &self.program {
             Some(program) => Ok(program.clone()),
@@ -232,6 +236,7 @@ impl Options {
         }
     }
 
+    /// Opens the link to the main Redis for its replica and its Sentinel; `None` in a lab without a replica.
     fn replica_pair(&self, ports: &PortPlan) -> Result<Option<ProxiedReplica>, Failure> {
         let Some((replica, sentinel)) = ports.replicas else {
             return Ok(None);
@@ -348,6 +353,7 @@ impl Options {
         replicas.chain(sentinels).collect()
     }
 
+    /// The instances, each configured with the addresses as it sees them.
     fn instance_members(
         &self,
         folder: &Folder,
@@ -415,6 +421,7 @@ impl Options {
             .collect()
     }
 
+    /// The addresses of all parts; every pid is 0.
     fn addresses(&self, ports: &PortPlan) -> Addresses {
         let url = |port: u16| format!("http://127.0.0.1:{port}");
         let process = |url: String| addresses::Process { url, pid: 0 };

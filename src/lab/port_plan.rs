@@ -9,7 +9,7 @@ use super::{
 };
 use crate::terminal::failure::Failure;
 
-/// Two, so that a promoted one still has a replica.
+/// Replicas of a main Redis with Sentinels; two, so that a promoted one still has a replica.
 const GROUP_REPLICAS: usize = 2;
 
 /// The ports that no option names, and the claims on all ports.

@@ -18,7 +18,7 @@ use std::{
     },
 };
 
-/// Below the usual `ip_local_port_range` of Linux, which begins at 32768.
+/// The range of free ports, below the usual `ip_local_port_range` of Linux, which begins at 32768.
 const FREE_PORT_RANGE: Range<u16> = 20_000..32_000;
 
 /// A claimed port of 127.0.0.1; the claim ends when this is dropped.
@@ -63,6 +63,8 @@ impl Port {
             })
     }
 
+    /// Claims the port by a socket's name that one process can have; fails if another has it, or if anybody listens on the
+    /// port.
     fn claim_number(number: u16) -> io::Result<Self> {
         let name = SocketAddr::from_abstract_name(format!("oversell-lab-port-{number}"))?;
         let claim = UnixListener::bind_addr(&name)?;

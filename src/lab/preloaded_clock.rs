@@ -10,6 +10,7 @@ use core::{
     sync::atomic::{AtomicI64, AtomicPtr, Ordering::Relaxed},
 };
 
+/// The variable with the path of the file that holds the offset.
 const OFFSET_FILE_VARIABLE: &CStr = c"OVERSELL_CLOCK";
 
 /// C's `timespec` or `timeval`, which have the same layout.
@@ -53,10 +54,12 @@ unsafe extern "C" {
 /// The mapped file; null until it is mapped.
 static MAPPED_OFFSET: AtomicPtr<AtomicI64> = AtomicPtr::new(null_mut());
 
+/// Makes the loader call [`map_the_file`] when it loads the library.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static RUN_AT_LOAD: extern "C" fn() = map_the_file;
 
+/// Maps the file that the variable names. Without a file the offset stays 0.
 extern "C" fn map_the_file() {
     // SAFETY: the file has the eight bytes of a number, and exists as long as the lab.
     unsafe {
@@ -94,6 +97,7 @@ unsafe extern "C" fn clock_gettime(clock: c_int, time: *mut Time) -> c_int {
     }
 }
 
+/// Replaces the C library's function: the time with the offset, in microseconds.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn gettimeofday(time: *mut Time, _zone: *mut c_void) -> c_int {
     // SAFETY: as above; both structures have two words.
@@ -104,6 +108,7 @@ unsafe extern "C" fn gettimeofday(time: *mut Time, _zone: *mut c_void) -> c_int 
     }
 }
 
+/// Replaces the C library's function: the time with the offset, in seconds.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn time(seconds: *mut i64) -> i64 {
     let mut now = Time {
@@ -120,6 +125,7 @@ unsafe extern "C" fn time(seconds: *mut i64) -> i64 {
     now.seconds
 }
 
+/// Runs for ever: this library never panics.
 #[panic_handler]
 fn never(_: &core::panic::PanicInfo) -> ! {
     loop {}

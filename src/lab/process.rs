@@ -52,11 +52,12 @@ enum ProcessState {
     Gone(ExitResult),
 }
 
-/// The exit status of a process; `None` if it is not known.
+/// The exit status of a process that is gone; `None` if it is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ExitResult(Option<ExitStatus>);
 
 impl ExitResult {
+    /// Whether the exit status is 0; false if it is not known.
     pub(super) fn is_success(self) -> bool {
         self.0.is_some_and(|status| status.success())
     }
@@ -83,6 +84,7 @@ pub(super) struct ProcessSpec<'a> {
     pub(super) console: Option<ConsoleLineHandler>,
 }
 
+/// Is called with each line of a process's stdout.
 pub(super) type ConsoleLineHandler = Box<dyn Fn(String) + Send>;
 
 /// A started process; dropping it kills it.
@@ -166,6 +168,7 @@ impl Process {
         self.signal(signal, killpg);
     }
 
+    /// Signals the process by `send`, if it still runs.
     fn signal(&self, signal: Signal, send: fn(Pid, Option<Signal>) -> nix::Result<()>) {
         // The borrow is a read lock: the thread that reaps cannot go on meanwhile, so the pid is still this process's.
         let state = self.state.borrow();
@@ -271,7 +274,7 @@ fn forward_lines(lines: ChildStdout, console: &ConsoleLineHandler) {
         });
 }
 
-/// Waits for the exit, then kills the rest of the group.
+/// Waits for the exit, then kills the rest of the group and waits until it is gone; reports each step in `state`.
 fn reap(mut child: Child, pid: Pid, state: &watch::Sender<ProcessState>) {
     while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(Errno::EINTR) {}
     ignore_gone(killpg(pid, Signal::SIGKILL));

@@ -28,7 +28,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// The bytes read at once: more than most commands and answers have, so that each passes as one piece.
 const MAX_PIECE_BYTES: usize = 16 * 1024;
 
-/// How a proxy treats its connections.
+/// What a proxy does with its connections: forwards them, closes them at once, or forwards with slow answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
     Open,
@@ -49,7 +49,7 @@ pub struct Piece<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Decides whether a piece passes.
+/// Decides whether a piece passes; one that does not is dropped.
 type Filter = Arc<dyn Fn(Piece<'_>) -> bool + Send + Sync>;
 
 /// A proxy before a server. Dropping it closes its connections and its port.
@@ -119,6 +119,7 @@ impl Proxy {
         self.set_condition(Condition::Open);
     }
 
+    /// Sets the condition; [`Condition::Cut`] closes every connection.
     pub fn set_condition(&self, condition: Condition) {
         self.state.send_modify(|state| {
             state.condition = condition;
@@ -151,6 +152,7 @@ impl Proxy {
     }
 }
 
+/// Accepts connections and forwards each in a task of its own; while the proxy is cut, it closes them at once.
 async fn serve(listener: TcpListener, state: watch::Sender<ProxyState>, passes: Filter) {
     for connection in 0.. {
         let Ok((client, _)) = listener.accept().await else {
@@ -182,6 +184,7 @@ async fn serve(listener: TcpListener, state: watch::Sender<ProxyState>, passes: 
     }
 }
 
+/// Connects to the server, and forwards in both directions until one of them ends.
 async fn forward<'a>(
     client: TcpStream,
     server: &str,

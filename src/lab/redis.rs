@@ -18,20 +18,23 @@ use std::{
     process::Command,
 };
 
-/// A full node refuses writes and deletes nothing, so that the service can say so.
+/// Options by which a full node refuses writes and deletes nothing, so that the service can say so.
 const NO_EVICTION_OPTIONS: [&str; 2] = ["--maxmemory-policy", "noeviction"];
+/// The most memory of a Redis node's data.
 const MAX_MEMORY: &str = "256mb";
-/// The memory of the Redis for visitors' scripts, which may fill it.
+/// The most memory of the Redis for visitors' scripts, which may fill it.
 const MINE_MAX_MEMORY: &str = "32mb";
 
-/// Every write goes to the append-only file, which is flushed every second.
+/// Options by which every write goes to the append-only file, which is flushed every second.
 pub(super) const APPEND_ONLY_OPTIONS: [&str; 4] =
     ["--appendonly", "yes", "--appendfsync", "everysec"];
-/// A replica announces only its port unless it is told its host.
+/// The option that names a replica's host: it announces only its port by itself.
 const ANNOUNCED_HOST_OPTIONS: [&str; 2] = ["--replica-announce-ip", "127.0.0.1"];
+/// Options of a node that keeps nothing.
 const NO_PERSISTENCE_OPTIONS: [&str; 2] = ["--appendonly", "no"];
 
-/// Members and Sentinels of a group log in to each other as this user. Sentinels before Redis 6.2 cannot.
+/// Options that make [`PEER_USER`], as whom members and Sentinels of a group log in to each other. Sentinels before Redis 6.2
+/// cannot.
 const PEER_USER_OPTIONS: [&str; 11] = [
     "--user",
     PEER_USER,
@@ -48,9 +51,10 @@ const PEER_USER_OPTIONS: [&str; 11] = [
 /// The user of the group, and its password.
 pub(super) const PEER_USER: &str = "peer";
 
-/// A full synchronisation starts at once, without waiting for further replicas.
+/// Options by which a full synchronisation starts at once, without waiting for further replicas.
 const REPLICATION_OPTIONS: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
 
+/// Redis and its Debian package.
 pub(super) const REQUIREMENTS: [Requirement; 1] = [(PROGRAM, PROGRAM)];
 pub(super) const PROGRAM: &str = "redis-server";
 
@@ -62,16 +66,18 @@ pub(super) fn version(program: &Path) -> Option<String> {
     Some(format!("{title} {}", programs::version_number(version)))
 }
 
-/// Also the prefix of the names of further replicas.
+/// The name of the first replica, and the prefix of the names of further ones.
 pub(super) const REPLICA: &str = "replica";
 
-/// The Redis in which students' scripts run.
+/// The name of the Redis in which students' scripts run.
 pub(super) const MINE: &str = "redis-mine";
 
+/// The name of the replica at `index`: `replica`, `replica-2` …
 pub(super) fn replica_name(index: usize) -> String {
     numbered_name(REPLICA, index)
 }
 
+/// The name of the node at `index`: `redis`, `redis-2` …
 pub(super) fn name(index: usize) -> String {
     numbered_name("redis", index)
 }
@@ -163,6 +169,7 @@ pub(super) fn has_caught_up(info: &InfoDict) -> bool {
     info.get("master_link_status") == Some("up".to_owned())
 }
 
+/// Adds the options of every node: loopback, its port, its folder, no snapshots.
 fn add_common_options(command: &mut Command, port: u16, folder: &Path) {
     command
         .args(["--bind", "127.0.0.1", "--daemonize", "no", "--save", ""])
@@ -172,7 +179,7 @@ fn add_common_options(command: &mut Command, port: u16, folder: &Path) {
         .arg(folder);
 }
 
-/// The INFO of the server at this port, if it is this process.
+/// The INFO of the server at this port; an error if it does not answer, or is another process.
 pub(super) async fn info_of_process(port: u16, pid: u32) -> Result<InfoDict, String> {
     let ask = async {
         let mut connection = redis_at(&format!("redis://127.0.0.1:{port}")).await?;

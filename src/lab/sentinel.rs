@@ -40,8 +40,10 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
+/// The name of the first Sentinel of a lab.
 pub(super) const SENTINEL: &str = "sentinel";
 
+/// The name of the Sentinel at `index`: `sentinel`, `sentinel-2` …
 pub(super) fn name(index: usize) -> String {
     numbered_name(SENTINEL, index)
 }
@@ -137,6 +139,7 @@ impl Server for Sentinel {
     }
 }
 
+/// `SENTINEL` with this subcommand for the group.
 fn sentinel_command(command: &str) -> Cmd {
     redis::cmd("SENTINEL")
         .arg(command)
@@ -144,6 +147,7 @@ fn sentinel_command(command: &str) -> Cmd {
         .to_owned()
 }
 
+/// Connects to the Sentinel at a port of this machine.
 async fn connect(port: u16) -> RedisResult<MultiplexedConnection> {
     redis_at(&format!("redis://127.0.0.1:{port}")).await
 }
@@ -161,6 +165,7 @@ async fn followers(port: u16) -> RedisResult<Vec<HashMap<String, String>>> {
     Ok(replicas)
 }
 
+/// How many other Sentinels the one at `port` knows.
 async fn other_sentinels(port: u16) -> RedisResult<usize> {
     let mut connection = connect(port).await?;
     let known: HashMap<String, String> = sentinel_command("MASTER")
@@ -179,7 +184,7 @@ async fn leader_port(port: u16) -> RedisResult<u16> {
 }
 
 impl SentinelGroup {
-    /// The leader, by the first Sentinel that answers.
+    /// The name of the leader, by the first Sentinel that answers; `None` if none does.
     pub(super) async fn leader_name(&self) -> Option<&str> {
         for port in &self.sentinels {
             if let Ok(Ok(leads)) = timeout(PLANNED_FAILOVER_TIMEOUT, leader_port(*port)).await {
@@ -192,6 +197,7 @@ impl SentinelGroup {
         None
     }
 
+    /// The port of a main Redis or replica; fails for any other name.
     fn port_of(&self, member: &str) -> Result<u16, Failure> {
         let port = self.members.iter().find(|(name, _)| name == member);
         let none = || unusable!("{member} is neither the main Redis nor a replica of this lab");
@@ -306,6 +312,7 @@ async fn shorten_timers(port: u16) -> RedisResult<()> {
     }
 }
 
+/// Asks the Sentinel at `port` to promote the replica, and does not wait for it.
 pub(super) async fn promote(port: u16) -> Result<(), Failure> {
     let failed = |e: redis::RedisError| unusable!("the Sentinel refused the fail-over: {e}");
     let mut connection = connect(port).await.map_err(failed)?;

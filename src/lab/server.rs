@@ -46,8 +46,10 @@ pub(super) fn numbered_name(name: &str, index: usize) -> String {
     }
 }
 
-/// How to start a server and check its health. `folder` is the server's own.
+/// A program that the lab starts: its command, its files and its health. Implemented by each kind of server, by nginx and by
+/// instances; `folder` is the server's own.
 pub(super) trait Server: Debug + Send + Sync {
+    /// The programs that it needs, each with its Debian package; empty if its own was found.
     fn requirements(&self) -> &'static [Requirement];
 
     /// Configuration files, by their paths in the folder.
@@ -96,7 +98,7 @@ pub(super) struct CheckContext<'a> {
     pub(super) dependencies_up: bool,
 }
 
-/// The order of starting; stopping goes the other way.
+/// Which members start together: servers first, then instances, then nginx. Stopping goes the other way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tier {
     /// MySQL, Redis, ZooKeeper.
@@ -148,6 +150,7 @@ impl Member {
         }
     }
 
+    /// The name for people, such as `instance 8100` or `redis`.
     pub(super) fn title(&self) -> String {
         match self.tier {
             Tier::Instance => localized!("实例 {}", "instance {}", self.name),
@@ -192,6 +195,7 @@ impl Member {
         wait_until_healthy(&title, process, || self.server.check_health(context)).await
     }
 
+    /// The pid of its process; `None` if it does not run.
     pub(super) fn pid(&self) -> Option<u32> {
         self.process
             .as_ref()
@@ -199,6 +203,7 @@ impl Member {
             .map(Process::pid)
     }
 
+    /// Whether it runs, is stopped by a signal, or has no process, which counts as killed.
     pub(super) fn state(&self) -> MemberState {
         match self.process.as_ref().filter(|p| p.is_running()) {
             None => MemberState::Killed,
@@ -207,6 +212,7 @@ impl Member {
         }
     }
 
+    /// Its process; fails if it does not run.
     pub(super) fn running_process(&self) -> Result<&Process, Failure> {
         self.process
             .as_ref()

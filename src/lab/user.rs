@@ -8,6 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+/// The user of the servers if root starts the lab.
 const UNPRIVILEGED_USER: &str = "nobody";
 
 /// The user of the servers; `None` is the user who started the lab.
@@ -64,6 +65,7 @@ impl User {
         self.0.map_or_else(unistd::geteuid, |(uid, _)| uid).as_raw()
     }
 
+    /// Whether the servers run as root.
     pub(super) fn is_root(self) -> bool {
         self.0.is_none() && unistd::geteuid().is_root()
     }
@@ -79,11 +81,13 @@ impl User {
         })
     }
 
+    /// Creates the folder and its parents, and makes the user its owner.
     pub(super) fn create_folder(self, folder: &Path) -> io::Result<()> {
         std::fs::create_dir_all(folder)?;
         self.take_ownership(folder)
     }
 
+    /// Makes the user the owner; does nothing if it is the user who started the lab.
     pub(super) fn take_ownership(self, path: &Path) -> io::Result<()> {
         match self.0 {
             Some((uid, gid)) => {

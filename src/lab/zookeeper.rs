@@ -20,13 +20,14 @@ use std::{
 };
 use tokio::time::timeout;
 
+/// The name of the first ZooKeeper server of a lab.
 pub(super) const NAME: &str = "zookeeper";
 const CONFIG_FILE: &str = "zoo.cfg";
 const DATA: &str = "data";
 
 /// The start script's settings on Debian and Ubuntu; they set CLASSPATH.
 const DEBIAN_ENVIRONMENT: &str = "/usr/share/zookeeper/bin/zkEnv.sh";
-/// Debian's ZooKeeper logs only with it.
+/// The logger that is added to Debian's class path; ZooKeeper logs only with it.
 const LOGGER_JAR: &str = "/usr/share/java/slf4j-simple.jar";
 /// Variable with the folder of an unpacked ZooKeeper.
 const HOME_VARIABLE: &str = "ZOOKEEPER_HOME";
@@ -38,10 +39,12 @@ const NO_LEADER: &str = "not currently serving requests";
 /// Time limit of the status query: a paused server does not answer.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// The name of the server at `index`: `zookeeper`, `zookeeper-2` …
 pub(super) fn name(index: usize) -> String {
     numbered_name(NAME, index)
 }
 
+/// Returns whether it is the name of a ZooKeeper server.
 pub(super) fn is_member_name(name: &str) -> bool {
     name.strip_prefix(NAME)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
@@ -65,6 +68,7 @@ pub(super) struct ZooKeeper {
     pub(super) peers: Vec<PeerPorts>,
 }
 
+/// Java and Debian's ZooKeeper, each with its package.
 const REQUIREMENTS: [Requirement; 2] =
     [("java", "default-jre-headless"), (DEBIAN_ENVIRONMENT, NAME)];
 
@@ -130,7 +134,7 @@ impl Server for ZooKeeper {
     }
 }
 
-/// Sessions of 1 s (two ticks) to 60 s. No admin server: it would need one more port.
+/// The text of `zoo.cfg`: sessions of 1 s (two ticks) to 60 s, and no admin server, which would need one more port.
 fn zoo_cfg(data: &Path, port: u16, peers: &[PeerPorts]) -> String {
     let mut text = format!(
         "dataDir={}\n\
@@ -156,12 +160,13 @@ fn zoo_cfg(data: &Path, port: u16, peers: &[PeerPorts]) -> String {
     text
 }
 
-/// Whether the server at `address` is the leader of an ensemble, or standalone.
+/// Returns whether the server at `address` is the leader of an ensemble, or standalone; false if it does not answer.
 pub(super) async fn is_leader(address: &str) -> bool {
     let answer = timeout(STATUS_TIMEOUT, four_letter_command(address, "srvr")).await;
     matches!(answer, Ok(Ok(text)) if ["Mode: leader", "Mode: standalone"].iter().any(|mode| text.contains(mode)))
 }
 
+/// The version of the first server; `None` if it does not answer.
 pub(super) async fn version(connect: &str) -> Option<String> {
     let first = connect.split(',').next()?;
     let answer = timeout(STATUS_TIMEOUT, four_letter_command(first, "srvr"))
@@ -177,6 +182,7 @@ pub(super) fn own_class_path(home: Option<&Path>) -> Result<Option<String>, Fail
     class_path_of(home, variable)
 }
 
+/// As [`own_class_path`], with `variable` as the environment.
 fn class_path_of(
     home: Option<&Path>,
     variable: impl Fn(&str) -> Option<String>,
@@ -203,6 +209,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// The class path that Debian's start script sets, with a logger.
 fn debian_class_path() -> String {
     let output = Command::new("sh")
         .args([
@@ -217,6 +224,7 @@ fn debian_class_path() -> String {
     format!("{debian}:{LOGGER_JAR}")
 }
 
+/// The path of ZooKeeper's command line, `zkCli.sh`.
 pub(super) fn client() -> String {
     let home = variable(HOME_VARIABLE).unwrap_or_else(|| "/usr/share/zookeeper".to_owned());
     format!("{home}/bin/zkCli.sh")

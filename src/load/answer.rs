@@ -32,7 +32,7 @@ struct SaleAnswer<'a> {
     tries_us: Vec<Stay>,
 }
 
-/// Reads an answer. Its words count as well as its status, because a page of a proxy is no sale.
+/// Returns the outcome and the details of an answer, by its status and by its JSON or its words: a page of a proxy is no sale.
 ///
 /// nginx answers 502 and 504 if it lost the instance in the middle, so the outcome is unknown.
 pub fn classify_answer(status: u16, body: &[u8]) -> (Outcome, AnswerDetails) {
@@ -60,6 +60,7 @@ pub fn classify_answer(status: u16, body: &[u8]) -> (Outcome, AnswerDetails) {
 }
 
 impl SaleAnswer<'_> {
+    /// 200 with `sold` is sold, 409 with `sold_out` is sold out, `unknown` is unknown at any status; all else is refused.
     fn outcome(&self, status: u16) -> Outcome {
         let why = || {
             let words =
@@ -82,6 +83,7 @@ fn reason(status: u16, text: &str) -> String {
     format!("{status} {line}").trim_end().to_owned()
 }
 
+/// `N` for a word of digits; any other word is returned unchanged.
 fn without_number(word: &str) -> &str {
     if word.bytes().all(|b| b.is_ascii_digit()) {
         "N"

@@ -27,7 +27,7 @@ const CEILING_TIME: Timed = Timed::closed(Duration::from_millis(300), Duration::
 /// Above this share of the ceiling the generator takes so much of the cores that it is measured, not the strategy.
 const BOUNDED_SHARE: f64 = 0.7;
 
-/// The measured ceiling of a target.
+/// The measured ceiling of one target: how many answers per second it gives without selling.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Ceiling {
     pub(super) target: String,

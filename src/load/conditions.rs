@@ -19,11 +19,11 @@ use tokio::{process::Command, time::timeout};
 /// Asks MySQL for its version, its durability and its isolation level, which are printed beside the figures.
 const SHOW_CONDITIONS: &str = "SHOW VARIABLES WHERE Variable_name IN ('version', 'innodb_flush_log_at_trx_commit', \
      'log_bin', 'tx_isolation', 'transaction_isolation')";
-/// A server that answers later is left out: the conditions are not worth a longer wait.
+/// Time limit of each server; one that answers later is left out.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
 /// The folder whose disk is measured; a lab keeps its data in it.
 const DATA_FOLDER: &str = "target";
-/// An odd number, so that one of them is the median.
+/// The number of `fdatasync` calls that are timed: odd, so that one of them is the median.
 const FDATASYNC_SAMPLES: usize = 101;
 
 /// Where and how figures were measured.
@@ -140,6 +140,7 @@ fn fdatasync(folder: &Path) -> io::Result<u64> {
     Ok(took[FDATASYNC_SAMPLES / 2])
 }
 
+/// MySQL's version, durability and isolation level in one text; `None` if it does not answer in time.
 async fn mysql(url: &str) -> Option<String> {
     let mut conn = MySqlPool::new(MySqlOptions::new(url).connections(1))
         .ok()?
@@ -158,6 +159,7 @@ async fn mysql(url: &str) -> Option<String> {
     Some(settings.join(", "))
 }
 
+/// Redis's version and durability in one text; `None` if it does not answer in time.
 async fn redis(url: &str) -> Option<String> {
     let ask = async {
         let mut redis = redis_at(url).await.ok()?;
@@ -182,6 +184,7 @@ async fn redis(url: &str) -> Option<String> {
     timeout(SERVER_TIMEOUT, ask).await.ok()?
 }
 
+/// The version of the first server of ZooKeeper; `None` if it does not answer in time.
 async fn zookeeper(connect: &str) -> Option<String> {
     let ask = async {
         let said = four_letter_command(connect.split(',').next()?, "srvr")

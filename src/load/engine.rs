@@ -44,7 +44,7 @@ const MAX_CONCURRENT_OPENS: usize = 64;
 const MAX_CONNECTIONS_PER_REQUEST: usize = 3;
 /// The pause after a refused connection; without it all requests would fail within a moment.
 const REFUSED_PAUSE: Duration = Duration::from_millis(50);
-/// Bounds a load that is counted in loops.
+/// Time limit of a load that is counted in loops; requests that are open then are given up.
 const MAX_LOOPS_TIME: Duration = Duration::from_secs(15 * 60);
 /// A request that was sent before the end of a timed load may take this long after it: longer than the service waits.
 const MAX_TIME_AFTER_END: Duration = Duration::from_secs(40);
@@ -66,7 +66,7 @@ pub(super) struct Load {
     pub(super) draws: bool,
 }
 
-/// When a load ends.
+/// When a load ends: after a number of requests per connection, or after a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Until {
     /// Each connection has sent this many requests.
@@ -120,10 +120,12 @@ impl LoadProgress {
         MutexGuard::map(self.recorded.lock(), |recorded| &mut recorded.all)
     }
 
+    /// The time since the load started.
     pub(super) fn elapsed(&self) -> Duration {
         self.clock.elapsed()
     }
 
+    /// Requests begun so far, those under way included.
     pub(super) fn started_requests(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
     }
@@ -133,7 +135,7 @@ impl LoadProgress {
         lanes::choose_lanes(self.recorded.lock().lanes.clone())
     }
 
-    /// The measurements at the end. `why` is the reason for requests that are given up.
+    /// Takes the records as the result. Requests still under way become unknown, for the reason `why`.
     fn result(&self, until: Until, elapsed: Duration, why: &str) -> LoadResult {
         let Records {
             mut counted,

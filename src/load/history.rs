@@ -17,7 +17,7 @@ const LATENCY_DIGITS: u8 = 3;
 /// How many different reasons are kept; all others are counted together.
 const MAX_REASONS: usize = 16;
 
-/// The outcome of one request.
+/// The outcome of one request: sold, sold out, refused, or unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The answer says that a piece was sold.
@@ -44,6 +44,7 @@ pub struct OutcomeCounts {
 }
 
 impl OutcomeCounts {
+    /// All requests, whatever their outcome.
     pub fn samples(&self) -> u64 {
         self.sold + self.sold_out + self.failed()
     }
@@ -185,6 +186,7 @@ impl History {
     }
 }
 
+/// Records a value; a greater one counts as [`MAX_LATENCY_US`].
 fn record_value(to: &mut Histogram<u32>, value: u64) {
     to.record(value.min(MAX_LATENCY_US))
         .expect("a histogram that grows");

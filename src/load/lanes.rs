@@ -12,7 +12,7 @@ use super::history::AnswerDetails;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// More lanes cannot be told apart on a screen.
+/// The most lanes that are drawn: more cannot be told apart on a screen.
 pub(super) const MAX_DRAWN: usize = 20;
 
 /// A request that was inside, or has tried with success. Times in µs since the picture begins.
@@ -87,6 +87,7 @@ impl Lane {
         })
     }
 
+    /// All times of the lane, to shift them.
     fn times_mut(&mut self) -> impl Iterator<Item = &mut u64> {
         let vain = self
             .vain
@@ -103,7 +104,8 @@ impl Lane {
     }
 }
 
-/// Chooses the lanes that are drawn; `None` if no request was inside.
+/// Picks at most [`MAX_DRAWN`] lanes, around the busiest moment, and sets their times relative to the first. `None` if no
+/// request was inside.
 pub(super) fn choose_lanes(mut all: Vec<Lane>) -> Option<Lanes> {
     all.sort_unstable_by_key(|lane| (lane.entered_us, lane.went_out_us));
     let of = all.len();

@@ -29,8 +29,11 @@ use tokio_util::io::{InspectReader, InspectWriter};
 /// A connection that cannot be made within this is given up.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Is called with the bytes of each read or write.
 type Inspect = Box<dyn FnMut(&[u8]) + Send>;
+/// A TCP connection whose bytes are counted.
 type Wire = TokioIo<InspectReader<InspectWriter<TcpStream, Inspect>, Inspect>>;
+/// The body of a request.
 pub(super) type Body = Full<Chunk>;
 
 /// The host and port to which requests go, from an address such as `http://127.0.0.1:8080`.
@@ -55,7 +58,7 @@ pub(super) struct Link {
     closed: bool,
 }
 
-/// A connection that ended before its answer was whole.
+/// Why an exchange has no whole answer: the request was surely not sent, or it may have been.
 #[derive(Debug)]
 pub(super) enum ExchangeError {
     /// Not one byte of the request was written.
@@ -65,7 +68,8 @@ pub(super) enum ExchangeError {
 }
 
 impl Origin {
-    /// Errors: [`Failure::Unusable`] where it is not a plain `http://host:port`.
+    /// Parses `http://host:port`; without a port it is 80.
+    /// Errors: [`Failure::Unusable`] where it is not such an address.
     pub(super) fn parse(base: &str) -> Result<Self, Failure> {
         let wrong = || unusable!("{base} is not an address such as http://127.0.0.1:8080");
         let uri: Uri = base.parse().map_err(|_| wrong())?;
@@ -101,6 +105,7 @@ impl fmt::Display for Origin {
 }
 
 impl Meter {
+    /// The bytes counted so far.
     pub(super) fn read(&self) -> Bytes {
         Bytes {
             received: self.received.load(Ordering::Relaxed),
@@ -110,6 +115,7 @@ impl Meter {
 }
 
 impl Link {
+    /// Connects; its bytes are counted by `meter`. The error says why it did not, or not within [`CONNECT_TIMEOUT`].
     pub(super) async fn open(origin: &Origin, meter: &Arc<Meter>) -> Result<Self, String> {
         let connecting = TcpStream::connect((origin.host.as_str(), origin.port));
         let stream = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
@@ -186,10 +192,12 @@ impl Link {
     }
 }
 
+/// Adds the number of these bytes to the counter.
 fn add(counter: &AtomicU64, bytes: &[u8]) {
     counter.fetch_add(bytes.len() as u64, Ordering::Relaxed);
 }
 
+/// The error's text with that of its cause.
 fn reason(error: &hyper::Error) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),

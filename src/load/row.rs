@@ -158,6 +158,7 @@ pub(super) struct OrderCheck {
 }
 
 impl SaleResult {
+    /// The result of a run that sold a product: the verdict compares the stock with the answers.
     pub(super) fn product(
         strategy: &Strategy,
         stock_change: StockChange,
@@ -175,6 +176,7 @@ impl SaleResult {
         }
     }
 
+    /// The result of a run that sold a voucher: the verdict is the checker's.
     pub(super) fn voucher(step: &SeckillStep, orders: OrderCheck, counts: OutcomeCounts) -> Self {
         let report = &orders.report;
         Self {
@@ -229,6 +231,8 @@ impl Rate {
 }
 
 impl Row {
+    /// Makes the row of a run that has ended. An instance that did not answer, or requests that were not sent, become notes,
+    /// and the verdict is then at least [`Verdict::Errors`].
     pub(super) fn new(plan: &Plan, sold: SaleResult, ended: LoadResult, cancelled: bool) -> Self {
         let mut counts = ended.all.counts;
         let mut notes: Vec<_> = missing_instances(plan, &ended.all.instances)
@@ -409,7 +413,7 @@ impl Row {
     }
 }
 
-/// Describes how many instances did not answer, of one or three, or of fewer if there were fewer requests.
+/// A note that fewer instances answered than the target has, or than there were requests; `None` if enough did.
 fn missing_instances(plan: &Plan, answered: &BTreeMap<String, u64>) -> Option<String> {
     let asked = match plan.target.as_str() {
         ONE_INSTANCE => 1,

@@ -207,7 +207,7 @@ async fn send_load(
     Ok(ended)
 }
 
-/// Sends snapshots until the future is dropped.
+/// Sends a snapshot each [`SNAPSHOT_INTERVAL`] until the future is dropped.
 async fn send_snapshots(seen: Arc<LoadProgress>, planned: u64, progress: &watch::Sender<Snapshot>) {
     let mut ticks = tokio::time::interval(SNAPSHOT_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -251,6 +251,7 @@ impl LastSecond {
 }
 
 impl Snapshot {
+    /// The snapshot of a history, still without pace, unanswered requests and lanes.
     fn of(history: &History, planned: u64, elapsed: Duration) -> Self {
         let counts = history.counts;
         let ms = |quantile| history.latencies.value_at_quantile(quantile) as f64 / 1000.0;

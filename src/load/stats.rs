@@ -38,7 +38,7 @@ pub struct Stats {
     pub sent_kb_per_sec: f64,
 }
 
-/// Bytes on the wire.
+/// Bytes that a run has sent and received on the wire.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Bytes {
     /// Received.
@@ -48,6 +48,7 @@ pub struct Bytes {
 }
 
 impl Stats {
+    /// Computes the columns; rates are 0 if `elapsed` is 0.
     pub fn of(history: &History, bytes: Bytes, elapsed: Duration) -> Self {
         let counts = history.counts;
         let latencies = &history.latencies;
@@ -80,6 +81,7 @@ impl Stats {
     }
 }
 
+/// Microseconds in milliseconds.
 fn ms(us: u64) -> f64 {
     us as f64 / 1000.0
 }

@@ -41,6 +41,7 @@ impl StockApi<'_> {
             .map(drop)
     }
 
+    /// Deletes the product.
     pub(super) async fn remove(&self) -> Result<(), Failure> {
         let url = self.query_part();
         let request = client().delete(&url).token(self.token);
@@ -62,6 +63,7 @@ impl StockApi<'_> {
             .ok_or_else(|| unusable!("GET {url} does not know the stock of {store}"))
     }
 
+    /// The product's URL, with the strategy in its query.
     fn query_part(&self) -> String {
         format!(
             "{}/stock?stock_id={}&strategy={}",
@@ -72,7 +74,7 @@ impl StockApi<'_> {
     }
 }
 
-/// The slugs of a registry at this address.
+/// Asks for the slugs of a registry, at its whole URL.
 pub(super) async fn slugs(url: &str) -> Result<Vec<String>, Failure> {
     let known: Vec<RegistryEntry> = read(url).await?;
     Ok(known.into_iter().map(|k| k.slug).collect())
@@ -84,19 +86,24 @@ pub(super) async fn size(at: &str, path: &str) -> Option<usize> {
     Some(answer.body.len())
 }
 
+/// The address without slashes at its end.
 pub(super) fn base(at: &str) -> &str {
     at.trim_end_matches('/')
 }
 
+/// Sends a GET; a status that is not 2xx is an error.
 async fn get(url: &str) -> Result<Answer, Failure> {
     require_success(&format!("GET {url}"), client().get(url)).await
 }
 
+/// Sends a GET and parses the JSON of its answer.
 pub(super) async fn read<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
     let answer = get(url).await?;
     answer.json().map_err(|why| unusable!("GET {url}: {why}"))
 }
 
+/// Sends a request, within [`RESET_TIMEOUT`]. A status that is not 2xx is an error; 401 and 403 name the admin token. `what`
+/// names the request in it.
 pub(super) async fn require_success(
     what: &str,
     request: RequestBuilder,

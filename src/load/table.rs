@@ -151,6 +151,7 @@ pub(super) fn orders_table(rows: &[Row], markdown: bool) -> String {
     table(&ORDERS, &[0, 1, 2], rows, markdown)
 }
 
+/// A cell with a whole number, with commas.
 fn count(n: u64) -> Cell {
     with_commas(i64::try_from(n).unwrap_or(i64::MAX)).into()
 }
@@ -164,18 +165,22 @@ fn red_if_refuted(row: &Row, cell: Cell) -> Cell {
     }
 }
 
+/// A cell of the measured rate; empty if no rate was measured.
 fn rate_cell(row: &Row, show: fn(&Rate) -> String) -> Cell {
     row.rate.as_ref().map(show).unwrap_or_default().into()
 }
 
+/// A cell of retries and waits; empty if the answers report none.
 fn contention_cell(row: &Row, show: fn(&Contention) -> String) -> Cell {
     row.contention.as_ref().map(show).unwrap_or_default().into()
 }
 
+/// A cell of a voucher's orders; empty if a product was sold.
 fn orders_cell(row: &Row, show: fn(&OrderFigures) -> Cell) -> Cell {
     row.orders.as_ref().map_or_else(|| "".into(), show)
 }
 
+/// The names of the instances that answered, separated by spaces.
 pub(super) fn instances(row: &Row) -> String {
     let names: Vec<_> = row.instances.keys().map(String::as_str).collect();
     names.join(" ")
@@ -185,6 +190,7 @@ fn target(row: &Row) -> String {
     target_name(&row.target)
 }
 
+/// Remarks on the rate: bounded by the generator, errors, requests not sent.
 fn remarks(row: &Row) -> String {
     let (errors, behind) = row.rate.as_ref().map_or((0, 0), |r| (r.errors, r.behind));
     let remarks = [
@@ -210,6 +216,7 @@ pub(super) fn promise_lines(rows: &[Row]) -> Vec<String> {
         .collect()
 }
 
+/// The line of one strategy's rows: sign, promise, whether it was kept, the verdict on each target, and the notes.
 fn promise_line(rows: &[Row]) -> String {
     let on: Vec<_> = rows.iter().map(verdict_words).collect();
     let (strategy, promise) = rows.first().map_or(("", String::new()), |row| {
@@ -234,6 +241,7 @@ fn promise_line(rows: &[Row]) -> String {
     )
 }
 
+/// The row's verdict on its target in words, with the number of pieces oversold.
 fn verdict_words(row: &Row) -> String {
     let place = match row.target == ONE_INSTANCE {
         true => localized!("一个实例", "one instance"),

@@ -41,7 +41,7 @@ fn http_url(text: &str) -> Result<String, String> {
     }
 }
 
-/// The addresses that the load is sent to.
+/// The addresses of the cluster that a command loads; `None` for one that is not known.
 #[derive(Debug)]
 pub struct Cluster {
     /// The address of the load balancer.
@@ -75,6 +75,8 @@ impl ClusterOptions {
 }
 
 impl Cluster {
+    /// The address of the target `one` or `three`.
+    /// Errors: [`Failure::Unusable`] if it is not known; the text names the missing option.
     pub fn address(&self, target: &str) -> Result<&str, Failure> {
         let (address, option) = if target == ONE_INSTANCE {
             (&self.instance, "--instance")
@@ -90,7 +92,7 @@ impl Cluster {
     }
 }
 
-/// A list of names that each cluster serves.
+/// One of the two lists of names that each cluster serves: of stock strategies, and of steps of the seckill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registry {
     Strategies,

@@ -108,6 +108,7 @@ pub const fn expected(promise: Promise, one_instance: bool) -> Verdict {
     }
 }
 
+/// The number as `i64`, or the greatest `i64`.
 fn signed(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }

@@ -24,14 +24,15 @@ use serde::Deserialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
+/// The header that names the ordering user.
 const USER: HeaderName = HeaderName::from_static("x-user-id");
 
-/// Orders are written behind, so the check waits until no new one has appeared for this long.
+/// How long no new order may have appeared before the orders are checked: they are written behind.
 const QUIET_TIME: Duration = Duration::from_secs(10);
-/// Between looks at the orders: short beside [`QUIET_TIME`].
+/// The pause between looks at the orders: short beside [`QUIET_TIME`].
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The voucher of one run.
+/// The voucher of one run: its address and its id.
 pub(super) struct LoadVoucher {
     url: String,
     pub(super) id: i64,
@@ -85,6 +86,7 @@ impl Buyers {
         request
     }
 
+    /// Returns the outcome of the `n`-th order, and notes its order id, or that it was refused because of an earlier one.
     pub(super) fn classify_answer(
         &self,
         n: u64,
@@ -159,6 +161,7 @@ impl LoadVoucher {
         }
     }
 
+    /// Deletes the voucher with its orders.
     pub(super) async fn remove(&self, token: Option<&SecretString>) -> Result<(), Failure> {
         let request = client().delete(&self.url).token(token);
         let removed = require_success(&format!("DELETE {}", self.url), request).await;

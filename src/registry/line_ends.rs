@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The texts with Windows line ends at and below these paths; a missing path has none.
+/// The paths of all texts with Windows line ends at and below these paths, sorted; a missing path has none.
 pub(crate) fn texts_with_windows_line_ends(paths: &[&Path]) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in paths.iter().filter(|path| path.exists()) {
@@ -16,6 +16,7 @@ pub(crate) fn texts_with_windows_line_ends(paths: &[&Path]) -> io::Result<Vec<Pa
     Ok(found)
 }
 
+/// Adds the file, or all files below the folder, that are UTF-8 and have a Windows line end.
 fn collect(path: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
     if path.is_dir() {
         for entry in fs::read_dir(path)? {

@@ -31,9 +31,10 @@ pub struct Opening {
     pub breaks: &'static str,
 }
 
-/// How the paragraphs of a strategy's text begin, by which they are found: title, breaks in short, survives, breaks, next.
+/// How the paragraphs of a text begin in one language, by which they are found: title, breaks in short, survives, breaks, next.
 type Labels = [&'static str; 5];
 
+/// The labels of the English half.
 const EN: Labels = [
     "# ",
     "Breaks: ",
@@ -41,10 +42,12 @@ const EN: Labels = [
     "**What breaks it**: ",
     "Next: ",
 ];
+/// The labels of the Chinese half.
 const ZH: Labels = ["# ", "失效：", "**能承受**：", "**何时失效**：", "下一篇："];
 
 impl Text {
-    /// Reads a file. Both halves must be whole, with as many paragraphs and steps, and the same code.
+    /// Reads a file. Fails if a half lacks a part, or if the halves differ in their number of paragraphs or steps or in their
+    /// code.
     pub(super) fn parse(file: &str) -> Result<Self, String> {
         let (en, zh) = file.split_once("\n---\n").ok_or("one language only")?;
         let same = |what, en, zh| match en == zh {
@@ -64,6 +67,7 @@ impl Text {
         Ok(Self { zh, en })
     }
 
+    /// The titles of both halves.
     pub(super) fn title(&self) -> Bilingual {
         Bilingual {
             zh: self.zh.title,
@@ -81,6 +85,7 @@ impl Text {
 }
 
 impl Opening {
+    /// Reads one half; fails if a paragraph with one of the labels is missing, or the steps.
     fn parse(half: &str, labels: Labels) -> Result<Self, String> {
         let said = |label: &str| {
             let said = paragraphs(half).find_map(|text| text.strip_prefix(label));
@@ -100,15 +105,17 @@ impl Opening {
     }
 }
 
+/// The paragraphs of a half, which empty lines separate.
 fn paragraphs(half: &str) -> impl Iterator<Item = &str> {
     half.split("\n\n").map(str::trim)
 }
 
+/// The text on one line, with a space for each line end.
 fn one_line(text: &str) -> String {
     text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
-/// The steps of a numbered list.
+/// The steps of a numbered list, each on one line and without its number; the texts are leaked.
 fn numbered_steps(list: &str) -> Vec<&'static str> {
     let mut steps: Vec<String> = Vec::new();
     for line in list.lines() {
@@ -121,7 +128,7 @@ fn numbered_steps(list: &str) -> Vec<&'static str> {
     steps.iter().map(|step| leak(one_line(step))).collect()
 }
 
-/// The texts between back-ticks, sorted: the languages may order them differently.
+/// All texts between back-ticks, sorted and joined: the languages may order them differently.
 fn sorted_quoted_code(half: &str) -> String {
     let mut code: Vec<_> = half.split('`').skip(1).step_by(2).map(one_line).collect();
     code.sort_unstable();

@@ -12,20 +12,24 @@ use std::{
     time::SystemTime,
 };
 
-/// The folder under which bundled files are served.
+/// The first part of the path of each bundled file.
 pub(crate) const FOLDER: &str = "bundle/";
+/// The start of a page's line that loads a script; its path follows.
 const SCRIPT: &str = r#"<script type="module" src=""#;
+/// The start of a page's line that loads a style sheet; its path follows.
 const STYLE: &str = r#"<link rel="stylesheet" href=""#;
+/// The start of a page's line that names its icon; its path follows.
 const ICON: &str = r#"<link rel="icon" href=""#;
+/// The first line of each bundled script, a comment for people who read it.
 const READ_ALONE: &str =
     "// The modules of this page one by one, with their comments: add ?modules to its address.\n";
 
-/// The pages, scripts and style sheets that are served, by their paths.
+/// The contents of all pages, scripts, style sheets and icons that are served, by their paths.
 #[derive(Default)]
 pub(crate) struct BundledFiles(BTreeMap<String, String>);
 
 impl BundledFiles {
-    /// The bundled files, made once. A debug build makes them again if a file of `static/` has changed.
+    /// The bundled files, made at the first call. A debug build makes them again if a file of `static/` has changed.
     pub(crate) fn current() -> Arc<Self> {
         static CURRENT: Mutex<Option<(SystemTime, Arc<BundledFiles>)>> = Mutex::new(None);
         let changed = last_change();
@@ -40,11 +44,12 @@ impl BundledFiles {
         }
     }
 
-    /// The bundled page, script or style sheet at this path.
+    /// The content of the bundled file at this path; `None` if there is none.
     pub(crate) fn get(&self, path: &str) -> Option<&str> {
         self.0.get(path).map(String::as_str)
     }
 
+    /// Bundles every page of `static/` with its scripts, style sheets and icon.
     fn make() -> Self {
         let mut bundles = Self::default();
         for page in StaticFiles::iter().filter(|path| path.ends_with(".html")) {
@@ -54,7 +59,8 @@ impl BundledFiles {
         bundles
     }
 
-    /// Returns the page with one script and one style sheet, each in the place of the first one.
+    /// Adds the page's script, style sheet and icon; returns the page with them, each in the place of the first one that it
+    /// replaces.
     fn page(&mut self, name: &str, page: &str) -> String {
         let scripts: Vec<_> = page
             .lines()
@@ -113,7 +119,7 @@ impl BundledFiles {
         self.add(name, "js", format!("{READ_ALONE}{script}{end}"))
     }
 
-    /// Adds a file under a name with its hash.
+    /// Adds a file under a name with the hash of its content; returns the name, without the folder.
     fn add(&mut self, name: &str, ending: &str, content: String) -> String {
         let name = format!("{name}-{:016x}.{ending}", hash(&content));
         self.0.insert(format!("{FOLDER}{name}"), content);
@@ -128,12 +134,13 @@ pub(crate) fn hash(content: &str) -> u64 {
     hasher.finish()
 }
 
-/// The address in a line that begins with `start`.
+/// The path in a line that begins with `start`, up to the quotation mark; `None` if it begins otherwise.
 fn address(line: &str, start: &str) -> Option<String> {
     let (path, _) = line.trim_start().strip_prefix(start)?.split_once('"')?;
     Some(path.to_owned())
 }
 
+/// When a file of `static/` last changed; the Unix epoch in a release build, in which they are embedded.
 fn last_change() -> SystemTime {
     if !cfg!(debug_assertions) {
         return SystemTime::UNIX_EPOCH;

@@ -41,14 +41,14 @@ pub fn link(
     script
 }
 
-/// A module of the page, with its imports and exports replaced.
+/// One module in the order in which they run.
 struct Module {
     path: String,
     /// With its imports and exports replaced.
     text: String,
 }
 
-/// Adds a module behind all that it imports.
+/// Adds a module to `order`, behind all that it imports; does nothing if it is `known` already.
 fn visit(path: &str, known: &mut BTreeSet<String>, order: &mut Vec<Module>) {
     if !known.insert(path.to_owned()) {
         return;
@@ -101,7 +101,7 @@ fn replace_imports(path: &str, text: &str) -> (String, Vec<String>) {
     (body, imports)
 }
 
-/// The variable with the exports of a module.
+/// The JavaScript expression for the exports of the module at this path.
 pub(super) fn exports_of(path: &str) -> String {
     format!("globalThis.modules['{path}']")
 }

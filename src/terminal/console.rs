@@ -6,6 +6,7 @@
 use std::{fmt::Display, sync::OnceLock};
 use tracing::dispatcher::{Dispatch, with_default};
 
+/// The target of the console's lines in `tracing`.
 pub const TARGET: &str = "oversell::console";
 
 /// Prints the lines. It is apart from the log, which then has one layer without a filter of its own: the span of a request

@@ -23,7 +23,7 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The error of stdout.
+/// The first error of stdout; unset as long as it works.
 static FAILED: OnceLock<String> = OnceLock::new();
 /// Cancelled when stdout fails.
 static GONE: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
@@ -96,6 +96,7 @@ pub fn print_to_stderr(words: fmt::Arguments<'_>) {
     writeln!(io::stderr(), "{words}").ok();
 }
 
+/// Prints on stdout at once. An error is kept for [`failure`], and ends the command by [`gone`].
 fn print(words: fmt::Arguments<'_>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let printed = out.write_fmt(words).and_then(|()| out.flush());
@@ -110,7 +111,7 @@ pub(crate) fn gone() -> CancellationToken {
     GONE.clone()
 }
 
-/// The failure of a command whose stdout failed.
+/// The failure of a command whose stdout failed; `None` if it works.
 pub fn failure() -> Option<Failure> {
     let why = FAILED.get()?;
     Some(broken_stdout(why))
@@ -163,11 +164,13 @@ impl fmt::Display for Output {
 }
 
 impl Output {
+    /// Whether the path is `-`.
     fn is_stdout(&self) -> bool {
         self.path.as_os_str() == "-"
     }
 
-    /// Opens it, before anything is measured. Its content stays until it is written.
+    /// Opens it, before anything is measured; a file's content stays until it is written. If it is stdout, lines for people go
+    /// to stderr from now on.
     /// Errors: [`Failure::Unusable`] if it cannot be written.
     pub fn open(&self) -> Result<(), Failure> {
         if self.is_stdout() {
@@ -192,6 +195,7 @@ impl Output {
         Ok(())
     }
 
+    /// Replaces the file's content with this text.
     /// Errors: [`Failure::Output`] if it takes no more, [`Failure::Unusable`] if it cannot be opened.
     pub fn write(&self, text: &str) -> Result<(), Failure> {
         if self.is_stdout() {
@@ -211,6 +215,7 @@ impl Output {
         written().map_err(|e| Failure::Output(format!("{self}: {e}")))
     }
 
+    /// Writes it as JSON on several lines.
     pub fn write_json(&self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(|e| unusable!("JSON: {e}"))?;
         self.write(&(text + "\n"))
@@ -219,6 +224,7 @@ impl Output {
 
 /// The arguments of a command that may write files.
 pub trait Outputs {
+    /// The files that it asks for; empty if none.
     fn outputs(&self) -> Vec<&Output>;
 }
 

@@ -44,7 +44,7 @@ const LESSONS: [&str; 8] = [
 const MAX_FIRST_EVENT: Duration = Duration::from_millis(1500);
 /// A race takes at most this many times as long as for one visitor alone.
 const MAX_SLOWDOWN: f64 = 2.0;
-/// The peak memory of an instance, so that three and their servers fit on a small machine.
+/// The peak memory of an instance stays below this, so that three and their servers fit on a small machine.
 const MAX_MEMORY_MB: f64 = 150.0;
 
 #[derive(Debug, clap::Args)]
@@ -156,9 +156,11 @@ struct ReplayTiming {
     took: Duration,
 }
 
+/// How one replay ended and how long it took, or why it could not be played to its end.
 type ReplayOutcome = Result<ReplayTiming, HttpError>;
 
 impl Class {
+    /// Plays the races with one visitor alone, then with all of them, and checks each promise.
     async fn check_promises(
         &self,
         lab: Option<&Addresses>,
@@ -451,6 +453,7 @@ impl Class {
     }
 }
 
+/// A promise, what was seen of it, and whether it was kept.
 fn promise(what: String, promised: impl Display, seen: impl Display, kept: bool) -> PromiseResult {
     let (promised, seen) = (promised.to_string(), seen.to_string());
     PromiseResult {

@@ -150,6 +150,7 @@ impl Cluster {
         &self.instances
     }
 
+    /// The address of this target.
     pub(crate) fn address(&self, target: Target) -> &str {
         match target {
             Target::OneInstance => self.one_instance(),
@@ -255,6 +256,7 @@ impl Cluster {
         Ok(self.faults()?.inject(action, member).await?)
     }
 
+    /// The faults of the lab; unavailable without a lab that takes commands.
     pub(super) fn faults(&self) -> Result<&Faults, NoVerdict> {
         self.faults.as_ref().ok_or_else(|| {
             NoVerdict::unavailable(

@@ -34,8 +34,9 @@ use std::{
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// `unknown` in a debug build, and outside a repository.
+/// The commit that this program was built from; `unknown` in a debug build, and outside a repository.
 const COMMIT: &str = env!("OVERSELL_COMMIT");
+/// Time limit of one experiment.
 const EXPERIMENT_TIMEOUT: Duration = Duration::from_secs(300);
 /// An experiment has this long to clean up when the command must stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -237,6 +238,7 @@ impl Course {
         all.filter(|(_, lesson)| self.is_chosen(lesson))
     }
 
+    /// Whether the options choose this lesson: by name, as outdated, or as part of the quick or the full form.
     fn is_chosen(&self, lesson: &Lesson) -> bool {
         let args = &self.args;
         match (&args.lessons[..], &self.stored) {
@@ -311,6 +313,7 @@ impl Course {
     }
 }
 
+/// Reads the stored run; an empty file is one without lessons. Fails if this program does not know its commit.
 fn stored_run(file: &Output) -> Result<Verdicts, Failure> {
     if COMMIT == "unknown" {
         return Err(unusable_localized!(
@@ -374,6 +377,7 @@ async fn run_with_timeout(
 }
 
 impl Args {
+    /// The language that was asked for, else that of the locale.
     fn lang(&self) -> Lang {
         let here = || match chinese::is_wanted() {
             true => Lang::Zh,

@@ -170,6 +170,7 @@ async fn run_kind_of_twin(
     }
 }
 
+/// The experiment that tries this lesson alone.
 fn find_experiment(lesson: &Lesson) -> Result<&'static Experiment, NoVerdict> {
     let experiment = experiments::all().find(|known| known.lesson == lesson.id);
     experiment.ok_or_else(|| NoVerdict::failed(format!("nothing tries {}", lesson.id)))
@@ -196,7 +197,8 @@ fn oversells_by_far(sold: i64, gone: i64) -> bool {
     (sold - gone) as f64 >= MIN_OVERSOLD_SHARE * sold as f64 && sold > 0
 }
 
-/// A strategy that retries when the version has changed can outlast the service's own limit on a slow machine.
+/// The longest wait of each request in milliseconds: a strategy that retries when the version has changed can outlast the
+/// service's own limit on a slow machine.
 const MAX_WAIT_MS: u64 = 300_000;
 
 /// Requests per connection in the quick form: as concurrent as the course's load, in a fifth of its time.

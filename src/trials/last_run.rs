@@ -24,12 +24,13 @@ use crate::{
 use serde_json::json;
 use std::{mem, sync::LazyLock};
 
-/// So many stored runs of a rate are kept.
+/// How many runs of a rate are stored at most.
 const RUNS_OF_A_RATE: usize = 5;
 
-/// Where `make course` keeps it.
+/// The path in the repository where `make course` stores the run.
 pub(super) const FILE: &str = "src/trials/last_run.json";
 
+/// The stored run, as it was when this program was built.
 pub(super) static LAST_RUN: LazyLock<Verdicts> =
     LazyLock::new(|| Verdicts::read(include_str!("last_run.json")));
 
@@ -118,6 +119,7 @@ fn judge_by_the_last_runs(new: &mut LessonResult, old: Option<&LessonResult>) {
     new.more.insert("rates".to_owned(), json!(measured));
 }
 
+/// The rates of a result; `None` if it has none.
 fn rates(result: &LessonResult) -> Option<MeasuredRates> {
     serde_json::from_value(result.more.get("rates")?.clone()).ok()
 }

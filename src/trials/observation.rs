@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// What an experiment has observed of a claim: a verdict, words and figures.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Observation {
     pub verdict: ClaimVerdict,
@@ -65,13 +66,14 @@ impl MeasuredRatio {
         self.of == other.of && bounds(self) == bounds(other)
     }
 
+    /// The verdict that the medians of the last runs give.
     fn verdict(&self) -> ClaimVerdict {
         let most = self.most.unwrap_or(f64::INFINITY);
         verdict_on_ratio(RatioClaim::Between(self.least, most), self.spread())
     }
 }
 
-/// The figures of an experiment, in forms that the report draws.
+/// The figures of one experiment, in forms that the report draws: loads, ratios, races, and others by name.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Figures {
     /// The loads that were sent.
@@ -137,7 +139,7 @@ impl From<&Row> for Sale {
     }
 }
 
-/// One race, from its first event to its end.
+/// The result of one played race, of its flaw or of its cure, with its events.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Play {
     pub lesson: String,
@@ -324,28 +326,32 @@ impl Observation {
         }
     }
 
+    /// Adds these loads to the figures.
     pub(super) fn sales<'a>(mut self, rows: impl IntoIterator<Item = &'a Row>) -> Self {
         self.figures.sales.extend(rows.into_iter().map(Sale::from));
         self
     }
 
+    /// Adds these ratios to the figures; they decide nothing.
     pub(super) fn ratios(mut self, ratios: impl IntoIterator<Item = Ratio>) -> Self {
         self.figures.ratios.extend(ratios);
         self
     }
 
+    /// Adds these races to the figures.
     pub(super) fn plays(mut self, plays: impl IntoIterator<Item = Play>) -> Self {
         self.figures.plays.extend(plays);
         self
     }
 
+    /// Adds a figure of this name, or replaces it.
     pub(super) fn value(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         self.figures.values.insert(name, value.into());
         self
     }
 }
 
-/// Why an experiment came to no verdict.
+/// Why an experiment came to no verdict: the cluster lacks something, or something went wrong.
 #[derive(Debug)]
 pub(crate) enum NoVerdict {
     /// The experiment needs something that this cluster does not have, such as a lab.

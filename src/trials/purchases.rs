@@ -45,6 +45,7 @@ pub(super) struct SaleCounts {
 }
 
 impl SaleCounts {
+    /// Counts one purchase by its outcome.
     pub(super) fn count(&mut self, outcome: &Outcome) {
         match outcome {
             Outcome::Sold => self.sold += 1,
@@ -127,7 +128,8 @@ impl Purchases {
         sales.count()
     }
 
-    /// The longest time from one sale to the next one.
+    /// The longest time between two sales from `from` to `to`. The time before the first one counts, that after the last one
+    /// does not.
     pub(super) fn longest_gap(&self, from: Instant, to: Instant) -> Duration {
         let purchases = self.0.lock();
         let sales = purchases.iter().filter(|purchase| purchase.is_sale());
@@ -139,7 +141,7 @@ impl Purchases {
         gaps.max().unwrap_or_default()
     }
 
-    /// The time from `from` to the end of the first sale that began after it.
+    /// The time from `from` to the end of the first sale that began after it; zero if there was none.
     pub(super) fn first_sale(&self, from: Instant) -> Duration {
         let purchases = self.0.lock();
         let sales = purchases.iter().filter(|purchase| purchase.is_sale());

@@ -36,7 +36,7 @@ use zookeeper_client::{Client, Error as Zk};
 
 /// Default timeout of a line, for the slowest answer of a busy machine; added to a line's own duration.
 const LINE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Between repetitions of a line: short beside what the line waits for.
+/// The pause between repetitions of a line: short beside what the line waits for.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// What a line printed, and how long it took.
@@ -356,11 +356,13 @@ fn answer_within(
     .boxed()
 }
 
+/// A free port of this machine, as a text.
 fn free_port() -> Result<String, NoVerdict> {
     let port = TcpListener::bind("127.0.0.1:0").and_then(|at| at.local_addr());
     Ok(port.map_err(NoVerdict::failed)?.port().to_string())
 }
 
+/// Deletes the keys that contain `key` on each of these nodes.
 async fn remove_keys(nodes: impl Iterator<Item = &str>, key: &str) -> Result<(), NoVerdict> {
     for node in nodes {
         let mut redis = redis_at(node).await?;
@@ -467,6 +469,7 @@ fn shortened(text: &str) -> String {
 }
 
 impl LibraryRun {
+    /// Reproduced if each line printed what it should in its time.
     fn verdict(&self) -> ClaimVerdict {
         ClaimVerdict::of(self.lines.iter().all(LineResult::is_as_said))
     }

@@ -59,6 +59,8 @@ pub(super) struct TrialResult {
 }
 
 impl TrialResult {
+    /// The result of a lesson, or of its `twin`. If the experiment came to no verdict, it is unavailable, with the reason in
+    /// words.
     pub(super) fn of(
         chapter: &'static str,
         lesson: &Lesson,

@@ -33,7 +33,7 @@ const LOCKS_BY_WORD: [(&str, &str); 5] = [
 /// The files that lessons rest on, by path.
 pub(super) struct Sources(BTreeMap<&'static str, Source>);
 
-/// One file.
+/// A file that lessons rest on.
 struct Source {
     /// Without comments and tests, in small letters.
     code: String,
@@ -42,7 +42,7 @@ struct Source {
     names: Vec<&'static str>,
 }
 
-/// Those of this program.
+/// The files of this program.
 pub(super) static SOURCES: LazyLock<Sources> = LazyLock::new(|| Sources::new(FILES));
 
 impl Sources {
@@ -198,6 +198,7 @@ fn named_in(text: &str, path: &str, all: &[&'static str]) -> Vec<&'static str> {
     named.copied().collect()
 }
 
+/// Whether the text names this Lua script.
 fn is_script_in(text: &str, path: &str) -> bool {
     let file = path.rsplit('/').next().unwrap_or_default();
     file.ends_with(".lua") && text.contains(&format!("lua/{file}"))

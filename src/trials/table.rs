@@ -13,7 +13,7 @@ use comfy_table::{ContentArrangement, LineStyle, Table, presets::NOTHING};
 
 /// The greatest width, and the width without a terminal: longer lines are hard to read.
 const MAX_WIDTH: u16 = 100;
-/// In less, four columns of text cannot be read; a narrower terminal breaks the lines of the table itself.
+/// The least width. In less, four columns of text cannot be read; a narrower terminal breaks the lines of the table itself.
 const MIN_WIDTH: u16 = 60;
 
 const LESSON: Bilingual = Bilingual::of("课", "lesson");

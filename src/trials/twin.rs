@@ -39,6 +39,7 @@ pub(super) fn describe_twin(lesson: &Lesson) -> Option<Words> {
     Some(Words::join(&both, ["；", "; "]))
 }
 
+/// Describes the twin on our service.
 fn describe_our_twin(lesson: &Lesson) -> Option<Words> {
     match (&lesson.twin, &lesson.run) {
         (Some(Twin::Is(Bilingual { zh, en })), _) => Some(Words::new(*zh, *en)),

@@ -98,6 +98,7 @@ impl TrialVoucher<'_> {
         self.id * 1_000_000 + user
     }
 
+    /// Deletes the voucher with its orders.
     pub(super) async fn remove(self) -> Result<(), NoVerdict> {
         self.on
             .request(

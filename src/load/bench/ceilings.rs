@@ -27,22 +27,26 @@ use zookeeper_client::{Acls, Client, CreateMode};
 const MEASURED_TIME: Duration = Duration::from_secs(1);
 /// Bounds the wait for a connection to MySQL.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
-/// Nobody else takes the lock, so only a server that hangs makes a client wait for it.
+/// Time limit for the lock; nobody else takes it, so only a server that hangs reaches the limit.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
-/// The session must outlive the loads between two measurements, also on a busy machine.
+/// ZooKeeper's session timeout; the session must outlive the loads between two measurements, also on a busy machine.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
-/// Keeps the keys apart from those of the instances.
+/// Prefix of the bench's keys in Redis, apart from those of the instances.
 pub(super) const PREFIX: &str = "oversell-bench:";
-/// Keeps the nodes apart from those of the instances.
+/// Directory of the bench's nodes in ZooKeeper, apart from those of the instances.
 const DIRECTORY: &str = "/oversell-bench";
 /// How many ids one command takes in [`BareWork::Ids`].
 const IDS_PER_BATCH: u32 = 100;
 
+/// §1.7.1's statement: takes one piece, if any is left.
 const UPDATE: &str =
     "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";
+/// §1.7.2's read, which locks the row.
 const FOR_UPDATE: &str = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
+/// Reads the product's row without a lock.
 const READ: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+/// Writes the count that the section has computed.
 const WRITE: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?";
 
 /// The work of a ceiling, without HTTP.
@@ -90,13 +94,14 @@ impl fmt::Display for BareWork {
     }
 }
 
-/// The clients of the ceilings, kept from one round to the next.
+/// Connected clients of MySQL, Redis and ZooKeeper, and the product that they work on; kept from one round to the next.
 pub(super) struct Ceilings {
     ctx: Ctx,
     zookeeper: Client,
     product: i64,
 }
 
+/// A result whose error is any.
 type CeilingResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 impl Ceilings {
@@ -128,7 +133,7 @@ impl Ceilings {
         open().await.map_err(bench_failure)
     }
 
-    /// The highest rate over the numbers of workers.
+    /// Measures how much of the work is done per second: the highest rate over its numbers of workers.
     pub(super) async fn per_second(self: &Arc<Self>, bare: BareWork) -> Result<f64, Failure> {
         let mut most = 0.0_f64;
         for workers in bare.workers() {
@@ -141,7 +146,7 @@ impl Ceilings {
         Ok(most)
     }
 
-    /// The rate of this many workers, each with a connection to MySQL.
+    /// Measures the rate per second of this many workers, each with a connection to MySQL, for [`MEASURED_TIME`].
     async fn per_second_of(self: &Arc<Self>, bare: BareWork, workers: usize) -> CeilingResult<f64> {
         let mut conns = Vec::with_capacity(workers);
         for _ in 0..workers {
@@ -225,6 +230,7 @@ impl Ceilings {
         self.write(count - 1, conn).await
     }
 
+    /// Writes the product's count.
     async fn write(&self, count: i64, conn: &mut MySqlConnection) -> CeilingResult<()> {
         let write = sqlx::query(WRITE).bind(count).bind(self.product);
         write.execute(conn).await?;
@@ -245,7 +251,7 @@ impl Ceilings {
     }
 }
 
-/// The failure of a command by this error.
+/// [`Failure::Unusable`]: the ceiling cannot be measured because of this error.
 pub(super) fn bench_failure(error: impl fmt::Display) -> Failure {
     unusable!("the ceiling cannot be measured: {error}")
 }

@@ -23,7 +23,7 @@ use tokio::{
 };
 use tower::{Layer, ServiceExt, service_fn};
 
-/// Enough that the keys outweigh what else the process has.
+/// The number of held keys that are measured: so many that they outweigh what else the process has.
 const KEY_COUNT: usize = 100_000;
 /// Locks taken or released at a time, so that the figure is of held keys and not of commands in flight.
 const BATCH: usize = 500;
@@ -32,7 +32,7 @@ const WARM_UP_KEYS: usize = 1000;
 /// The lease and all timeouts: long enough that nothing is renewed or given up during the measurement.
 const LEASE_AND_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Holds the keys twice, and returns the memory that they took.
+/// Holds [`KEY_COUNT`] keys, and then as many others; returns the memory that each of the two took, in MB.
 /// Errors: [`Failure::Unusable`] where Redis does not answer.
 pub(super) async fn measure_keys(redis: &str) -> Result<Vec<BenchResult>, Failure> {
     let options = RedisOptions::new(redis)
@@ -62,7 +62,7 @@ pub(super) async fn measure_keys(redis: &str) -> Result<Vec<BenchResult>, Failur
     ])
 }
 
-/// Holds this many keys at once; returns the memory of this process while they are held.
+/// Holds this many keys at once; returns the resident memory of this process meanwhile, in MB of 10⁶ bytes.
 async fn memory_while_holding(
     client: &RedisClient,
     name: &str,

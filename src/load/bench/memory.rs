@@ -21,6 +21,7 @@ fn read_memory_mb(pid: u32, line: &str) -> Result<f64, Failure> {
         .ok_or_else(|| unusable!("{path} has no line {line}"))
 }
 
+/// The kilobytes in the line `wanted` of a process's status; `None` if there is no such line.
 fn parse_kilobytes(status: &str, wanted: &str) -> Option<f64> {
     let mut values = status
         .lines()

@@ -160,7 +160,7 @@ pub async fn run(
     }
 }
 
-/// Why a ratio does not count: the measurement had errors, or its ceiling had, which is too low then.
+/// Why a ratio does not count: the measurement had errors, or its ceiling had, which is too low then. `None` if it counts.
 fn void_reason(void_reasons: &BTreeMap<String, String>, threshold: &Threshold) -> Option<String> {
     let sides = [threshold.measured, threshold.ceiling];
     sides
@@ -209,7 +209,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Sends a load; returns the pieces sold per second.
+    /// Sends a load; returns the pieces sold per second. Notes a broken promise as a void reason, and the waits for a lock.
     async fn send_load(&mut self, work: Work, plan: Plan) -> Result<f64, Failure> {
         let plan = Plan {
             token: token(Some(self.at)),
@@ -236,7 +236,7 @@ impl Bench<'_> {
         self.rates.get(&work).map_or(&[], Vec::as_slice)
     }
 
-    /// The result for a threshold.
+    /// The ratio of a measurement to its ceiling over all rounds, void if one of the two is.
     fn ratio_of(&self, threshold: &Threshold) -> BenchResult {
         let (seen, ceiling) = (
             self.rates(threshold.measured),

@@ -11,7 +11,7 @@ use crate::{
 use comfy_table::{Cell, Color};
 use serde::Serialize;
 
-/// The goal of a result.
+/// What a result must reach: a least ratio to its ceiling, a greatest value, or nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Goal {
@@ -23,7 +23,7 @@ pub(super) enum Goal {
     Nothing,
 }
 
-/// The unit of a value and of its ceiling.
+/// The unit of a value and of its ceiling: per second, megabytes, milliseconds, or times (a ratio).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) enum Unit {
     #[serde(rename = "per s")]
@@ -103,6 +103,7 @@ impl BenchResult {
         }
     }
 
+    /// Sets the bottleneck that is shown beside the result.
     pub(super) fn bounded_by(self, bounded_by: &'static str) -> Self {
         Self { bounded_by, ..self }
     }
@@ -127,6 +128,7 @@ impl BenchResult {
     }
 }
 
+/// The columns of the table of results.
 const COLUMNS: [Column<BenchResult>; 8] = [
     (Bilingual::of("数字", "figure"), |f| {
         localized(&f.name).into()
@@ -163,6 +165,7 @@ pub(super) fn results_table(results: &[BenchResult], markdown: bool) -> String {
     table(&COLUMNS, &[0, 3, 5, 6, 7], results, markdown)
 }
 
+/// The median; 0 without values.
 fn median(values: &[f64]) -> f64 {
     Spread::from_values(values.iter().copied()).median
 }

@@ -11,6 +11,7 @@ use std::{collections::BTreeSet, fmt, time::Duration};
 /// How many wait for a lock, from few to many; its ratio to the ceiling is measured with the second number.
 pub(super) const WAITERS: [usize; 3] = [10, 100, 1000];
 
+/// A warm-up and a measured time, in ms, in a closed loop.
 const fn timed(warm_up_ms: u64, measured_ms: u64) -> Timed {
     Timed::closed(
         Duration::from_millis(warm_up_ms),
@@ -50,6 +51,7 @@ pub(super) struct Threshold {
     pub(super) bounded_by: &'static str,
 }
 
+/// The ceiling's name in the table, for a strategy of one transaction in MySQL.
 const SAME_SQL: &str = "the same SQL without HTTP";
 
 /// The thresholds for strategies.

@@ -93,6 +93,7 @@ pub(super) fn localized(name: &str) -> String {
     }
 }
 
+/// Replaces every part of the name that [`CHINESE`] has.
 fn in_chinese(name: &str) -> String {
     let replace = |name: String, (english, chinese): &(&str, &str)| name.replace(english, chinese);
     CHINESE.iter().fold(name.to_owned(), replace)

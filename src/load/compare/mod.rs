@@ -119,6 +119,7 @@ pub async fn run(
     found.check_promises(&stop)
 }
 
+/// Measures the ceiling of each target, and then each strategy on each target.
 async fn compare(
     args: &Args,
     at: Option<Addresses>,
@@ -158,6 +159,7 @@ async fn compare(
 }
 
 impl Args {
+    /// The strategies that the options choose: those named, all, those of the course, or the default nine.
     fn strategies(&self) -> Vec<&'static Strategy> {
         let wanted = |s: &&Strategy| match self {
             Self { all: true, .. } => !s.is_own_lock(),

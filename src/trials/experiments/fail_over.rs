@@ -36,14 +36,15 @@ experiments! {
     "beyond.lost-release" => cut_off_primary_loses_release(false), twin(true);
 }
 
-/// Longer than a fail-over takes, so that no lock is lost because its lease ends.
+/// The lease of each lock: longer than a fail-over takes, so that no lock is lost because its lease ends.
 const LEASE: Lease = Lease::Fixed(Duration::from_secs(120));
+/// Time limit of each attempt to take a lock.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_millis(500);
 /// Each process takes this many locks before the fault: enough to see a tenth of them lost.
 const MIN_LOCKS: usize = 20;
 /// Bounds the wait for the first locks: before the fault, and again after the fail-over.
 const FIRST_LOCKS_TIMEOUT: Duration = Duration::from_secs(30);
-/// A fail-over takes some seconds, and the Sentinels begin none within 20 s of another one.
+/// Bounds the wait for a fail-over: it takes some seconds, and the Sentinels begin none within 20 s of another one.
 const FAILOVER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The lab's name of the first primary.
 const PRIMARY: &str = "redis";
@@ -56,6 +57,7 @@ struct LockCounts {
 }
 
 impl LockCounts {
+    /// The sum of both counts.
     fn and(self, other: Self) -> Self {
         Self {
             twice: self.twice + other.twice,
@@ -68,6 +70,7 @@ impl LockCounts {
         self.of > 0 && self.twice * 10 >= self.of
     }
 
+    /// Locks were held, and none of them is held twice.
     fn all_are_kept(self) -> bool {
         self.of > 0 && self.twice == 0
     }
@@ -151,6 +154,7 @@ async fn cut_off_primary_loses_release(
     on: &Cluster,
     is_replicated: bool,
 ) -> Result<Observation, NoVerdict> {
+    /// The lease of the lock: longer than a fail-over takes.
     const LEASE_TIME: Duration = Duration::from_secs(30);
     /// The new primary must lead this long before the lease ends, or the run shows nothing.
     const MIN_LEASE_LEFT: Duration = Duration::from_secs(5);
@@ -205,6 +209,7 @@ struct CrashCounts {
 }
 
 impl CrashCounts {
+    /// Counts the locks on this many nodes in both crashes; `lags`: the replication is cut before the second.
     async fn of(on: &Cluster, nodes: usize, lags: bool) -> Result<Self, NoVerdict> {
         Ok(Self {
             alone: hold_locks_through_crash(on, nodes, false).await?,
@@ -270,7 +275,7 @@ async fn hold_locks_through_crash(
     nodes: usize,
     lags: bool,
 ) -> Result<LockCounts, NoVerdict> {
-    /// Long enough for many locks of which the replicas do not hear.
+    /// How long the primary is cut off before it is killed: long enough for many locks of which the replicas do not hear.
     const LAG: Duration = Duration::from_secs(1);
     let lab = OwnLab::start(on, SENTINELS).await?;
     let own = &lab.cluster;
@@ -301,6 +306,7 @@ async fn hold_locks_through_crash(
 struct LockClients(Vec<RedisClient>);
 
 impl LockClients {
+    /// A plain lock on one node, or a Redlock on several.
     fn lock(&self, name: &str) -> Result<Box<dyn DynLock>, NoVerdict> {
         Ok(match &self.0[..] {
             [one] => one.lock(name).lease(LEASE).boxed(),
@@ -373,6 +379,7 @@ async fn lose_primary(on: &Cluster, group: &str, fault: Action) -> Result<(), No
     wait_for_new_leader(on, group).await
 }
 
+/// Waits until a Sentinel names another primary than the first.
 async fn wait_for_new_leader(on: &Cluster, group: &str) -> Result<(), NoVerdict> {
     let mut sentinel = connect_to_sentinel(on).await?;
     let first = on.servers()?.main_redis();
@@ -410,6 +417,7 @@ async fn set_min_replicas(on: &Cluster, count: u8) -> Result<(), NoVerdict> {
     Ok(())
 }
 
+/// Connects to the first Sentinel of the lab.
 async fn connect_to_sentinel(on: &Cluster) -> Result<redis::aio::MultiplexedConnection, NoVerdict> {
     let sentinel = on.servers()?.sentinels.first();
     let sentinel = sentinel.ok_or_else(|| NoVerdict::failed("no Sentinel"))?;

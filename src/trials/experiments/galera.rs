@@ -72,7 +72,7 @@ async fn buy_at_all(
 /// Claim: a lock that is never lost does not help against a stale read; a fence does, and so do reads that wait for all commits. With
 /// `causal_reads` it is the twin, whose claim must fail.
 async fn stale_read_oversells(on: &Cluster, causal_reads: bool) -> Result<Observation, NoVerdict> {
-    /// More than one, because a stale read does not happen in every round.
+    /// The number of rounds: more than one, because a stale read does not happen in every round.
     const ROUNDS: usize = 5;
     let causal = start_galera_with_causal_reads(on).await?;
     let plain = match causal_reads {
@@ -195,6 +195,7 @@ async fn row_lock_stays_on_its_node(
         .value("get_lock", json!(named)))
 }
 
+/// The error number as text, `OK` if there was no error.
 fn describe_error(error: Option<u16>) -> String {
     error.map_or("OK".to_owned(), |error| error.to_string())
 }
@@ -212,7 +213,7 @@ pub(super) fn error_number<T>(done: sqlx::Result<T>) -> Result<Option<u16>, NoVe
 
 /// Claim: a node that applies no changes reads an old count, refuses sales, and serves no read that waits for all commits.
 async fn lagging_node_refuses_sales(on: &Cluster, lags: bool) -> Result<Observation, NoVerdict> {
-    /// A read that waits for all commits would return within milliseconds on a node that is up to date.
+    /// Time limit of a read that waits for all commits: it would return within milliseconds on a node that is up to date.
     const CAUSAL_READ_TIMEOUT: Duration = Duration::from_secs(1);
     let on = shared_galera(on).await?;
     let product = on.create_product_on_each_node(STOCK).await?;
@@ -265,6 +266,7 @@ async fn read_only_node_refuses_plain_user(
     on: &Cluster,
     rights: &str,
 ) -> Result<Observation, NoVerdict> {
+    /// The ordinary user, as SQL names an account; it is dropped at the end.
     const SHOP: &str = "shop@'127.0.0.1'";
     let on = shared_galera(on).await?;
     let product = on.create_product_on_each_node(STOCK).await?;
@@ -309,6 +311,7 @@ async fn compare_one_and_three_writers(
     on: &Cluster,
     writers: usize,
 ) -> Result<Observation, NoVerdict> {
+    /// The number of rounds over which rates are compared.
     const ROUNDS: usize = 5;
     let (buyers, terms) = ([12, 25], ("single-update", ""));
     let on = shared_galera(on).await?;
@@ -390,7 +393,9 @@ async fn run_read_then_write(
     on: &Cluster,
     snapshot_isolation: u8,
 ) -> Result<CommitCounts, NoVerdict> {
+    /// The number of connections, spread over the nodes.
     const CLIENTS: usize = 6;
+    /// How long each connection commits.
     const LOAD_DURATION: Duration = Duration::from_secs(3);
     let product = on.create_product_on_each_node(STOCK).await?;
     let id = product.id;

@@ -12,8 +12,9 @@ experiments! {
     "002.ids" => ids_are_unique(false), twin(true);
 }
 
-/// The text's test has 300 tasks with 100 ids each.
+/// The number of tasks that take ids at once, as in the text's test.
 const TASKS: usize = 300;
+/// The number of ids that each task takes, as in the text's test.
 const IDS_PER_TASK: usize = 100;
 
 /// An entry of the answer of `GET /id/{prefix}`.
@@ -24,7 +25,7 @@ struct Id {
 
 /// Claim: ids taken from all instances at once are unique, and ids taken in turn grow.
 async fn ids_are_unique(on: &Cluster, own_counters: bool) -> Result<Observation, NoVerdict> {
-    /// A multiple of three: all instances give equally many.
+    /// The number of ids taken from the instances in turn: a multiple of three, so that each gives equally many.
     const IN_TURN: usize = 99;
     let prefix = format!("course-{:08x}", fastrand::u32(..));
     let take = async |n: usize, count: usize| {

@@ -106,7 +106,7 @@ async fn limit_per_instance_lets_more_through(
     on: &Cluster,
     all_to_one: bool,
 ) -> Result<Observation, NoVerdict> {
-    /// Twice as many as a bucket holds.
+    /// The number of requests sent to each instance at once: twice as many as a bucket holds.
     const REQUESTS_PER_INSTANCE: usize = 20;
     let [one, _, _] = on.instances() else {
         return Err(NoVerdict::unavailable(

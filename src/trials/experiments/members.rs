@@ -27,13 +27,13 @@ experiments! {
 const SERVICE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Bounds the wait after a server was started or told to end.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
-/// A session outlives the election of a leader if the servers elect one within its timeout of 10 s.
+/// The longest allowed outage when the leader is lost: the session timeout of 10 s, which an election must not exceed.
 const MAX_OUTAGE_ON_FAILOVER: Duration = Duration::from_secs(10);
-/// Clients of a lost follower connect to another server at once; a slow machine may take two seconds.
+/// The longest allowed outage when a follower is lost: its clients connect to another server, on a slow machine within 2 s.
 const MAX_RECONNECT_OUTAGE: Duration = Duration::from_secs(2);
-/// How long no sale is allowed while only one server of three lives; buyers try many times in it.
+/// How long one server of three lives alone, and nothing may be sold; buyers try many times in it.
 const MINORITY_DURATION: Duration = Duration::from_secs(4);
-/// A Galera cluster drops a silent node after 5 s, `evs.suspect_timeout`; some seconds more are allowed.
+/// The longest allowed outage when a Galera node is lost: 5 s until it is dropped (`evs.suspect_timeout`), and some more.
 const MAX_OUTAGE_OF_GALERA: Duration = Duration::from_secs(15);
 
 /// Claim: an ensemble of three that loses a follower or its leader sells again within seconds; without a majority it sells nothing
@@ -196,6 +196,7 @@ async fn buy_during<T>(
     purchases: &Purchases,
     fault: impl Future<Output = Result<T, NoVerdict>>,
 ) -> Result<T, NoVerdict> {
+    /// The number of buyers, spread over the instances.
     const BUYERS: usize = 6;
     let at = product.on.instances().iter().cycle().take(BUYERS);
     let buyers = at.map(|at| move || buy_at(product, strategy, at, purchases));
@@ -227,6 +228,7 @@ fn as_secs(time: Duration) -> f64 {
     time.as_secs_f64()
 }
 
+/// Seconds with one decimal; `-` without a time.
 fn format_seconds(time: Option<Duration>) -> String {
     time.map_or("-".to_owned(), |time| format!("{:.1}", as_secs(time)))
 }

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 /// Tries a claim on a cluster.
 type Trial = for<'a> fn(&'a Cluster) -> BoxFuture<'a, Result<Observation, NoVerdict>>;
 
-/// How one lesson is tried.
+/// One lesson's own experiment: the function that tries its claim, and the one that tries its twin.
 pub(super) struct Experiment {
     /// The lesson's section.
     pub(super) lesson: &'static str,

@@ -34,6 +34,7 @@ struct OwnRedis {
 }
 
 impl OwnRedis {
+    /// Starts a Redis with these options on a free port, in a temporary folder.
     async fn start(options: &[&'static str]) -> Result<Self, NoVerdict> {
         let folder = TempDir::with_prefix("oversell-").map_err(NoVerdict::failed)?;
         let port = (0..50).find_map(|_| free_port());

@@ -84,7 +84,7 @@ async fn dead_waiters_delay_the_next(
 
 /// Claim: of ten visits at most three are inside at once.
 async fn semaphore_admits_three(on: &Cluster, route: &str) -> Result<Observation, NoVerdict> {
-    /// Long beside the time in which ten requests arrive.
+    /// How long each visit stays inside: long beside the time in which ten requests arrive.
     const STAY_MS: u128 = 500;
     let (product, begun) = (on.create_product(5000).await?, Instant::now());
     let visits = (0..10).map(|n| {

@@ -27,16 +27,17 @@ experiments! {
     "003.correctness" => only_redlock_oversells_after_pause(Fault::HolderPaused), twin(Fault::None);
 }
 
-/// Longer than a ZooKeeper session, 10 s, and than the lease of 5 s: a lock that is still taken then needs a repair.
+/// The longest wait of the second buyer: longer than a ZooKeeper session, 10 s, and than the lease of 5 s. A lock that is still
+/// taken then needs a repair.
 const MAX_WAIT: Duration = Duration::from_secs(16);
-/// Longer than session and lease, so that the paused holder loses them; shorter than [`MAX_WAIT`].
+/// How long the holder pauses: longer than session and lease, so that it loses the lock; shorter than [`MAX_WAIT`].
 const HOLDER_PAUSE: Duration = Duration::from_secs(13);
 /// The part of the query that sets the lease; locks without a lease ignore it.
 const LEASE: &str = "&lease_ms=5000";
-/// Long enough for the fault to come while the holder is inside.
+/// How long the holder stays inside, so that the fault comes while it is there.
 const STAY_MS: u64 = 6000;
 
-/// A fault while the lock is held.
+/// What happens while the lock is held: nothing, its holder dies or pauses, or its server is restarted or lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// Nothing.
@@ -74,7 +75,7 @@ const FAULTS: [(Fault, &str, &str); 4] = [
 /// The locks, in the order of reliability that the text claims.
 const LOCKS: [&str; 3] = ["zk-lock", "redis-lock", "table-lock"];
 
-/// The result of one lock under one fault.
+/// The result of one lock under one fault: the pieces it oversold, and how long the second buyer waited for it.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct LockResult {
     /// Sales beyond the pieces that left the stock.
@@ -110,6 +111,7 @@ struct Contest<'a> {
 }
 
 impl<'a> Contest<'a> {
+    /// Makes the product that the buyers buy.
     async fn new(on: &'a Cluster, strategy: &'static str) -> Result<Self, NoVerdict> {
         let product = on.create_product(5000).await?;
         Ok(Self {

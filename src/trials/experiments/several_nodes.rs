@@ -22,9 +22,9 @@ experiments! {
     "001.two-masters" => compare_one_and_two_masters(2), twin(1);
 }
 
-/// Far below the lease, so that a dead node does not use it up.
+/// Time limit of the answer of one node: far below the lease, so that a dead node does not use it up.
 const NODE_TIMEOUT: Duration = Duration::from_millis(50);
-/// Longer than any attempt.
+/// The lease of each lock: longer than any attempt.
 const LEASE_MS: &str = "30000";
 
 /// Connects to each independent node of Redis.
@@ -162,7 +162,7 @@ async fn compare_equal_and_random_delays(
     on: &Cluster,
     is_random: bool,
 ) -> Result<Observation, NoVerdict> {
-    /// The mean of ten counts, because a single count is between 1 and 20 by chance.
+    /// The number of wins whose attempts are averaged: a single count is between 1 and 20 by chance.
     const WINS: usize = 10;
     let (mut equal, mut random) = (Vec::new(), Vec::new());
     for _ in 0..5 {

@@ -22,6 +22,7 @@ async fn locking_costs_two_statements(
     on: &Cluster,
     locks: &[&str],
 ) -> Result<Observation, NoVerdict> {
+    /// How much later the database's answers reach the slowed instance.
     const ANSWER_DELAY: Duration = Duration::from_millis(200);
     let product = on.create_product(5000).await?;
     let Some(instance) = on.servers()?.instances.last() else {
@@ -174,6 +175,7 @@ async fn row_of_dead_holder_blocks_others(
     Ok(Observation::holds(holds, words).value("statuses", statuses.to_vec()))
 }
 
+/// Whether a unique key has refused the row.
 fn is_duplicate<T>(done: &Result<T, sqlx::Error>) -> bool {
     let error = done.as_ref().err().and_then(sqlx::Error::as_database_error);
     error.is_some_and(sqlx::error::DatabaseError::is_unique_violation)

@@ -24,9 +24,9 @@ experiments! {
 
 /// How long a stream is measured, after [`WARM_UP`]: forty requests at eight a second.
 const MEASURED_TIME: Duration = Duration::from_secs(5);
-/// Longer than the slowest request, so that requests under way are as many as later.
+/// How long a stream runs before it is measured: longer than its slowest request, so that the load is steady by then.
 const WARM_UP: Duration = Duration::from_secs(1);
-/// Short beside the shortest request, 20 ms.
+/// The time between two counts of the requests under way: short beside the shortest request, 20 ms.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Purchases that begin at a fixed rate, whether or not the earlier ones have ended.

@@ -111,6 +111,7 @@ async fn watches_receive_their_events(
     Ok(Observation::holds(holds, words).value("told", told))
 }
 
+/// Waits for the type of the next event.
 async fn receive_event(watcher: OneshotWatcher) -> EventType {
     watcher.changed().await.event_type
 }

@@ -130,9 +130,9 @@ fn new_client(on: &Cluster) -> Result<ZkClient, NoVerdict> {
     ZkClient::new(ZkOptions::new(&on.servers()?.zookeeper.connect)).map_err(NoVerdict::failed)
 }
 
-/// For a lease that should be free.
+/// Time limit of the wait for a lease that should be free.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(5);
-/// For a lease that should be taken.
+/// Time limit of the wait for a lease that should be taken.
 const SHORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Claim: if two clients disagree on the number of leases, more are held than one of them allows. `says`: the number of the second.
@@ -223,6 +223,7 @@ async fn counter_is_promoted_under_contention(
     on: &Cluster,
     at_once: bool,
 ) -> Result<Observation, NoVerdict> {
+    /// The number of sessions that change the counter at once.
     const CLIENTS: usize = 8;
     let clients = (0..CLIENTS)
         .map(|_| new_client(on))
@@ -319,6 +320,7 @@ async fn multi_lock_takes_all_or_none(
 
 /// Claim: six waiters pass when the barrier is removed, and not before.
 async fn barrier_holds_waiters_back(on: &Cluster, is_set: bool) -> Result<Observation, NoVerdict> {
+    /// The number of requests that wait at the barrier, spread over the instances.
     const WAITERS: usize = 6;
     let (product, begun) = (on.create_product(1).await?, Instant::now());
     let stock_id = product.id;

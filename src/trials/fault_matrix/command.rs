@@ -33,6 +33,7 @@ pub(crate) struct Args {
     json: Option<Output>,
 }
 
+/// Parses the id of an engine; clap suggests the nearest for a mistyped one.
 fn engine_parser() -> impl TypedValueParser<Value = &'static Engine> {
     let find = |id: String| ENGINES.iter().find(|engine| engine.id == id);
     PossibleValuesParser::new(ENGINES.iter().map(|engine| engine.id))
@@ -108,6 +109,7 @@ async fn run_engines(
     Ok(())
 }
 
+/// The failure of the command if an experiment came to no verdict.
 fn failure(why: NoVerdict) -> Failure {
     match why {
         NoVerdict::Failed(why) => why,

@@ -44,7 +44,7 @@ pub(super) struct Engine {
     strategies: &'static [&'static str],
 }
 
-/// The server that is broken.
+/// The server that is broken: the database, the primary Redis or the ZooKeeper leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BrokenServer {
     /// The database; in a cluster the node of the first instance.
@@ -55,7 +55,7 @@ enum BrokenServer {
     ZooKeeper,
 }
 
-/// A fault of a server.
+/// What happens to the server: nothing, a kill, a pause, a cut from the network, or a planned fail-over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Fault {
@@ -85,6 +85,7 @@ impl Fault {
 
 /// The faults that every server can have.
 const COMMON_FAULTS: &[Fault] = &[Fault::None, Fault::Kill, Fault::Pause, Fault::Cut];
+/// The strategies that sell from MySQL.
 const STRATEGIES_IN_MYSQL: &[&str] = &[
     "single-update",
     "single-update-retried",
@@ -95,12 +96,14 @@ const STRATEGIES_IN_MYSQL: &[&str] = &[
     "version-cas-retried",
     "mysql-named-lock",
 ];
+/// The strategies and steps that depend on Redis.
 const STRATEGIES_IN_REDIS: &[&str] = &[
     "redis-script",
     "script-stream",
     "redis-lock",
     "redis-fenced",
 ];
+/// The strategies that depend on ZooKeeper.
 const STRATEGIES_IN_ZOOKEEPER: &[&str] = &["zk-lock", "zk-fenced"];
 
 /// All engines. Engines with the same lab are neighbours, so that it is started once.
@@ -327,7 +330,7 @@ impl FaultResult {
     }
 }
 
-/// The answers to the buyers of a strategy.
+/// All answers to the buyers of one strategy: counts by outcome, and the remaining pieces and the orders that they name.
 #[derive(Debug, Default)]
 struct BuyerAnswers {
     counts: SaleCounts,
@@ -350,6 +353,7 @@ impl BuyerAnswers {
     }
 }
 
+/// The number as `i64`; the greatest `i64` if it is too large.
 fn signed(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }

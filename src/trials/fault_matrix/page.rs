@@ -115,6 +115,7 @@ pub(super) fn terminal_tables(found: &Matrix, lang: Lang) -> String {
     format!("{}\n\n{}", lang.of(LEGEND), tables.join("\n"))
 }
 
+/// What the columns of the tables mean.
 const LEGEND: Bilingual = Bilingual::of(
     "丢：已答“卖出”，库存却未减。重：重复售出，同一件答给了两个买家。未知：不知道做了没有，括号里是至少做了几个。停：最长多久没有卖出一件，秒。承诺：每件一次，就是不丢不重；无，就是这种故障下不作承诺。",
     "lost: sold by answer, and still on the shelf. doubled: one piece answered to two buyers. unknown: nobody knows whether it was done; in brackets how many were, at least. gap: the longest time without a sale, in seconds. promise: each once is none lost and none doubled; none is no promise under this fault.",
@@ -147,6 +148,7 @@ fn rows(engine: &Engine, found: &Matrix, lang: Lang, markdown: bool) -> Vec<[Str
     rows.collect()
 }
 
+/// The cells of one strategy under one fault.
 fn row(fault: Fault, cell: &FaultResult, lang: Lang, markdown: bool) -> [String; 9] {
     let FaultResult {
         strategy,

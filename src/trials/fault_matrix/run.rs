@@ -26,9 +26,9 @@ use tokio::time::{sleep, timeout};
 
 /// The part of the query that has each purchase hold its lock for 10 ms, so that others must wait, and wait 3 s at most.
 const HOLD_AND_WAIT: &str = "&hold_ms=10&wait_ms=3000";
-/// Between purchases and between looks: short beside a fault of seconds.
+/// The pause between purchases and between looks: short beside a fault of seconds.
 const POLL_PAUSE: Duration = Duration::from_millis(50);
-/// Longer than the other servers wait before they go on without the broken one.
+/// How long a fault lasts: longer than the other servers wait before they go on without the broken one.
 const FAULT_DURATION: Duration = Duration::from_secs(8);
 /// The length of a run without a fault: long enough for many sales of each strategy.
 const HEALTHY_DURATION: Duration = Duration::from_secs(4);
@@ -45,7 +45,7 @@ struct StrategyUnderTest<'a> {
     answers: Mutex<BuyerAnswers>,
 }
 
-/// The goods that the buyers of one strategy buy.
+/// The goods that the buyers of one strategy buy: a product, or for a step of the seckill a voucher.
 enum Goods<'a> {
     /// A product, and the store that counts its pieces.
     Product(Product<'a>, Store),
@@ -54,6 +54,7 @@ enum Goods<'a> {
 }
 
 impl<'a> Goods<'a> {
+    /// Makes a product for a strategy, or a voucher for a step of the seckill.
     async fn of(on: &'a Cluster, slug: &str) -> Result<Self, NoVerdict> {
         let Some(strategy) = stock::find(slug) else {
             return Ok(Self::Voucher(
@@ -108,6 +109,7 @@ impl<'a> Goods<'a> {
         }
     }
 
+    /// Removes the product or the voucher at the service.
     async fn remove(self) -> Result<(), NoVerdict> {
         match self {
             Self::Product(product, _) => product.remove().await,
@@ -312,6 +314,7 @@ async fn wait_until_all_ready(on: &Cluster) -> Result<(), NoVerdict> {
         .map(drop)
 }
 
+/// Waits until the instance is ready.
 async fn wait_until_ready(on: &Cluster, at: &str) -> Result<(), NoVerdict> {
     let url = format!("{at}/health/ready");
     let ready = async {

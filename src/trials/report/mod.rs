@@ -28,6 +28,7 @@ pub(super) fn html(results: &CourseResults) -> Result<String, Failure> {
         .map_err(|e| unusable!("report: {e}"))
 }
 
+/// The report, as its template takes it.
 #[derive(Template)]
 #[template(path = "course.html")]
 struct CourseReport<'a> {
@@ -127,6 +128,7 @@ impl<'a> CourseReport<'a> {
 }
 
 impl<'a> LessonReport<'a> {
+    /// The figures of a tried lesson for the page; adds its races to `plays`. `None` if the course has no such lesson.
     fn of(tried: &'a TrialResult, plays: &mut Vec<&'a Play>) -> Option<Self> {
         let figures = &tried.seen.figures;
         let longest = figures
@@ -196,10 +198,12 @@ impl<'a> RatioScale<'a> {
         [(first, &self.ratio.first), (second, &self.ratio.second)]
     }
 
+    /// Where the bar begins, in percent of the width.
     fn left(&self) -> f64 {
         self.median.min(50.0)
     }
 
+    /// How long the bar is, in percent of the width.
     fn width(&self) -> f64 {
         (self.median - 50.0).abs()
     }
