@@ -85,7 +85,7 @@ pub struct Args {
 /// Prints what a lab would find here; fails if a program is missing, a port is occupied or the folder cannot be used.
 pub fn run(Args { lab }: Args) -> Result<(), Failure> {
     lab.check()?;
-    let packages = missing_packages(&lab);
+    let packages = print_programs_and_list_missing(&lab);
     print_optional_programs();
     let occupied = print_ports_and_list_occupied(&lab);
     say!("{}", localized!("这台机器", "this machine"));
@@ -146,7 +146,7 @@ pub fn run(Args { lab }: Args) -> Result<(), Failure> {
 }
 
 /// Prints for each program of a lab whether it is here; returns the packages of the missing ones.
-fn missing_packages(lab: &Options) -> BTreeSet<&'static str> {
+fn print_programs_and_list_missing(lab: &Options) -> BTreeSet<&'static str> {
     let clustered = match lab.galera {
         1 => &[],
         _ => &mysql::GALERA_REQUIREMENTS[..],

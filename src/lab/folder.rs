@@ -42,7 +42,7 @@ impl Folder {
     fn open_named(path: &Path) -> Result<Self, Failure> {
         let path = std::path::absolute(path).map_err(|e| unusable(path, &e))?;
         fs::create_dir_all(&path).map_err(|e| unusable(&path, &e))?;
-        is_lab_folder(&path)?;
+        check_lab_folder(&path)?;
         Self::lock_and_empty(path, true)
     }
 
@@ -56,7 +56,7 @@ impl Folder {
             io::ErrorKind::PermissionDenied => permission_denied(existing),
             _ => unusable(existing, &e),
         })?;
-        if existing == path && is_lab_folder(&path)? {
+        if existing == path && check_lab_folder(&path)? {
             lock(&path)?;
         }
         Ok(())
@@ -149,7 +149,7 @@ fn cargo_target_folder() -> PathBuf {
 }
 
 /// Whether the folder has the marker. Fails for a folder that is not empty and has none.
-fn is_lab_folder(path: &Path) -> Result<bool, Failure> {
+fn check_lab_folder(path: &Path) -> Result<bool, Failure> {
     let is_marked = path.join(LAB_FOLDER_MARKER).exists();
     let mut entries = fs::read_dir(path).map_err(|e| unusable(path, &e))?;
     if !is_marked && entries.next().is_some() {

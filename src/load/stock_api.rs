@@ -34,7 +34,7 @@ struct RegistryEntry {
 impl StockApi<'_> {
     /// Makes the product with `count` pieces, and clears the strategy's locks of it.
     pub(super) async fn reset(&self, count: i64) -> Result<(), Failure> {
-        let url = self.query_part();
+        let url = self.product_url();
         let request = client().put(&url).json(&json!({"count": count}));
         require_success(&format!("PUT {url}"), request.token(self.token))
             .await
@@ -43,7 +43,7 @@ impl StockApi<'_> {
 
     /// Deletes the product.
     pub(super) async fn remove(&self) -> Result<(), Failure> {
-        let url = self.query_part();
+        let url = self.product_url();
         let request = client().delete(&url).token(self.token);
         require_success(&format!("DELETE {url}"), request)
             .await
@@ -64,7 +64,7 @@ impl StockApi<'_> {
     }
 
     /// The product's URL, with the strategy in its query.
-    fn query_part(&self) -> String {
+    fn product_url(&self) -> String {
         format!(
             "{}/stock?stock_id={}&strategy={}",
             base(self.base),

@@ -25,7 +25,7 @@ use serde_json::json;
 use std::{mem, sync::LazyLock};
 
 /// How many runs of a rate are stored at most.
-const RUNS_OF_A_RATE: usize = 5;
+const MAX_STORED_RUNS: usize = 5;
 
 /// The path in the repository where `make course` stores the run.
 pub(super) const FILE: &str = "src/trials/last_run.json";
@@ -95,7 +95,7 @@ fn judge_by_the_last_runs(new: &mut LessonResult, old: Option<&LessonResult>) {
     for (n, ratio) in measured.ratios.iter_mut().enumerate() {
         if let Some(before) = before.get(n).filter(|before| before.is_same_claim(ratio)) {
             let mut medians = [&before.medians[..], &ratio.medians].concat();
-            medians.drain(..medians.len().saturating_sub(RUNS_OF_A_RATE));
+            medians.drain(..medians.len().saturating_sub(MAX_STORED_RUNS));
             ratio.medians = medians;
         }
     }
@@ -301,7 +301,7 @@ mod tests {
             let stored = after_runs("reproduced", medians);
             assert_eq!(stored.verdict, verdict, "{medians:?}");
             let kept = &rates(&stored).expect("it has rates").ratios[0].medians;
-            let newest = medians.len().saturating_sub(RUNS_OF_A_RATE);
+            let newest = medians.len().saturating_sub(MAX_STORED_RUNS);
             assert_eq!(kept, &medians[newest..]);
         }
         let said = after_runs("reproduced", &[1.3, 1.2, 1.4]).seen.en;

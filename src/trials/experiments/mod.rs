@@ -6,7 +6,7 @@ use crate::trials::{Cluster, NoVerdict, Observation};
 use futures::future::BoxFuture;
 
 /// Tries a claim on a cluster.
-type Trial = for<'a> fn(&'a Cluster) -> BoxFuture<'a, Result<Observation, NoVerdict>>;
+type ExperimentFn = for<'a> fn(&'a Cluster) -> BoxFuture<'a, Result<Observation, NoVerdict>>;
 
 /// One lesson's own experiment: the function that tries its claim, and the one that tries its twin.
 pub(super) struct Experiment {
@@ -14,9 +14,9 @@ pub(super) struct Experiment {
     pub(super) lesson: &'static str,
     /// The path of its module.
     pub(super) module: &'static str,
-    pub(super) claim: Trial,
+    pub(super) claim: ExperimentFn,
     /// The same on a system in which the claim is false.
-    pub(super) twin: Trial,
+    pub(super) twin: ExperimentFn,
 }
 
 /// `"1.7.1.last" => last_piece(1), twin(0);`: the lesson, the function that tries it, its arguments besides the cluster, and

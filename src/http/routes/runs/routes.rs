@@ -2,7 +2,7 @@
 
 use super::{
     Runs,
-    run::{End, Progress, RunState, RunView},
+    run::{Progress, RunState, RunStatus, RunView},
 };
 use crate::http::routes::prelude::*;
 use crate::{
@@ -156,12 +156,12 @@ fn until_the_end(
     stream! {
         states.mark_changed();
         while states.changed().await.is_ok() {
-            let RunState { progress, end } = states.borrow_and_update().clone();
+            let RunState { progress, status } = states.borrow_and_update().clone();
             yield Event::default().event("progress").json_data(progress);
-            let last = match end {
-                End::Waiting | End::Running => continue,
-                End::Done { row } | End::Cancelled { row } => sse::done_event(row),
-                End::Failed { detail } => sse::failed_event(&detail),
+            let last = match status {
+                RunStatus::Waiting | RunStatus::Running => continue,
+                RunStatus::Done { row } | RunStatus::Cancelled { row } => sse::done_event(row),
+                RunStatus::Failed { detail } => sse::failed_event(&detail),
             };
             yield last;
             break;
@@ -221,7 +221,7 @@ mod tests {
         );
         assert!(events.next().now_or_never().is_none(), "it goes on");
         state.send_replace(RunState {
-            end: End::Failed {
+            status: RunStatus::Failed {
                 detail: "why".into(),
             },
             ..RunState::default()

@@ -60,7 +60,7 @@ pub(super) struct RunProperties {
 #[derive(Debug, Clone, Default)]
 pub(super) struct RunState {
     pub(super) progress: Progress,
-    pub(super) end: End,
+    pub(super) status: RunStatus,
 }
 
 /// How a run stands.
@@ -89,7 +89,7 @@ struct OutsideState {
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
 #[serde(tag = "state", rename_all = "lowercase")]
 #[schema(as = RunState)]
-pub(super) enum End {
+pub(super) enum RunStatus {
     /// Others come first.
     #[default]
     Waiting,
@@ -114,7 +114,7 @@ pub(in crate::http) struct RunView {
     #[serde(flatten)]
     pub(super) about: RunProperties,
     #[serde(flatten)]
-    end: End,
+    status: RunStatus,
     snapshot: Snapshot,
     #[serde(flatten)]
     outside: OutsideState,
@@ -132,7 +132,7 @@ pub(in crate::http) struct RunView {
     elsewhere: Option<RunInProgress>,
 }
 
-impl End {
+impl RunStatus {
     fn failed(why: impl ToString) -> Self {
         Self::Failed {
             detail: why.to_string(),
@@ -162,27 +162,32 @@ impl Run {
     }
 
     pub(super) fn is_running(&self) -> bool {
-        matches!(self.state.borrow().end, End::Running)
+        matches!(self.state.borrow().status, RunStatus::Running)
     }
 
     pub(super) fn is_waiting(&self) -> bool {
-        matches!(self.state.borrow().end, End::Waiting)
+        matches!(self.state.borrow().status, RunStatus::Waiting)
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        !matches!(self.state.borrow().end, End::Waiting | End::Running)
+        !matches!(
+            self.state.borrow().status,
+            RunStatus::Waiting | RunStatus::Running
+        )
     }
 
     /// Marks the run as running from now on.
     pub(super) fn begin(&self) {
         *self.started.lock() = Instant::now();
         *self.elsewhere.lock() = None;
-        self.state.send_modify(|state| state.end = End::Running);
+        self.state
+            .send_modify(|state| state.status = RunStatus::Running);
     }
 
     /// Ends the run as failed, for this reason.
     pub(super) fn fail(&self, why: &str) {
-        self.state.send_modify(|state| state.end = End::failed(why));
+        self.state
+            .send_modify(|state| state.status = RunStatus::failed(why));
     }
 
     /// Notes for which run of another instance this one waits.
@@ -218,7 +223,7 @@ impl Run {
         let elapsed = self.started.lock().elapsed();
         let state = self.state.borrow();
         let left = left_ms(&state.progress.snapshot, elapsed);
-        left.filter(|_| matches!(state.end, End::Running))
+        left.filter(|_| matches!(state.status, RunStatus::Running))
             .map(Duration::from_millis)
     }
 
@@ -230,14 +235,14 @@ impl Run {
     /// The run as answers show it. `position` runs come before it and take about `left`.
     pub(super) fn view(&self, position: usize, left: Duration, own: bool) -> RunView {
         let left_ms = self.time_left().map(millis);
-        let RunState { progress, end } = self.state.borrow().clone();
-        let waits = matches!(end, End::Waiting);
+        let RunState { progress, status } = self.state.borrow().clone();
+        let waits = matches!(status, RunStatus::Waiting);
         let elsewhere = self.elsewhere.lock().clone().filter(|_| waits);
         let position = position + usize::from(elsewhere.is_some());
         RunView {
             about: self.about.clone(),
             left_ms,
-            end,
+            status,
             snapshot: progress.snapshot,
             outside: progress.outside,
             own,
@@ -268,14 +273,14 @@ impl Run {
             ended = work => ended,
             () = self.publish_progress(&app, snapshots.clone()) => return,
         };
-        let end = match ended {
+        let status = match ended {
             Ok(Ok(row)) => match serde_json::to_value(row) {
-                Ok(row) if self.cancel.is_cancelled() => End::Cancelled { row },
-                Ok(row) => End::Done { row },
-                Err(error) => End::failed(error),
+                Ok(row) if self.cancel.is_cancelled() => RunStatus::Cancelled { row },
+                Ok(row) => RunStatus::Done { row },
+                Err(error) => RunStatus::failed(error),
             },
-            Ok(Err(failure)) => End::failed(failure),
-            Err(_) => End::failed("the load generator panicked; the log says where"),
+            Ok(Err(failure)) => RunStatus::failed(failure),
+            Err(_) => RunStatus::failed("the load generator panicked; the log says where"),
         };
         let progress = self
             .progress(&app.ctx, &mut snapshots, BTreeMap::new())
@@ -285,7 +290,7 @@ impl Run {
         {
             tracing::warn!(%error, "the lock of the run was not released cleanly");
         }
-        self.state.send_replace(RunState { progress, end });
+        self.state.send_replace(RunState { progress, status });
     }
 
     /// Publishes the progress every [`PROGRESS_INTERVAL`]; never returns.
@@ -299,8 +304,8 @@ impl Run {
                 ticks.tick().await;
                 let under_way = latest.borrow().clone();
                 let progress = self.progress(&app.ctx, &mut snapshots, under_way).await;
-                let end = End::Running;
-                self.state.send_replace(RunState { progress, end });
+                let status = RunStatus::Running;
+                self.state.send_replace(RunState { progress, status });
             }
         };
         tokio::join!(polling, tell);
