@@ -159,7 +159,7 @@ pub struct ShellOutput {
 }
 
 /// Runs a line in a shell with this PATH, in a process group of its own, which is killed when the line ends, when it has
-/// printed more than `max_bytes`, when `until` ends, when this future is dropped, and when this process dies. Returns once
+/// printed `max_bytes` to a stream, when `until` ends, when this future is dropped, and when this process dies. Returns once
 /// the shell is gone, with what it has printed.
 pub async fn run_in_shell(
     line: &str,
@@ -183,7 +183,10 @@ pub async fn run_in_shell(
         tokio::try_join!(out, err)
     };
     let read = tokio::select! {
-        read = reading => read.map(drop),
+        read = reading => match read {
+            Err(Stop::Failed(error)) => Err(error),
+            Err(Stop::Full) | Ok(_) => Ok(()),
+        },
         () = until => Ok(()),
     };
     drop(lives);
@@ -193,14 +196,25 @@ pub async fn run_in_shell(
     Ok(ShellOutput { stdout, stderr })
 }
 
-/// Reads `from` to its end, or up to `max_bytes`, and appends it to `to`.
+/// Why a stream is read no further before its end.
+enum Stop {
+    /// It has more than may be kept.
+    Full,
+    Failed(io::Error),
+}
+
+/// Reads `from` to its end and appends it to `to`; stops at `max_bytes`.
 async fn read_up_to(
     max_bytes: usize,
     from: Option<impl AsyncRead + Unpin>,
     to: &mut Vec<u8>,
-) -> io::Result<()> {
+) -> Result<(), Stop> {
     if let Some(from) = from {
-        from.take(max_bytes as u64).read_to_end(to).await?;
+        let mut from = from.take(max_bytes as u64);
+        from.read_to_end(to).await.map_err(Stop::Failed)?;
+        if from.limit() == 0 {
+            return Err(Stop::Full);
+        }
     }
     Ok(())
 }
@@ -279,8 +293,11 @@ mod tests {
         assert_eq!((&*ran.stdout, &*ran.stderr), ("out\n", "err\n"));
         let left = run("sleep 600 > /dev/null 2>&1 & echo $!", forever()).await;
         wait_until_gone(&left.stdout).await;
-        let endless = run("yes", forever()).await;
-        assert_eq!(endless.stdout.len(), 1000);
+        // The second does not end where its pipe does.
+        for endless in ["yes", "trap '' PIPE; while :; do echo y; done 2> /dev/null"] {
+            let ran = run(endless, forever()).await;
+            assert_eq!(ran.stdout.len(), 1000);
+        }
     }
 
     #[tokio::test]

@@ -158,6 +158,8 @@ impl<L: Lock> Lock for MultiLock<L> {
         &self.name
     }
 
+    /// Acquires all parts, in rounds, until `wait` is over: where one is not free soon, all are released, and the next round
+    /// begins. Any other error ends it.
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         if self.parts.is_empty() {
             return Err(LockError::invalid(

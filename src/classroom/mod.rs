@@ -30,7 +30,7 @@ use oversell_lock::Lock;
 use std::time::Duration;
 use window::{Answer, LockVisit, Window, WindowLesson, hold_after_answer, renew_expiry};
 
-/// The addresses of all lessons in `windows/`.
+/// Every address of every lesson in `windows/`; a lesson has one or more.
 pub fn windows() -> impl Iterator<Item = &'static Window> {
     FILES.iter().flat_map(|lesson| lesson.windows)
 }

@@ -390,9 +390,9 @@ fn banner(lab: &Lab) -> String {
     lines.join("\n")
 }
 
-/// The line with the address for phones, or that this machine is in no network.
-fn phone_address_line(lab: Option<&str>) -> String {
-    lab.map_or_else(
+/// The line with the address for phones; without one, that this machine is in no network.
+fn phone_address_line(phones_url: Option<&str>) -> String {
+    phones_url.map_or_else(
         || localized!("这台机器不在任何网络里", "this machine is in no network"),
         |url| {
             localized!(

@@ -135,7 +135,8 @@ pub(super) struct LabInstance {
     pub(super) faults: Option<FaultControl>,
 }
 
-/// Where a lab accepts faults, and the kinds of faults that not every lab can inject: `ways`, `replica`, `clocks`.
+/// What an instance is told of the faults of its lab: where to order them, the lab's addresses, and what this lab can do besides
+/// kill and pause: `ways` (cut links), `replica` (promote it), `clocks` (let clocks of Redis nodes jump).
 #[derive(Debug)]
 pub(super) struct FaultControl {
     pub(super) control: Control,

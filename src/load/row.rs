@@ -195,7 +195,7 @@ impl SaleResult {
     }
 }
 
-/// Orders that were refused because their user has one already, or has one under way.
+/// How many orders were refused, by reason: their user has one already, or has one under way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct RefusedOrders {
     /// 用户已经购买过一次!

@@ -36,7 +36,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// A lock that is gone earlier than this before the end of its lease was given back; reads are that inexact.
 const LEASE_TOLERANCE_MS: i64 = 60;
 
-/// Records what is known of a replay, and logs its events.
+/// The state of a replay (the holder, who is inside, what is sold), which it updates by each event; it logs the events, and wakes
+/// who waits for a change.
 #[derive(Debug, Default)]
 pub(super) struct Observer {
     pub(super) log: Arc<Log>,

@@ -131,7 +131,7 @@ pub async fn batch_at(
     Ok(id(counted - i64::from(count) + 1)..=id(counted))
 }
 
-/// Counts a new prefix of the day. If there are too many, removes its key and fails with [`Error::NoId`], because anybody
+/// Counts a new prefix of the day of `seconds`, which is now. If there are too many, removes its key and fails with [`Error::NoId`], because anybody
 /// may ask for any prefix.
 async fn begin_prefix(ctx: &Ctx, key: &str, seconds: i64) -> Result<(), Error> {
     let begun = ctx.redis_key(&format!("icr-prefixes:{}", date(seconds)));

@@ -26,7 +26,7 @@ const LAB_TIMEOUT: Duration = Duration::from_secs(120);
 /// The command and the options that every lab has: free ports.
 const LAB_COMMAND: &str = "lab --http-port 0 --mysql-port 0 --zookeeper-port 0";
 
-/// Options of `oversell lab`, and a setting of its instances.
+/// Options of `oversell lab`, and at most one environment variable for its instances.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LabKind {
     options: &'static str,

@@ -339,6 +339,7 @@ impl<C: Claim> Share for LeaseShare<C> {
         }
     }
 
+    /// Counts this guard as lost; the last one lets the next waiter of this process try.
     fn on_loss(&mut self) {
         self.hold.count_lost_guard();
     }

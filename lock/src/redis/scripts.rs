@@ -176,7 +176,7 @@ macro_rules! scripts {
         $(pub(super) static $name: LazyLock<Script> =
             LazyLock::new(|| Script::new(concat!($(include_str!(concat!("lua/", $file))),+)));)+
 
-        /// The texts of the scripts that publish nothing.
+        /// The texts of the scripts that publish nothing, for [`script_text`]; the others are [`NOTIFYING_TEXTS`].
         const TEXTS: &[&str] = &[$(concat!($(include_str!(concat!("lua/", $file))),+),)+];
     };
 }

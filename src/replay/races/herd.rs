@@ -84,7 +84,8 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// Has the waiters, which watch like this, get the lock one after the other; passes the point `woken` for each release.
+/// Lets [`WAITERS`] waiters, all with this watch, get the lock one after the other; then passes the point `woken` once for each
+/// release, with how many it woke. Sells nothing.
 async fn drain_queue(ctx: &Ctx, job: &Job, watch: Watch) -> Result<Deduction, Error> {
     let drained = zk_herd::drain_once(ctx, WAITERS, job.wait_left(), watch).await?;
     for woken in drained.0 {

@@ -131,10 +131,12 @@ impl LockCommands for Mine {
         &ctx.mine
     }
 
+    /// Runs the acquire script that the visitor wrote; returns whether it answers yes.
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         Self::run(&lock.commands.acquire, lock, redis).await
     }
 
+    /// Runs the visitor's release script; returns whether it answers yes.
     async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
         Self::run(&lock.commands.release, lock, redis).await
     }

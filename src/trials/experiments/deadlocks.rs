@@ -226,6 +226,7 @@ const METADATA_LOCKS: OppositeLocks = OppositeLocks {
         ],
     ],
 };
+/// The control: locks on rows, which do deadlock.
 const ROW_LOCKS: OppositeLocks = OppositeLocks {
     words: ["行锁", "locks on rows"],
     begin: "START TRANSACTION",
@@ -267,7 +268,8 @@ async fn table_locks_do_not_deadlock(
     Ok(Observation::holds(holds, words).value("errors", json!(of_tables)))
 }
 
-/// Two connections lock in two tables. Returns the number of the error that one of them gets.
+/// Two connections lock in two tables, in opposite order. Returns the number 1213 if that is a deadlock, `None` if it is not;
+/// any other error fails.
 async fn lock_in_opposite_order(
     on: &Cluster,
     tried: &OppositeLocks,

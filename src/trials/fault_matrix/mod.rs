@@ -185,6 +185,7 @@ static ENGINES: [Engine; 7] = [
 ];
 /// The options of a lab with one server of each kind.
 const SINGLE_SERVERS: &str = "--instances 0,0,0 --redis-ports 0 --ways";
+// The ids of the engines that rules treat apart.
 const GALERA_EACH: &str = "galera-each";
 const SENTINELS: &str = "sentinels";
 const ENSEMBLE: &str = "ensemble";

@@ -158,7 +158,8 @@ impl Directory {
         }
     }
 
-    /// Returns the state of the nearest waiter of this process before `own` that `own` waits for.
+    /// The state of the nearest contender of this process that is before `own` and that `own` waits for. One that holds already
+    /// is skipped: `predecessor_of` finds it.
     pub(super) fn own_waiter_before(
         &self,
         own: &NodePlace,

@@ -445,7 +445,7 @@ pub(in crate::http) async fn step(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What happens next in a replay at the pace `scheduler`.
+/// Who makes the next move in a replay at the pace `scheduler`.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
