@@ -63,8 +63,10 @@ impl Client {
         })
     }
 
+    /// Takes a lock that no other process takes, and releases it: the bare scripts do not wait.
     pub(crate) async fn ping(&self) -> Result<()> {
-        self.take(Kind::Lock, "warm-up").await?.release().await
+        let name = format!("warm-up:{}", std::process::id());
+        self.take(Kind::Lock, &name).await?.release().await
     }
 
     /// Makes what `kind` needs.
