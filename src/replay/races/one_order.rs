@@ -64,9 +64,15 @@ pub(super) const RACE: Race = Race {
                 "B, of the same user, is to lock the same object, and waits",
             ),
             B.on_instance_of(A).waits(),
-            say("A 写订单，提交，释放", "A writes its order, commits, and unlocks"),
+            say(
+                "A 写订单，提交，释放",
+                "A writes its order, commits, and unlocks",
+            ),
             A.finishes(),
-            say("B 进来，查：已经有一单", "B gets in, and asks: there is an order"),
+            say(
+                "B 进来，查：已经有一单",
+                "B gets in, and asks: there is an order",
+            ),
             B.fails(),
         ],
         expected: ExpectedResult::sold(1, 1).inside(1),

@@ -77,7 +77,10 @@ pub(super) const RACE: Race = Race {
             Box::pin(read_and_try_upgrade(ctx, job))
         }),
         steps: &[
-            say("B 也来读：和 A 一起", "B comes to read too: together with A"),
+            say(
+                "B 也来读：和 A 一起",
+                "B comes to read too: together with A",
+            ),
             B.stops_at(Point::Locked),
             say(
                 "C 要写：等所有读的走完",
