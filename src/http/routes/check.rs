@@ -11,7 +11,9 @@
 //! Then `stock::run_then_release` runs `none::read_then_write`, whose SELECT and UPDATE each have a connection and the rest of the
 //! wait (`section/mysql.rs`), and releases: `Guard::release` asks `keeper.rs`, whose `LeaseShare::finish` calls
 //! `LockClaim::release_or_hand_off` in `lock.rs`, not the default in `hold.rs`; it sends `lua/release.lua`, which publishes to those
-//! who wait, or `lua/hand_off.lua` if another waits in this process. The answer is the text `SOLD_TEXT`, or [`PurchaseBody`] where `Accept` names JSON, or the problem of
+//! who wait, or `lua/hand_off.lua` if another waits in this process.
+//!
+//! The answer is the text `SOLD_TEXT`, or [`PurchaseBody`] where `Accept` names JSON, or the problem of
 //! `http/error.rs`: a lock that is not had in time is `not-had`, 503, since `LockError::Taken` becomes `Error::Timeout`.
 
 use super::replays;

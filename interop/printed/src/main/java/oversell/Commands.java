@@ -60,7 +60,8 @@ import org.springframework.data.redis.core.StringRedisTemplate;
  * ratio KIND OTHER NAME THREADS MS   how often KIND is locked and unlocked, in percent of OTHER
  * demo HOW NAME ID         on a thread with this id, as Tomcat may name it, a method under the annotation of [004]:
  *                          {@code waits}, {@code now}, {@code method} without a key, {@code demo4} of warehouse 1,
- *                          {@code remembered} with a ThreadLocal, {@code bare} without the annotation, or the repaired {@code mended}; it works until {@code finish}
+ *                          {@code remembered} with a ThreadLocal, {@code bare} without the annotation, or the repaired
+ *                          {@code mended}; it works until {@code finish}
  * finish                   ends the work of the demos
  * </pre>
  */
