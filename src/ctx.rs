@@ -36,6 +36,8 @@ const ADMIN_POOL_SIZE: usize = 3;
 /// MySQL connections, and as many of Redis, for the actors of replays: a stopped actor keeps its own. More than visitors play
 /// at once.
 const ACTOR_POOL_SIZE: usize = 256;
+/// MySQL connections of an actor that has a pool of its own: for a section, and for the statements of the lock around it.
+const OWN_POOL_SIZE: usize = 4;
 
 /// The clients of one instance. Cloning it is cheap.
 #[derive(Clone)]
@@ -50,6 +52,7 @@ pub struct Ctx {
     pub redis: RedisClient,
     /// The nodes of Redlock, in the order of the configuration; without any there, the main one alone.
     pub nodes: Arc<[RedisClient]>,
+    pub zk: ZkClient,
     /// State of strategies and lessons in this process, by type.
     pub local: Arc<ByType>,
 }
@@ -63,7 +66,6 @@ pub struct Inner {
     pub process: Process,
     /// The Redis in which the scripts of students run (`redis.mine_url`); the main one if none is configured.
     pub mine: RedisClient,
-    pub zk: ZkClient,
     /// The pools of the actors of replays.
     actor_pools: (MySqlPool, RedisPool),
     /// What the actors of one product share in this process.
@@ -74,12 +76,17 @@ pub struct Inner {
     pub closing: CancellationToken,
 }
 
-/// The options of a pool; all pools differ in their size only.
-fn mysql_options(config: &Config, connections: usize, process: &Process) -> MySqlOptions {
-    let options = match &config.mysql.urls[..] {
-        [] => MySqlOptions::new(config.mysql.url.expose_secret()),
-        urls => MySqlOptions::of(urls.iter().map(ExposeSecret::expose_secret)),
-    };
+/// The addresses of MySQL's nodes; of a single server one.
+fn mysql_urls(config: &Config) -> &[SecretString] {
+    match &config.mysql.urls[..] {
+        [] => std::slice::from_ref(&config.mysql.url),
+        urls => urls,
+    }
+}
+
+/// The options of a pool of the servers at these addresses; all pools of the same ones differ in their size only.
+fn mysql_options(urls: &[SecretString], connections: usize, process: &Process) -> MySqlOptions {
+    let options = MySqlOptions::of(urls.iter().map(ExposeSecret::expose_secret));
     // On by default in MariaDB from 11.6.2: a strategy that reads and then writes would get error 1020, and not do what the
     // course's does.
     options
@@ -107,6 +114,14 @@ fn main_redis_options(config: &Config, process: &Process) -> RedisOptions {
     redis_options(config, &config.redis.url, process)
         .sentinels(sentinels, &config.redis.master)
         .wait_replicas(config.redis.wait_replicas)
+}
+
+/// The options of the ZooKeeper at these addresses.
+fn zk_options(config: &Config, connect: &str) -> ZkOptions {
+    ZkOptions::new(connect)
+        .chroot(&config.zookeeper.chroot)
+        .session(Duration::from_millis(config.zookeeper.session_ms))
+        .data(config.instance())
 }
 
 /// The addresses of Redlock's nodes: the configured ones, or the main Redis alone.
@@ -148,7 +163,7 @@ impl Ctx {
     /// Errors: [`LockError::Unavailable`] for an invalid address.
     pub fn new(config: Config) -> Result<Self, LockError> {
         let process = Process::labelled(&config.instance())?;
-        let mysql = |connections| mysql_options(&config, connections, &process);
+        let mysql = |connections| mysql_options(mysql_urls(&config), connections, &process);
         let options = |url: &SecretString| redis_options(&config, url, &process);
         let main = &config.redis.url;
         let redis = RedisClient::new(main_redis_options(&config, &process))?;
@@ -183,17 +198,12 @@ impl Ctx {
             actor_states: Mutex::default(),
             process,
             mine,
-            zk: ZkClient::new(
-                ZkOptions::new(&config.zookeeper.connect)
-                    .chroot(&config.zookeeper.chroot)
-                    .session(Duration::from_millis(config.zookeeper.session_ms))
-                    .data(config.instance()),
-            )?,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
             config,
         };
         Ok(Self {
+            zk: ZkClient::new(zk_options(&inner.config, &inner.config.zookeeper.connect))?,
             inner: Arc::new(inner),
             db,
             admin_pool,
@@ -256,6 +266,29 @@ impl Ctx {
         Ok(Self {
             redis: RedisClient::over(tap(self.redis.connection(), None), main())?,
             nodes: nodes.collect::<Result<_, _>>()?,
+            ..self.clone()
+        })
+    }
+
+    /// The same clients, but `zk` has a session of its own with the servers at these addresses.
+    /// Errors: [`LockError::Invalid`] outside a tokio runtime.
+    pub(crate) fn with_zookeeper_at(&self, connect: &str) -> Result<Self, LockError> {
+        Ok(Self {
+            zk: ZkClient::new(zk_options(&self.config, connect))?,
+            ..self.clone()
+        })
+    }
+
+    /// The same clients, but `db` is a small pool of its own, of the servers at the addresses that `tap` makes of theirs.
+    /// Errors: those of `tap`, and [`LockError::Invalid`] outside a tokio runtime.
+    pub(crate) fn with_mysql_over(
+        &self,
+        tap: impl FnMut(&SecretString) -> Result<SecretString, Error>,
+    ) -> Result<Self, Error> {
+        let urls = mysql_urls(&self.config).iter().map(tap);
+        let urls = urls.collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            db: MySqlPool::new(mysql_options(&urls, OWN_POOL_SIZE, &self.process))?,
             ..self.clone()
         })
     }

@@ -1,7 +1,8 @@
 //! What can be broken in a lab, and the state of each member and link.
 
-use super::{Lab, clock::Clock, nginx, proxy::Condition, redis, server::Tier, zookeeper};
+use super::{Lab, clock::Clock, nginx, redis, server::Tier, zookeeper};
 use crate::{
+    clients::proxy::Condition,
     fault::{Action, Breakable, Link, LinkState, Member, MemberState},
     terminal::failure::{Failure, unusable},
 };

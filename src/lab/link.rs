@@ -5,13 +5,14 @@
 //!
 //! Source of the formats: ZooKeeper's `zookeeper.jute`, `ConnectRequest`, `ConnectResponse` and `RequestHeader`.
 
-use super::{mysql, proxy::Proxy, redis, zookeeper};
+use super::{mysql, redis, zookeeper};
 use crate::{
     addresses::Addresses,
+    clients::proxy::Proxy,
     terminal::failure::{Failure, unusable},
 };
 use parking_lot::Mutex;
-use std::{io, sync::Arc, time::Duration};
+use std::{io, mem::take, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -86,18 +87,18 @@ pub(super) fn authority(url: &str) -> &str {
     authority.rsplit('@').next().unwrap_or(authority)
 }
 
-/// The link from one instance to one server. It also notes the latest ZooKeeper session that was opened on it, for
-/// [`expire_session`](Self::expire_session).
+/// The link from one instance to one server. It also notes the ZooKeeper sessions that were opened on it, for
+/// [`expire_sessions`](Self::expire_sessions).
 #[derive(Debug)]
 pub(super) struct ProxyLink {
     pub(super) instance: String,
     pub(super) server: String,
     pub(super) proxy: Proxy,
-    latest_zk_session: Arc<Mutex<Option<Session>>>,
+    zk_sessions: Arc<Mutex<Vec<Session>>>,
 }
 
 /// A session of ZooKeeper, with what a client needs to end it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Session {
     number: [u8; 8],
     password: [u8; 16],
@@ -106,14 +107,16 @@ struct Session {
 impl ProxyLink {
     /// Opens a link for this instance to the server at `to` (`host:port`).
     pub(super) fn open(instance: &str, server: &str, to: &str) -> Result<Self, Failure> {
-        let latest_zk_session = Arc::<Mutex<_>>::default();
-        let latest = Arc::clone(&latest_zk_session);
+        let zk_sessions = Arc::<Mutex<Vec<_>>>::default();
+        let sessions = Arc::clone(&zk_sessions);
         let proxy = Proxy::filtered(to, move |piece| {
             if piece.from_server
                 && piece.first
                 && let Some(session) = Session::parse(piece.bytes)
             {
-                *latest.lock() = Some(session);
+                let mut sessions = sessions.lock();
+                sessions.retain(|other| *other != session);
+                sessions.push(session);
             }
             true
         });
@@ -121,7 +124,7 @@ impl ProxyLink {
             instance: instance.to_owned(),
             server: server.to_owned(),
             proxy: proxy.map_err(|e| unusable!("cannot open a link to {server}: {e}"))?,
-            latest_zk_session,
+            zk_sessions,
         })
     }
 
@@ -139,24 +142,29 @@ impl ProxyLink {
         self.instance == instance
     }
 
-    /// Ends the latest session that was opened on this link. Returns false if there was none.
-    pub(super) async fn expire_session(&self) -> Result<bool, Failure> {
-        let Some(session) = self.latest_zk_session.lock().take() else {
-            return Ok(false);
-        };
-        let to = self.proxy.target();
-        match timeout(SESSION_CLOSE_TIMEOUT, session.close(&to)).await {
-            Ok(Ok(())) => Ok(true),
-            Ok(Err(error)) => Err(unusable!(
-                "{} did not end the session: {error}",
-                self.server
-            )),
-            Err(_) => Err(unusable!(
-                "{} did not answer within {} s",
-                self.server,
-                SESSION_CLOSE_TIMEOUT.as_secs()
-            )),
+    /// Ends the sessions that were opened on this link. Returns false if none of them was live.
+    pub(super) async fn expire_sessions(&self) -> Result<bool, Failure> {
+        let (sessions, to) = (take(&mut *self.zk_sessions.lock()), self.proxy.target());
+        let mut was_live = false;
+        for session in sessions {
+            was_live |= match timeout(SESSION_CLOSE_TIMEOUT, session.close(&to)).await {
+                Ok(Ok(was_live)) => was_live,
+                Ok(Err(error)) => {
+                    return Err(unusable!(
+                        "{} did not end the session: {error}",
+                        self.server
+                    ));
+                }
+                Err(_) => {
+                    return Err(unusable!(
+                        "{} did not answer within {} s",
+                        self.server,
+                        SESSION_CLOSE_TIMEOUT.as_secs()
+                    ));
+                }
+            };
         }
+        Ok(was_live)
     }
 }
 
@@ -170,8 +178,8 @@ impl Session {
         is_valid.then_some(Self { number, password })
     }
 
-    /// Joins the session, and closes it.
-    async fn close(self, server: &str) -> io::Result<()> {
+    /// Joins the session, and closes it. Returns false if it had ended before.
+    async fn close(self, server: &str) -> io::Result<bool> {
         const CLOSE_SESSION_REQUEST: i32 = -11;
         let mut stream = TcpStream::connect(server).await?;
         let (protocol, zxid, time_out, read_only) = ([0; 4], [0; 8], 10_000_i32.to_be_bytes(), [0]);
@@ -187,13 +195,16 @@ impl Session {
         ]
         .concat();
         send(&mut stream, &join).await?;
-        receive(&mut stream).await?;
+        if Self::parse(&receive(&mut stream).await?).is_none() {
+            return Ok(false);
+        }
         send(
             &mut stream,
             &[1_i32.to_be_bytes(), CLOSE_SESSION_REQUEST.to_be_bytes()].concat(),
         )
         .await?;
-        receive(&mut stream).await
+        receive(&mut stream).await?;
+        Ok(true)
     }
 }
 
@@ -205,9 +216,11 @@ async fn send(stream: &mut TcpStream, packet: &[u8]) -> io::Result<()> {
         .await
 }
 
-/// Reads one packet and drops it.
-async fn receive(stream: &mut TcpStream) -> io::Result<()> {
+/// Reads one packet; returns it with its length before it.
+async fn receive(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let length = stream.read_u32().await?;
-    let mut packet = vec![0; length.min(1024) as usize];
-    stream.read_exact(&mut packet).await.map(drop)
+    let mut packet = length.to_be_bytes().to_vec();
+    packet.resize(4 + length.min(1024) as usize, 0);
+    stream.read_exact(&mut packet[4..]).await?;
+    Ok(packet)
 }

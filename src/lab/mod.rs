@@ -17,7 +17,6 @@ mod plan;
 mod port_plan;
 mod ports;
 mod process;
-mod proxy;
 mod redis;
 mod sentinel;
 mod server;
@@ -35,6 +34,7 @@ pub use options::{Options, Part, Servers, Writers};
 
 use crate::{
     addresses::{Addresses, Process},
+    clients::proxy::Condition,
     fault::MemberState,
     terminal::failure::{Failure, unusable},
 };
@@ -45,7 +45,6 @@ use futures::stream::{FuturesUnordered, Stream};
 use link::ProxyLink;
 use nix::sys::signal::Signal;
 pub use ports::Port;
-pub use proxy::{Condition, Piece, Proxy};
 use sentinel::{ProxiedReplica, SentinelGroup};
 use server::{Member, MemberSettings, Tier};
 use std::{collections::HashSet, sync::Arc, time::Duration};
@@ -213,7 +212,8 @@ impl Lab {
         }
     }
 
-    /// Ends the ZooKeeper session of this instance, as the server does when it hears nothing for too long.
+    /// Ends the ZooKeeper sessions of this instance, its own and those of the actors on it, as the server does when it hears
+    /// nothing for too long.
     pub async fn expire(&self, instance: &str) -> Result<(), Failure> {
         let to_zookeeper = |link: &&Arc<ProxyLink>| {
             link.belongs_to(instance) && zookeeper::is_member_name(&link.server)
@@ -227,20 +227,17 @@ impl Lab {
         links
             .iter()
             .for_each(|link| link.proxy.set_condition(Condition::Cut));
-        let mut was_closed = Ok(false);
-        for link in &links {
-            if matches!(was_closed, Ok(false)) {
-                was_closed = link.expire_session().await;
-            }
-        }
+        let expired = join_all(links.iter().map(|link| link.expire_sessions())).await;
         links
             .iter()
             .zip(before)
             .for_each(|(link, before)| link.proxy.set_condition(before));
-        match was_closed? {
-            true => Ok(()),
-            false => Err(unusable!("instance {instance} has no ZooKeeper session")),
+        if expired.iter().any(|ended| matches!(ended, Ok(true))) {
+            return Ok(());
         }
+        // A member that is down has no session, which went on over another one.
+        expired.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Err(unusable!("instance {instance} has no ZooKeeper session"))
     }
 
     /// Makes the Sentinel promote the replica of the main Redis; returns once the instances' links lead there. Only a

@@ -7,11 +7,15 @@
 //!    `PUT /replays/actors/{id}` sets its stops. Closing the answer ends the actor.
 //! 4. Dropping an actor ends it like a request whose client hangs up: it gives back what it holds.
 //!
-//! The job passes its points in `section/points.rs`; its commands to Redis are seen in `section/redis_tap.rs`.
+//! The job passes its points in `section/points.rs`. Its commands to the servers are seen in `section/redis_tap.rs` and by its
+//! `own_clients.rs`, its statements in `section/mysql.rs`.
 //!
 //! Next: `act.rs`, what an actor does.
 
-use super::act::{Act, place_order};
+use super::{
+    act::{Act, place_order},
+    own_clients::OwnClients,
+};
 use crate::{
     clients::http_client::{Answer, Ask, HttpError, client},
     ctx::Ctx,
@@ -170,6 +174,8 @@ pub(super) fn start(ctx: &Ctx, spec: ActorSpec, act: Act) -> Result<Actor, Error
         RedisTap::new(connection, job.observation.points(), name)
     };
     let ctx = ctx.for_actors_of(spec.stock_id).with_redis_over(tap)?;
+    let names = act.reset_scope().names;
+    let (own, ctx) = OwnClients::new(&ctx, names, job.observation.points())?;
     let task = tokio::spawn(async move {
         let start = ActorEvent::Start {
             instance: ctx.instance.clone(),
@@ -177,7 +183,11 @@ pub(super) fn start(ctx: &Ctx, spec: ActorSpec, act: Act) -> Result<Actor, Error
         };
         let send = |event| drop(sender.send(event));
         send(start);
-        let mut running = Box::pin(tokio::time::timeout(MAX_LIFETIME, run_act(act, &ctx, &job)));
+        let running = async {
+            own.wait_until_connected().await?;
+            run_act(act, &ctx, &job).await
+        };
+        let mut running = Box::pin(tokio::time::timeout(MAX_LIFETIME, running));
         let outcome = loop {
             tokio::select! {
                 biased;

@@ -29,6 +29,7 @@ mod inject;
 mod leases;
 mod observer;
 mod options;
+mod own_clients;
 mod play;
 mod race;
 mod races;

@@ -133,7 +133,7 @@ pub(crate) async fn execute_on(conn: &mut Conn, job: &Job, write: Write<'_>) -> 
     classify_write(execute_bounded(conn, job, write).await, job)
 }
 
-/// Inserts a row on a connection of its own, and returns a backstop that undoes it by its id; `None` if a unique key refuses
+/// Inserts a row of `tb_lock` on a connection of its own, and returns a backstop that undoes it by its id; `None` if a unique key refuses
 /// it, or the server rolled it back to end a deadlock. If the caller is cancelled meanwhile, the row is undone once it is
 /// there.
 pub(crate) async fn insert<U>(
@@ -146,26 +146,17 @@ where
     U: Future<Output = ()> + Send + 'static,
 {
     let mut conn = ctx.mysql(job.wait_left()).await?;
-    let points = job.observation.points();
-    let line = row.sql();
-    points.report_sent(|| line);
     let (ctx, limit) = (ctx.clone(), statement_timeout(job));
     let inserting = ctx.tasks.clone().spawn(async move {
         let done = Session::of(&conn)
             .bounded(limit, row.execute(&mut *conn))
             .await;
-        let answer = done.as_ref().map_or_else(printed_refusal, rows_affected);
         let undone = done.map(|done| undo(ctx.clone(), done.last_insert_id()));
-        (
-            conn,
-            answer,
-            undone.map(|undone| Backstop::new(&ctx, undone)),
-        )
+        (conn, undone.map(|undone| Backstop::new(&ctx, undone)))
     });
-    let (conn, answer, inserted) = inserting
+    let (conn, inserted) = inserting
         .await
         .map_err(|e| Error::Internal(e.to_string()))?;
-    points.report_answer(line, answer);
     let inserted = match inserted {
         Ok(row) => Ok(Some(row)),
         Err(sqlx::Error::Database(e)) if e.is_unique_violation() => Ok(None),

@@ -10,7 +10,7 @@
 //!
 //! Next: `zk_ephemeral.rs`, the first stage.
 
-use super::{Deduction, Job, LockState, Points};
+use super::{Deduction, Job, LockState};
 use crate::{ctx::Ctx, error::Error, section::backstop::Backstop, server::Server};
 use oversell_lock::Fence;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +19,6 @@ use zookeeper_client::{Acls, Client, CreateMode, Error as Zk, OneshotWatcher};
 /// A contender's node. Dropping it deletes it in the background.
 pub(crate) struct Node {
     client: Client,
-    points: Points,
     path: String,
     deletion: Backstop<Option<LockState>>,
     /// The zxid of its creation: it grows with every change on the server.
@@ -35,8 +34,7 @@ pub(crate) async fn create(
     mode: CreateMode,
 ) -> Result<Option<Node>, Error> {
     let (owner, ctx) = (job.owner(ctx).to_string(), ctx.clone());
-    let points = job.observation.points().clone();
-    let making = create_node(ctx.clone(), points, path.to_owned(), owner, mode);
+    let making = create_node(ctx.clone(), path.to_owned(), owner, mode);
     let creation = ctx.tasks.spawn(making);
     creation.await.map_err(|e| Error::Internal(e.to_string()))?
 }
@@ -44,7 +42,6 @@ pub(crate) async fn create(
 /// The task of [`create`]. If the answer is lost, it fails, and the node that may exist is deleted in the background.
 async fn create_node(
     ctx: Ctx,
-    points: Points,
     path: String,
     owner: String,
     mode: CreateMode,
@@ -52,15 +49,7 @@ async fn create_node(
     let client = ctx.zk.session()?;
     let options = mode.with_acls(Acls::anyone_all());
     loop {
-        let line = creation_command(&path, &owner, mode);
-        points.report_sent(|| &line);
-        let created = client.create(&path, owner.as_bytes(), &options).await;
-        let answer = created.as_ref();
-        points.report_answer(
-            &line,
-            answer.map_or_else(Zk::to_string, |_| "Created".to_owned()),
-        );
-        match created {
+        match client.create(&path, owner.as_bytes(), &options).await {
             Ok((stat, number)) => {
                 let path = if mode == CreateMode::EphemeralSequential {
                     format!("{path}{number}")
@@ -69,12 +58,8 @@ async fn create_node(
                 };
                 let fence = Fence(stat.czxid.cast_unsigned());
                 return Ok(Some(Node {
-                    deletion: Backstop::new(
-                        &ctx,
-                        delete_node(client.clone(), points.clone(), path.clone()),
-                    ),
+                    deletion: Backstop::new(&ctx, delete_node(client.clone(), path.clone())),
                     client,
-                    points,
                     path,
                     fence,
                 }));
@@ -97,16 +82,6 @@ async fn create_node(
             }
         }
     }
-}
-
-/// A creation as `zkCli.sh` would have it typed.
-pub(crate) fn creation_command(path: &str, owner: &str, mode: CreateMode) -> String {
-    let options = match mode {
-        CreateMode::Ephemeral => "-e ",
-        CreateMode::EphemeralSequential => "-s -e ",
-        _ => "",
-    };
-    format!("create {options}{path} {owner}")
 }
 
 /// Deletes the node that a creation without an answer may have made: the one of this name with this owner. A session's
@@ -153,48 +128,29 @@ impl Node {
 
     /// The names of all children of its parent, its own included.
     pub(crate) async fn siblings(&self) -> Result<Vec<String>, Error> {
-        let line = format!("ls {}", parent_of(&self.path));
-        self.points.report_sent(|| &line);
-        let found =
-            repeat_until_answered(|| self.client.list_children(parent_of(&self.path))).await;
-        let names = found.as_ref();
-        (self.points).report_answer(
-            &line,
-            names.map_or_else(Zk::to_string, |names| names.join(" ")),
-        );
-        found.map_err(unavailable)
+        repeat_until_answered(|| self.client.list_children(parent_of(&self.path)))
+            .await
+            .map_err(unavailable)
     }
 
     /// Watches a sibling, until it changes or goes; `None` if it is gone already.
     pub(crate) async fn watch(&self, sibling: &str) -> Result<Option<OneshotWatcher>, Error> {
         let path = format!("{}/{sibling}", parent_of(&self.path));
-        let line = format!("stat -w {path}");
-        self.points.report_sent(|| &line);
         let (found, event) = repeat_until_answered(|| self.client.check_and_watch_stat(&path))
             .await
             .map_err(unavailable)?;
-        let answer = found.map_or("Node does not exist", |_| "there");
-        self.points.report_answer(&line, answer);
         Ok(found.map(|_| event))
     }
 }
 
 /// Deletes a node. Returns whether the lock was still held; `None`, logged, if ZooKeeper did not answer.
-async fn delete_node(client: Client, points: Points, path: String) -> Option<LockState> {
-    let line = format!("delete {path}");
-    points.report_sent(|| &line);
+async fn delete_node(client: Client, path: String) -> Option<LockState> {
     let tries = AtomicU32::new(0);
     let deleted = repeat_until_answered(|| {
         tries.fetch_add(1, Ordering::Relaxed);
         client.delete(&path, None)
     });
-    let deleted = deleted.await;
-    let answer = deleted.as_ref();
-    points.report_answer(
-        &line,
-        answer.map_or_else(Zk::to_string, |()| "OK".to_owned()),
-    );
-    match deleted {
+    match deleted.await {
         Ok(()) => Some(LockState::Kept),
         // An earlier attempt deleted it, and the answer was lost.
         Err(Zk::NoNode) if tries.load(Ordering::Relaxed) > 1 => Some(LockState::Kept),

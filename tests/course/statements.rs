@@ -12,7 +12,12 @@
 use crate::{seckill::on_sale, support::*};
 use oversell::{
     claims::Library,
-    clients::{peer::Peer, redis_at::redis_at},
+    clients::{
+        peer::Peer,
+        proxy::Proxy,
+        redis_at::redis_at,
+        zookeeper_wire::{Messages, Operation, Request},
+    },
     ctx::Ctx,
     lab::Lab,
     registry::Rank,
@@ -23,13 +28,15 @@ use oversell::{
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
 use sqlx::{Connection, Executor, MySqlConnection};
-use std::{collections::BTreeMap, env, fs, path::Path, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    env, fs,
+    path::Path,
+    sync::Arc,
+};
 use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
-    net::{
-        TcpListener, TcpStream,
-        tcp::{OwnedReadHalf, OwnedWriteHalf},
-    },
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::TcpStream,
 };
 
 /// Our strategies and steps, and what tells the printed class to do the same (`interop/printed`). §2.7 is the last of the
@@ -349,7 +356,8 @@ fn on_the_page() -> Result<Sides> {
 struct Stand {
     lab: Lab,
     ctx: Ctx,
-    zookeeper: String,
+    /// A proxy to it.
+    zookeeper: Proxy,
     redis: MultiplexedConnection,
     commands: Lines,
     requests: Lines,
@@ -360,7 +368,8 @@ impl Stand {
         let lab = servers_alone().await?;
         let (commands, requests) = (Lines::default(), Lines::default());
         let mut at = lab.addresses().clone();
-        at.zookeeper.connect = proxy(at.zookeeper.connect, Arc::clone(&requests)).await?;
+        let proxy = proxy(at.zookeeper.connect, Arc::clone(&requests))?;
+        at.zookeeper.connect = proxy.address();
         let ctx = Ctx::new(config(&at))?;
         migrate(&ctx).await;
         let mut mysql = MySqlConnection::connect(&at.mysql.url).await?;
@@ -374,7 +383,7 @@ impl Stand {
         monitor(&at.redis[0].url, Arc::clone(&commands)).await?;
         Ok(Self {
             redis: redis_at(&at.redis[0].url).await?,
-            zookeeper: at.zookeeper.connect,
+            zookeeper: proxy,
             lab,
             ctx,
             commands,
@@ -419,7 +428,8 @@ impl Stand {
         }
         let mut program = java.command(interop);
         let at = self.lab.addresses();
-        program.args([&at.mysql.url, &at.redis[0].url, &self.zookeeper, RUN]);
+        let zookeeper = self.zookeeper.address();
+        program.args([&at.mysql.url, &at.redis[0].url, &zookeeper, RUN]);
         let log = java.folder(interop).join("statements.log");
         let peer = Peer::start(java, program, &log).await?;
         let tell = async |line: String| peer.send_command("A", line).wait_at_most(WAIT).await;
@@ -575,67 +585,28 @@ async fn monitor(url: &str, commands: Lines) -> Result<()> {
     Ok(())
 }
 
-/// A proxy to ZooKeeper that writes down each request; its address.
-async fn proxy(server: String, requests: Lines) -> Result<String> {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let address = listener.local_addr()?.to_string();
-    tokio::spawn(async move {
-        while let Ok((client, _)) = listener.accept().await {
-            let to = TcpStream::connect(&server).await?;
-            let (asks, mut client) = client.into_split();
-            let (mut answers, to) = to.into_split();
-            tokio::spawn(async move { tokio::io::copy(&mut answers, &mut client).await });
-            tokio::spawn(forward(asks, to, Arc::clone(&requests)));
-        }
-        std::io::Result::Ok(())
-    });
-    Ok(address)
-}
-
-async fn forward(
-    mut from: OwnedReadHalf,
-    mut to: OwnedWriteHalf,
-    requests: Lines,
-) -> std::io::Result<()> {
-    let mut asks_for_session = true;
-    loop {
-        let length = from.read_u32().await?;
-        let mut frame = vec![0; length as usize];
-        from.read_exact(&mut frame).await?;
-        if !asks_for_session {
-            requests.lock().extend(request(&frame));
-        }
-        asks_for_session = false;
-        to.write_u32(length).await?;
-        to.write_all(&frame).await?;
-    }
-}
-
-/// A request in words; none for what keeps a session alive, as `sync` does for our client.
-fn request(mut frame: &[u8]) -> Option<String> {
-    let (_, kind) = (number(&mut frame)?, number(&mut frame)?);
-    let name = match kind {
-        1 => "create",
-        2 => "delete",
-        3 => "exists",
-        4 => "getData",
-        5 => "setData",
-        8 => "getChildren",
-        12 => "getChildren2",
-        14 => return Some("multi".to_owned()),
-        15 => "create2",
-        19 => "createContainer",
-        _ => return None,
-    };
-    let path = text(&mut frame)?;
-    let end = match kind {
-        1 | 15 | 19 => {
-            let data = text(&mut frame)?;
-            for _ in 0..number(&mut frame)? {
-                number(&mut frame)?;
-                text(&mut frame)?;
-                text(&mut frame)?;
+/// A proxy to ZooKeeper that writes down each request.
+fn proxy(server: String, requests: Lines) -> Result<Proxy> {
+    let connections = Mutex::new(HashMap::<u64, Messages>::new());
+    Ok(Proxy::filtered(server, move |piece| {
+        if !piece.from_server {
+            let mut connections = connections.lock();
+            let messages = connections.entry(piece.connection).or_default();
+            for message in messages.add(piece.bytes) {
+                requests
+                    .lock()
+                    .extend(Request::parse(&message).and_then(in_words));
             }
+        }
+        true
+    })?)
+}
+
+/// A request in words; none for `sync`, by which our client keeps its session alive.
+fn in_words(request: Request) -> Option<String> {
+    let end = match &request.operation {
+        Operation::Sync => return None,
+        Operation::Create { data, flags } => {
             let mode = [
                 "",
                 "ephemeral",
@@ -643,28 +614,15 @@ fn request(mut frame: &[u8]) -> Option<String> {
                 "ephemeral sequential",
                 "container",
             ];
-            format!(
-                "{} {data}",
-                mode.get(usize::try_from(number(&mut frame)?).ok()?)?
-            )
+            let mode = mode.get(usize::try_from(*flags).ok()?)?;
+            format!("{mode} {}", String::from_utf8_lossy(data))
         }
-        2 => format!("version {}", number(&mut frame)?),
-        3 | 4 | 8 | 12 if frame == [1] => "watch".to_owned(),
+        Operation::Delete { version } => format!("version {version}"),
+        Operation::Exists { watches: true }
+        | Operation::GetData { watches: true }
+        | Operation::GetChildren { watches: true } => "watch".to_owned(),
         _ => String::new(),
     };
-    Some(format!("{name} {path} {end}").trim_end().to_owned())
-}
-
-fn number(frame: &mut &[u8]) -> Option<i32> {
-    let (number, rest) = frame.split_first_chunk()?;
-    *frame = rest;
-    Some(i32::from_be_bytes(*number))
-}
-
-/// A text, or data; empty if it is null.
-fn text(frame: &mut &[u8]) -> Option<String> {
-    let length = usize::try_from(number(frame)?).unwrap_or_default();
-    let (text, rest) = frame.split_at_checked(length)?;
-    *frame = rest;
-    Some(String::from_utf8_lossy(text).into_owned())
+    let line = format!("{} {} {end}", request.kind, request.path);
+    Some(line.trim_end().to_owned())
 }

@@ -104,6 +104,9 @@ describe('the lines that were really sent', () => {
     assert.deepEqual(problemsOf([sent('GET lock'), answered, done]), []);
     assert.equal(problemsOf([sent('GET lock'), done]).length, 1);
     assert.equal(problemsOf([sent('EVALSHA 3f… 1 lock'), { ...answered, key: 'EVALSHA 3f… 1 lock' }, done]).length, 1);
+    const held = { actor: 'lock', event: 'held', owner: 'A', key: '/curator/lock' };
+    assert.deepEqual(problemsOf([sent('create -s -e /curator/lock/_c_1-lock- 8000'), { ...answered, key: 'create -s -e /curator/lock/_c_1-lock- 8000' }, held, done]), []);
+    assert.equal(problemsOf([sent('GET lock'), answered, held, done]).length, 1);
   });
 
   it('are shown with the answer that came', async () => {
@@ -332,6 +335,11 @@ function problemsOf(events) {
     const scripts = mine.filter((e) => e.event === 'sent' && e.value.includes('EVALSHA'));
     const digests = new Set(scripts.map(({ value }) => /EVALSHA (\S+)/.exec(value)[1]));
     for (const digest of digests) if (!scripts.some(({ value }) => value.includes(digest) && value.includes('\n'))) problems.push(`${actor}: no text of ${digest}`);
+  }
+  // A lock in a server is there by a command of whoever has it, which names it; in a row of tb_lock the name is one of the values.
+  for (const { owner, key } of events.filter((e) => e.actor === 'lock' && e.event === 'held' && /^[A-Z]$/.test(e.owner))) {
+    const names = (e) => e.actor === owner && e.event === 'sent' && (e.value.includes(key) || e.value.includes('tb_lock'));
+    if (!events.some(names)) problems.push(`${owner}: no command that takes ${key}`);
   }
   return problems;
 }

@@ -4,9 +4,10 @@
 use crate::support::*;
 use futures::future::join_all;
 use oversell::{
+    clients::proxy::Proxy,
     ctx::Ctx,
     error::Error,
-    lab::{Lab, Options, Part, Proxy},
+    lab::{Lab, Options, Part},
     migrations::{migrator, tables_in_the_way},
     section::{Deduction, Job, Pause, Point},
     stock::{self, Store, Strategy},

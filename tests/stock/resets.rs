@@ -8,10 +8,10 @@ use crate::support::{
 use futures::{FutureExt, TryFutureExt, future::BoxFuture};
 use oversell::{
     classroom::{self, demo_layer, demo1, demo2, window::Window, zk_atomic, zk_double_barrier},
-    clients::redis_at::redis_at,
+    clients::{proxy::Proxy, redis_at::redis_at},
     ctx::Ctx,
     error::Error,
-    lab::{Lab, Options, Part, Proxy},
+    lab::{Lab, Options, Part},
     section::{Job, Name},
     stock::{self, Store},
     stock_admin,

@@ -20,7 +20,7 @@ use crate::{
 };
 use std::{fmt, future::pending, sync::Arc, time::Duration};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use zookeeper_client::Client;
 
@@ -172,6 +172,33 @@ impl ZkClient {
         self.0.tasks.close(SERVER).await;
         self.0.end.cancel();
         self.0.supervisor.wait_until_ended().await;
+    }
+
+    /// Waits until it is connected, at most for `wait`.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # use std::time::Duration;
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// zk.wait_until_connected(Duration::from_secs(5)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`] if it is not connected by then, or is being closed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn wait_until_connected(&self, wait: Duration) -> Result<(), LockError> {
+        tokio::select! {
+            biased;
+            () = self.0.tasks.wait_until_closing() => Err(closed_error()),
+            _ = self.wait_until_live() => Ok(()),
+            () = sleep(wait) => self.session().map(drop),
+        }
     }
 
     /// Returns the live session; after the loss of a connection it waits for the next one, at most until `deadline`.

@@ -21,7 +21,10 @@ pub(crate) use super::{
 pub(crate) use anyhow::{Context, bail, ensure};
 pub(crate) use futures::future::{join_all, try_join_all};
 pub(crate) use macro_rules_attribute::apply;
-pub(crate) use oversell::lab::{Condition, Lab, Part, Proxy};
+pub(crate) use oversell::{
+    clients::proxy::{Condition, Proxy},
+    lab::{Lab, Part},
+};
 pub(crate) use oversell_lock::{Guard, Lease, Lock, LockError, Owner, Process};
 pub(crate) use std::{pin::pin, sync::Arc, time::Duration};
 pub(crate) use tokio::{

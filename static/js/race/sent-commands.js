@@ -65,8 +65,8 @@ const isUnlisted = (events, e) => SAID_BY_COMMANDS.includes(e.event) && events.s
 /** Did this actor come in by a lock? @param {ReplayEvent[]} events @param {string} actor */
 const hasLock = (events, actor) => events.some((e) => (e.actor === 'lock' && e.owner === actor) || (e.actor === actor && ['waits', 'taken'].includes(e.event)));
 
-/** Shortens the ids of products and owners. @param {string} line */
-export const withoutIds = (line) => line.replaceAll(/:\d{9,}/g, '').replaceAll(/\b(\w+-[0-9a-f]{8})-?[0-9a-f-]{20,}:\d+/g, '$1…');
+/** Shortens the ids of products, owners, and of Curator's nodes. @param {string} line */
+export const withoutIds = (line) => line.replaceAll(/:\d{9,}|-1\d{9}(?![-\d])/g, '').replaceAll(/\b(\w+-[0-9a-f]{8})-?[0-9a-f-]{20,}:\d+/g, '$1…').replaceAll(/\b(_c_[0-9a-f]{8})-[0-9a-f-]{27}/g, '$1…');
 
 /** What a driver needs, and the columns that no statement of these compares: `SELECT count FROM …` is what matters of them. */
 const NOISE = /CAST\((?=\w+ AS SIGNED\))|(?<=CAST\(\w+) AS SIGNED\)(?: AS \w+)?|, (?<read>version|fence)(?=(?:, \w+)* FROM)|, (?<raised>version) = version \+ 1/g;

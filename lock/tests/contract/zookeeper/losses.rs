@@ -253,6 +253,21 @@ async fn a_chroot_that_is_deleted_is_made_again(zookeeper: &ZooKeeper) -> Result
     deleted().await
 }
 
+#[apply(test!)]
+async fn a_client_waits_until_it_is_connected(zookeeper: &ZooKeeper) -> Result {
+    let way = Proxy::to(zookeeper.address())?;
+    way.cut();
+    let client = ZkClient::new(ZkOptions::new(way.address()))?;
+    let refused = client.wait_until_connected(REPLY_TIMEOUT).await;
+    ensure_unavailable("without a connection", refused)?;
+    let connected = client.wait_until_connected(SOON);
+    way.mend();
+    connected.await?;
+    client.session()?;
+    client.close().await;
+    ensure_unavailable("closed", client.wait_until_connected(SOON).await)
+}
+
 // --- waiters --------------------------------------------------------------------------------------------------
 
 /// During a leader election, for example, a waiter's session is sure for long enough, and it keeps its turn. A

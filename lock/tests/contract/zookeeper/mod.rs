@@ -17,7 +17,6 @@ use crate::{
     support::*,
 };
 use oversell_lock::zk::{ZkClient, ZkLock, ZkOptions};
-use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 
@@ -274,13 +273,8 @@ impl Member {
 
 /// The session of a process that is or will be connected.
 pub(crate) async fn connected(process: &Member) -> Result<Client> {
-    let session = Mutex::new(None);
-    let connects = || async {
-        let now = process.client.session();
-        now.is_ok_and(|now| session.lock().replace(now).is_none())
-    };
-    until("connected", connects).await?;
-    session.into_inner().context("no session")
+    process.client.wait_until_connected(SOON).await?;
+    Ok(process.client.session()?)
 }
 
 /// Polls the future until the server has its request, and it waits.
