@@ -60,18 +60,26 @@ class SyncLock {
         }
     }
 
-    /** As the text proposes: a ThreadLocal remembers the value of lock and unlock. */
-    static class Remembered extends SyncLock {
-        private final String key;
-        private final SimpleRedisClient redis;
-        private final long expire;
-        private final ThreadLocal<String> value = ThreadLocal.withInitial(() -> UUID.randomUUID().toString());
+    /** What the others need of it, since the print's fields are private. */
+    private static class Open extends SyncLock {
+        final String key;
+        final SimpleRedisClient redis;
+        final long expire;
 
-        Remembered(String key, SimpleRedisClient redis, long expire) {
+        Open(String key, SimpleRedisClient redis, long expire) {
             super(key, redis, expire, null);
             this.key = key;
             this.redis = redis;
             this.expire = expire;
+        }
+    }
+
+    /** As the text proposes: a ThreadLocal remembers the value of lock and unlock. */
+    static class Remembered extends Open {
+        private final ThreadLocal<String> value = ThreadLocal.withInitial(() -> UUID.randomUUID().toString());
+
+        Remembered(String key, SimpleRedisClient redis, long expire) {
+            super(key, redis, expire);
         }
 
         @Override
@@ -89,16 +97,9 @@ class SyncLock {
     }
 
     /** The repaired twin: each asks for its own time, and only one of those who have waited enough is let in. */
-    static class Mended extends SyncLock {
-        private final String key;
-        private final SimpleRedisClient redis;
-        private final long expire;
-
+    static class Mended extends Open {
         Mended(String key, SimpleRedisClient redis, long expire) {
-            super(key, redis, expire, null);
-            this.key = key;
-            this.redis = redis;
-            this.expire = expire;
+            super(key, redis, expire);
         }
 
         @Override

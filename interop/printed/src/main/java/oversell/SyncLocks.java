@@ -5,6 +5,8 @@ import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 import java.lang.reflect.Method;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import javax.annotation.Resource;
 import org.apache.commons.lang3.StringUtils;
 import org.aspectj.lang.ProceedingJoinPoint;
@@ -66,6 +68,9 @@ final class SyncLocks {
         @Resource
         private SimpleRedisClient simpleRedisClient;
 
+        /** One object for each key, as the factory has. */
+        private final Map<String, SyncLock> rememberedLocks = new ConcurrentHashMap<>();
+
         @Around("@annotation(syncLockable)")
         public Object around(ProceedingJoinPoint point, SyncLockable syncLockable) throws Throwable {
             String key = syncLockable.key();
@@ -115,7 +120,8 @@ final class SyncLocks {
 
         @Around("@annotation(remembered)")
         public Object around(ProceedingJoinPoint point, SyncLockableRemembered remembered) throws Throwable {
-            SyncLock lock = new SyncLock.Remembered(this.parseEL(remembered.key(), point), simpleRedisClient, 10000L);
+            SyncLock lock = rememberedLocks.computeIfAbsent(this.parseEL(remembered.key(), point),
+                    key -> new SyncLock.Remembered(key, simpleRedisClient, 10000L));
             try {
                 Assert.isTrue(lock.lockNow(), "not locked, another is at work");
                 return point.proceed();
