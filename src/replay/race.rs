@@ -78,7 +78,7 @@ pub struct RaceScript {
 
 /// What goes wrong in a race under the right schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Anomaly {
     /// More was sold than has left the stock.
     Oversold,
@@ -88,6 +88,20 @@ pub enum Anomaly {
     Overtaken,
     /// MySQL ended a transaction: a deadlock, or a lock wait timeout.
     Deadlock,
+    /// Commands of another came between those of one actor.
+    Interleaved,
+    /// A write was lost under another one.
+    LostUpdate,
+    /// Too few servers are left, and nobody gets the lock.
+    Unavailable,
+    /// An actor went on before those whom it should have waited for.
+    Early,
+    /// More were let through than the limit says.
+    OverLimit,
+    /// One release wakes all who wait.
+    Herd,
+    /// Those wait for each other who could be inside together.
+    Serialized,
 }
 
 /// What a person can decide at the pace [`Scheduler`](super::Pace::Scheduler).
@@ -135,7 +149,7 @@ impl Race {
             return None;
         }
         Some(Schedule {
-            goal: self.anomaly()?,
+            goal: self.goal()?,
             actors: script.actors(),
             clock: script.has_clock(),
             dies: script.dying_role().map(|role| role.letter),
@@ -149,13 +163,14 @@ impl Race {
         (self.schedule(false)).is_some_and(|of| of.goal == Anomaly::Oversold && of.clock)
     }
 
-    /// What goes wrong under the right schedule; `None` if nothing can.
-    pub(super) fn anomaly(&self) -> Option<Anomaly> {
+    /// What a person can bring about by a schedule; `None` if nothing.
+    pub(super) fn goal(&self) -> Option<Anomaly> {
         let Variant { act, expected, .. } = self.flaw;
-        match act {
-            Act::Deadlock(_) => Some(Anomaly::Deadlock),
+        match (act, expected.anomaly) {
+            (Act::Deadlock(_), _) => Some(Anomaly::Deadlock),
             _ if expected.sold > expected.gone => Some(Anomaly::Oversold),
-            _ => expected.anomaly,
+            (_, Some(Anomaly::Stuck | Anomaly::Overtaken)) => expected.anomaly,
+            _ => None,
         }
     }
 
@@ -175,7 +190,7 @@ impl Race {
             steps: [self.begin, steps],
             ..RaceScript::of(act, steps, expected)
         };
-        let schedule_stops = match self.anomaly() {
+        let schedule_stops = match self.goal() {
             _ if script.has_failover() => STOPS_INSIDE,
             Some(Anomaly::Overtaken) => STOPS_AT_ENTRY,
             _ => STOPS_BETWEEN_STEPS,
@@ -364,7 +379,7 @@ pub struct ExpectedResult {
     /// The note for people.
     pub said: Bilingual,
     /// What goes wrong, if the numbers do not show it.
-    #[serde(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     anomaly: Option<Anomaly>,
 }
 
@@ -413,5 +428,25 @@ impl ExpectedResult {
     pub(super) fn matches(&self, result: &ReplayResult) -> bool {
         (self.sold, self.gone, self.inside, self.notes)
             == (result.sold, result.gone, result.inside, &*result.notes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::replay::races;
+
+    /// The page marks in red what the numbers show, or what the race declares.
+    #[test]
+    fn what_goes_wrong_in_a_race_can_be_seen() {
+        let unseen = races().filter(|race| {
+            let (flaw, cured) = (race.flaw.expected, race.cured.expected);
+            let by_numbers = flaw.gone > flaw.sold
+                || flaw.sold > cured.sold.max(1)
+                || flaw.inside > cured.inside.max(1)
+                || (flaw.sold == 0 && flaw.inside > 0 && cured.sold > 0);
+            race.goal().is_none() && flaw.anomaly.is_none() && !by_numbers
+        });
+        let unseen: Vec<_> = unseen.flat_map(|race| race.lessons).collect();
+        assert!(unseen.is_empty(), "{unseen:?}");
     }
 }

@@ -70,11 +70,13 @@ pub(super) const RACE: Race = Race {
             B.finishes(),
             NoteFrom(seen_counts),
         ],
-        expected: ExpectedResult::NOTHING.noting(
-            "0 3, 6 6",
-            "第 1 次，A 看到 0，B 看到 3；第 2 次，A 看到 6，B 看到 6",
-            "time 1: A saw 0 and B saw 3; time 2: A saw 6 and B saw 6",
-        ),
+        expected: ExpectedResult::NOTHING
+            .noting(
+                "0 3, 6 6",
+                "第 1 次，A 看到 0，B 看到 3；第 2 次，A 看到 6，B 看到 6",
+                "time 1: A saw 0 and B saw 3; time 2: A saw 6 and B saw 6",
+            )
+            .with_anomaly(Anomaly::Interleaved),
     },
     cured: Variant {
         act: Act::custom("count-by-script", NAMES, |ctx, job| {

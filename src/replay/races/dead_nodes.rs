@@ -35,7 +35,9 @@ pub(super) const RACE: Race = Race {
             A.impatient().fails(),
             Note("A refused"),
         ],
-        expected: ExpectedResult::NOTHING.noting("A refused", "A 被拒绝", "A is refused"),
+        expected: ExpectedResult::NOTHING
+            .noting("A refused", "A 被拒绝", "A is refused")
+            .with_anomaly(Anomaly::Unavailable),
     },
     cured: Variant {
         act: Act::Strategy("redis-redlock"),

@@ -54,11 +54,13 @@ pub(super) const RACE: Race = Race {
             C.acting(GO_OUT).finishes(),
             Note("out"),
         ],
-        expected: ExpectedResult::NOTHING.noting(
-            "door out out",
-            "班长锁门，出来一位，出来一位",
-            "the door is locked, one goes out, one goes out",
-        ),
+        expected: ExpectedResult::NOTHING
+            .noting(
+                "door out out",
+                "班长锁门，出来一位，出来一位",
+                "the door is locked, one goes out, one goes out",
+            )
+            .with_anomaly(Anomaly::Early),
     },
     cured: Variant {
         act: Act::custom("lock-the-door-after-all", NAMES, |ctx, job| {

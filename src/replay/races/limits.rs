@@ -65,7 +65,9 @@ pub(super) const RACE: Race = Race {
             say("一共放过 30 个", "30 were let through in all"),
             NoteFrom(let_through_note),
         ],
-        expected: ExpectedResult::NOTHING.noting("30 let through", "放行 30 个", "30 let through"),
+        expected: ExpectedResult::NOTHING
+            .noting("30 let through", "放行 30 个", "30 let through")
+            .with_anomaly(Anomaly::OverLimit),
     },
     cured: Variant {
         act: Act::custom("shared-limiter", &[], |ctx, job| {

@@ -89,11 +89,14 @@ pub(super) const RACE: Race = Race {
                 "WW waits",
             )),
         ],
-        expected: ExpectedResult::NOTHING.inside(1).noting(
-            "RR waits, RW waits, WR waits, WW waits",
-            "读后读、读后写、写后读、写后写：都要等",
-            "whoever comes second waits, a reader behind a reader as well",
-        ),
+        expected: ExpectedResult::NOTHING
+            .inside(1)
+            .noting(
+                "RR waits, RW waits, WR waits, WW waits",
+                "读后读、读后写、写后读、写后写：都要等",
+                "whoever comes second waits, a reader behind a reader as well",
+            )
+            .with_anomaly(Anomaly::Serialized),
     },
     cured: Variant {
         act: READ,

@@ -53,7 +53,8 @@ pub(super) const RACE: Race = Race {
         ],
         expected: ExpectedResult::sold(2, 2)
             .inside(2)
-            .noting("retries 1", "重试 1 次", "1 retry"),
+            .noting("retries 1", "重试 1 次", "1 retry")
+            .with_anomaly(Anomaly::Deadlock),
     },
     cured: Variant {
         act: Act::Strategy("select-for-update"),

@@ -44,7 +44,9 @@ pub(super) const RACE: Race = Race {
             say("C 来了就做，做完就走", "C comes, works, and is through"),
             C.finishes(),
         ],
-        expected: ExpectedResult::NOTHING.inside(1),
+        expected: ExpectedResult::NOTHING
+            .inside(1)
+            .with_anomaly(Anomaly::Early),
     },
     cured: Variant {
         act: Act::custom("zk-double-barrier", &[Name::ZooKeeper(ROOM)], |ctx, job| {

@@ -51,11 +51,9 @@ pub(super) const RACE: Race = Race {
             A.finishes(),
             NoteFrom(last_value),
         ],
-        expected: ExpectedResult::NOTHING.noting(
-            "1",
-            "最后的计数是 1",
-            "the count is 1 at the end",
-        ),
+        expected: ExpectedResult::NOTHING
+            .noting("1", "最后的计数是 1", "the count is 1 at the end")
+            .with_anomaly(Anomaly::LostUpdate),
     },
     cured: Variant {
         act: Act::custom("zk-try-set-count", NAMES, |ctx, job| {

@@ -30,7 +30,7 @@ import * as classGuesses from './class-guesses.js';
 /** @typedef {{zh: string, en: string}} Title */
 /** What goes wrong without the cure. @typedef {'oversold' | 'stuck' | 'overtaken' | 'deadlock'} Goal */
 /** @typedef {{goal: Goal, actors: string[], clock: boolean, dies: string | null, fails_over: boolean, stops: string[]}} ScheduleOptions */
-/** How it must end, and what else is observed then. @typedef {import('../timeline/events.js').Ending & {said: Title}} ExpectedEnding */
+/** How it must end, and what else is observed then. @typedef {import('../timeline/events.js').Ending & {said: Title, anomaly?: string}} ExpectedEnding */
 /**
  * A race of `GET /replays`. `alone`: not beside its cure; `scheduled`: the options of a schedule of one's own; `timed`: it can be played at
  * times of one's own; `lasts_ms`: about how long it takes.
@@ -595,11 +595,11 @@ const isOversold = (ending, its) => (outcomeGuess.isVoucherRace(its) ? (ending?.
 /** @param {Race} its */
 const sellsStock = ({ ends }) => (ends.sold ?? 0) > 0 || (ends.gone ?? 0) > 0;
 
-/** What goes wrong without overselling: nobody gets on, somebody overtakes, or a piece leaves the shelf twice. @param {Race} its @returns {'stuck' | 'overtaken' | 'doubled' | ''} */
-function otherFlaw({ ends, cured_ends, scheduled }) {
-  const { sold = 0, gone = 0, inside = 0 } = ends;
+/** What goes wrong without overselling: what the race declares, a piece that leaves the shelf twice, or that nobody gets on. @param {Race} its @returns {string} */
+function otherFlaw({ ends, cured_ends }) {
+  const { sold = 0, gone = 0, inside = 0, anomaly } = ends;
+  if (anomaly) return anomaly;
   if (gone > sold) return 'doubled';
-  if (scheduled?.goal === 'overtaken') return 'overtaken';
   return !sold && inside > 0 && (cured_ends.sold ?? 0) > 0 ? 'stuck' : '';
 }
 
@@ -637,7 +637,7 @@ function anomalies(its, model) {
   if (model.lanes.some((lane) => lane.carries.length)) names.push('lost-update');
   if (outcomeGuess.isVoucherRace(its)) names.push('check-then-act');
   const other = otherFlaw(its);
-  if (other) names.push(other);
+  if (other && !names.includes(other)) names.push(other);
   if (!names.length && !sellsStock(its) && (its.ends.inside ?? 0) > 1 && its.cured_ends.inside === 1) names.push('two-holders');
   return names;
 }
