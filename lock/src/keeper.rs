@@ -90,7 +90,7 @@ pub(crate) trait Share: Send + 'static {
 
 /// Runs one guard's keeper until its holder releases it; tells the holder and the observer of a loss, ends the share, and
 /// answers the release.
-pub(crate) async fn keep(mut share: impl Share, sure_until: SureUntil, mut keeper: Keeper) {
+pub(crate) async fn run_keeper(mut share: impl Share, sure_until: SureUntil, mut keeper: Keeper) {
     let (observer, name) = (share.observer().clone(), Arc::clone(&keeper.name));
     let began = observer.now_if_observed();
     let held = || began.map(|began| began.elapsed()).unwrap_or_default();

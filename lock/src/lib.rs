@@ -33,7 +33,8 @@
 //! | node | a ZooKeeper node; for Redlock or a cluster, one of its servers |
 //! | recipe | which nodes in a ZooKeeper directory are one queue, and which of them a contender waits for |
 //! | marker | the part of a ZooKeeper node's name that says what its contender takes |
-//! | slot | what one owner holds of one lock in this process; in a Redis Cluster, Redis's share of the keys |
+//! | owner entry | what one owner holds of one lock in this process |
+//! | slot | in a Redis Cluster, Redis's share of the keys |
 //! | permit | one of the places of a semaphore; Curator and [`zk::ZkSemaphore`] call it a lease |
 //! | fencing token | a number that grows with each hold, for the resource to check ([`Fence`]) |
 //! | lost | the hold ended, or may have ended, before its guard was released |

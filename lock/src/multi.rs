@@ -13,7 +13,7 @@ use crate::{
     Guard, Lock, LockError, MAX_DURATION, deadline,
     error::ClientClosed,
     inherent,
-    keeper::{Share, keep},
+    keeper::{Share, run_keeper},
     sure_until::SureUntil,
     time_left,
 };
@@ -109,7 +109,7 @@ impl<L: Lock> MultiLock<L> {
         let (guard, keeper) = Guard::of_parts(&self.name, &guards);
         // Each part has its own expiry.
         let sure_until = SureUntil::new(Instant::now() + MAX_DURATION);
-        tokio::spawn(keep(PartsShare(guards), sure_until, keeper));
+        tokio::spawn(run_keeper(PartsShare(guards), sure_until, keeper));
         guard
     }
 
@@ -136,7 +136,7 @@ impl<L: Lock> MultiLock<L> {
             match part.acquire(wait).await {
                 Ok(guard) => guards.push(guard),
                 Err(error) => {
-                    discard(guards).await;
+                    release_all_and_log_failures(guards).await;
                     return if matches!(error, LockError::Taken { .. }) {
                         Ok(None)
                     } else {
@@ -146,7 +146,7 @@ impl<L: Lock> MultiLock<L> {
             }
         }
         if guards.iter().any(Guard::is_lost) {
-            discard(guards).await;
+            release_all_and_log_failures(guards).await;
             return Ok(None);
         }
         Ok(Some(guards))
@@ -215,7 +215,7 @@ async fn release_all(parts: Vec<Guard>) -> Result<(), LockError> {
 }
 
 /// Releases parts of a whole that was never acquired; a failure, a lost part for example, is only logged.
-async fn discard(parts: Vec<Guard>) {
+async fn release_all_and_log_failures(parts: Vec<Guard>) {
     if let Err(error) = release_all(parts).await {
         tracing::debug!(%error, "not all parts were given back cleanly");
     }

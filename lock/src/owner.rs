@@ -28,11 +28,11 @@ const MAX_LABEL_LENGTH: usize = 32;
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone)]
-pub struct Process(Arc<Inner>);
+pub struct Process(Arc<ProcessState>);
 
 /// What all clones of one [`Process`] share: its identity, and the number of its next owner.
 #[derive(Debug)]
-struct Inner {
+struct ProcessState {
     id: ProcessId,
     next: AtomicI64,
 }
@@ -80,7 +80,7 @@ impl Process {
 
     /// Makes a process with a fresh uuid and this label, which may be empty; its owners are counted from 1.
     fn with_label(label: ArrayString<MAX_LABEL_LENGTH>) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(ProcessState {
             id: ProcessId {
                 label,
                 uuid: Uuid::new_v4(),

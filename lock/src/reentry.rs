@@ -2,9 +2,9 @@
 //!
 //! 1. The server sees a fresh identity for each first hold of an owner; only this process knows the owner and its hold
 //!    count. So a late or repeated undo affects only the hold that it means.
-//! 2. A task that takes a lock as an owner locks the owner's [`OwnerSlot`] meanwhile. The first one's hold is stored
+//! 2. A task that takes a lock as an owner locks the owner's [`OwnerEntry`] meanwhile. The first one's hold is stored
 //!    there, and the next one shares it.
-//! 3. A hold ends with its last guard: the slot only has a weak reference.
+//! 3. A hold ends with its last guard: the entry only has a weak reference.
 //!
 //! An owner must not be shared by tasks that should exclude each other: they are all let in.
 
@@ -18,13 +18,13 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-/// A client's slots for one kind of lock: one for each lock and each owner that takes or holds it.
+/// A client's entries for one kind of lock: one for each lock and each owner that takes or holds it.
 #[derive(Debug)]
-pub(crate) struct Reentry<H>(Registry<(String, Owner), OwnerSlot<H>>);
+pub(crate) struct Reentry<H>(Registry<(String, Owner), OwnerEntry<H>>);
 
-/// What one owner holds of one lock. A task that takes the lock as this owner locks the slot meanwhile; a hold keeps it
+/// What one owner holds of one lock. A task that takes the lock as this owner locks the entry meanwhile; a hold keeps it
 /// alive.
-pub(crate) type OwnerSlot<H> = Mutex<OwnerHolds<H>>;
+pub(crate) type OwnerEntry<H> = Mutex<OwnerHolds<H>>;
 
 /// One owner's holds of one lock, by weak references: an exclusive one, a shared one, both or none.
 #[derive(Debug)]
@@ -72,27 +72,27 @@ impl<H> OwnerHolds<H> {
 }
 
 impl<H: Send + Sync + 'static> Reentry<H> {
-    /// Locks the owner's slot for the lock `name`; `None` if another of its tasks has it until `until`.
+    /// Locks the owner's entry for the lock `name`; `None` if another of its tasks has it until `until`.
     ///
     /// # Cancel safety
     ///
     /// Safe.
-    pub(crate) async fn lock_slot(
+    pub(crate) async fn lock_entry(
         &self,
         name: &str,
         owner: Owner,
         until: Instant,
     ) -> Option<OwnedMutexGuard<OwnerHolds<H>>> {
-        let slot = self
+        let entry = self
             .0
             .get_or_make(&(name.to_owned(), owner), |registration| {
                 Mutex::new(OwnerHolds::without_holds(registration))
             });
-        timeout_at(until, slot.lock_owned()).await.ok()
+        timeout_at(until, entry.lock_owned()).await.ok()
     }
 }
 
-/// Returns the slot that this guard has locked, for a hold to keep alive.
-pub(crate) fn slot_of<H>(slot: &OwnedMutexGuard<OwnerHolds<H>>) -> Arc<OwnerSlot<H>> {
-    Arc::clone(OwnedMutexGuard::mutex(slot))
+/// Returns the entry that this guard has locked, for a hold to keep alive.
+pub(crate) fn entry_of<H>(entry: &OwnedMutexGuard<OwnerHolds<H>>) -> Arc<OwnerEntry<H>> {
+    Arc::clone(OwnedMutexGuard::mutex(entry))
 }

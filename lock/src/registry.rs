@@ -63,14 +63,14 @@ where
         let entries = Arc::downgrade(&self.0);
         Registration(Some(Box::new(move || {
             if let Some(entries) = entries.upgrade() {
-                forget(&mut entries.lock(), &key);
+                remove_if_unused(&mut entries.lock(), &key);
             }
         })))
     }
 }
 
 /// Removes the name, unless it has a new value; shrinks a map that has become nearly empty.
-fn forget<K: Eq + Hash, V>(entries: &mut HashMap<K, Weak<V>>, key: &K) {
+fn remove_if_unused<K: Eq + Hash, V>(entries: &mut HashMap<K, Weak<V>>, key: &K) {
     if entries
         .get(key)
         .is_some_and(|value| value.strong_count() == 0)

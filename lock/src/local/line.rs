@@ -87,7 +87,7 @@ impl<T, A> Line<T, A> {
             if wait.is_zero() {
                 return None;
             }
-            state.sweep();
+            state.remove_abandoned_waiters();
             let (turn, given) = oneshot::channel();
             state.waiting.push_back(LineWaiter { request, turn });
             given
@@ -112,7 +112,7 @@ impl<T, A> Line<T, A> {
 impl<T, A> LineState<T, A> {
     /// Removes the waiters that gave up if the line has reached `sweep_at`: they must not pile up behind a head that stays for
     /// hours.
-    fn sweep(&mut self) {
+    fn remove_abandoned_waiters(&mut self) {
         if self.waiting.len() >= self.sweep_at {
             self.waiting.retain(|waiter| !waiter.turn.is_closed());
             self.sweep_at = FIRST_SWEEP_LENGTH.max(self.waiting.len() * 2);

@@ -74,14 +74,14 @@ impl ConnectionId {
 
     /// Whether the server still has this connection.
     async fn is_connected(&self, connection: &mut MySqlConnection) -> Result<bool, sqlx::Error> {
-        let there = id_and_host(connection, Some(self.id)).await?;
+        let there = connection_id_and_host(connection, Some(self.id)).await?;
         Ok(there.is_some_and(|(_, host)| *host == *self.host))
     }
 }
 
 /// Returns the number and the client's address of the connection `id`, or of this one without an `id`; `None` if there is no
 /// such connection.
-pub(super) async fn id_and_host(
+pub(super) async fn connection_id_and_host(
     connection: &mut MySqlConnection,
     id: Option<i64>,
 ) -> Result<Option<(i64, String)>, sqlx::Error> {

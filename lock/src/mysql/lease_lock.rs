@@ -17,9 +17,9 @@ use crate::{
     events::{LockEvent, Observer},
     guard::ExtendableLease,
     inherent,
-    keeper::{Share, keep},
+    keeper::{Share, run_keeper},
     lease::owner_and_lease,
-    reentry::{OwnerSlot, Reentry, slot_of},
+    reentry::{OwnerEntry, Reentry, entry_of},
     sure_until::SureUntil,
     time_left,
 };
@@ -92,7 +92,7 @@ struct RowHold {
     row: Row,
     guards: AtomicU32,
     lost: CancellationToken,
-    _slot: Option<Arc<OwnerSlot<Self>>>,
+    _owner_entry: Option<Arc<OwnerEntry<Self>>>,
 }
 
 /// One guard's share of a hold. Dropping the last one releases the hold in the background.
@@ -158,14 +158,14 @@ impl TableLeaseLock {
     async fn take_first_share(
         &self,
         wait: Duration,
-        slot: Option<Arc<OwnerSlot<RowHold>>>,
+        entry: Option<Arc<OwnerEntry<RowHold>>>,
     ) -> Result<RowShare, LockError> {
         let (row, lease_start) = self.contender.insert_row(Some(self.lease), wait).await?;
         let hold = RowHold {
             row,
             guards: AtomicU32::new(1),
             lost: CancellationToken::new(),
-            _slot: slot,
+            _owner_entry: entry,
         };
         Ok(RowShare {
             hold: Arc::new(hold),
@@ -178,14 +178,14 @@ impl TableLeaseLock {
     /// Shares the owner's hold and renews its lease, or takes its first one.
     async fn join_or_take(&self, owner: Owner, wait: Duration) -> Result<RowShare, LockError> {
         let (contender, end) = (&self.contender, deadline(wait));
-        let slot = contender
+        let entry = contender
             .pool
             .shared()
             .of::<Reentry<RowHold>>()
-            .lock_slot(&contender.name, owner, end)
+            .lock_entry(&contender.name, owner, end)
             .await;
-        let mut slot = slot.ok_or_else(|| contender.taken(wait))?;
-        if let Some(share) = slot
+        let mut entry = entry.ok_or_else(|| contender.taken_error(wait))?;
+        if let Some(share) = entry
             .exclusive
             .upgrade()
             .and_then(|hold| RowShare::join(hold, self.lease))
@@ -196,9 +196,9 @@ impl TableLeaseLock {
             return Ok(share);
         }
         let share = self
-            .take_first_share(time_left(end), Some(slot_of(&slot)))
+            .take_first_share(time_left(end), Some(entry_of(&entry)))
             .await?;
-        slot.exclusive = Arc::downgrade(&share.hold);
+        entry.exclusive = Arc::downgrade(&share.hold);
         Ok(share)
     }
 }
@@ -230,7 +230,7 @@ impl Lock for TableLeaseLock {
         self.contender
             .pool
             .tasks()
-            .spawn(keep(share, sure_until, keeper));
+            .spawn(run_keeper(share, sure_until, keeper));
         Ok(guard)
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Next to read: `connection_id.rs`.
 
-use super::connection_id::{ConnectionId, id_and_host};
+use super::connection_id::{ConnectionId, connection_id_and_host};
 use crate::{
     LockError, LockObserver, Owner, Process, deadline,
     events::Observer,
@@ -72,7 +72,7 @@ pub struct PoolExhausted {
 
 /// Why a statement failed: it was not sent, refused, or not answered.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum StatementFailure {
     /// It was not sent.
     Unsent(LockError),
     /// The server answered with an error, and has changed nothing.
@@ -211,14 +211,14 @@ impl fmt::Debug for MySqlOptions {
 /// Makes the connections of a pool, and takes them back without a check, because only clean ones come back.
 #[derive(Debug)]
 struct ConnectionManager {
-    nodes: Arc<Nodes>,
+    servers: Arc<ServerList>,
     /// The pool's runtime: a connection ends with the runtime in which it is made.
     runtime: Handle,
 }
 
 /// The servers in order of preference, and the settings of each new session.
 #[derive(Debug)]
-struct Nodes {
+struct ServerList {
     servers: Vec<Arc<MySqlConnectOptions>>,
     variables: Vec<String>,
 }
@@ -240,8 +240,8 @@ impl managed::Manager for ConnectionManager {
 
     /// Connects in the pool's runtime.
     async fn create(&self) -> Result<PooledConnection, sqlx::Error> {
-        let nodes = Arc::clone(&self.nodes);
-        let making = self.runtime.spawn(async move { nodes.connect().await });
+        let servers = Arc::clone(&self.servers);
+        let making = self.runtime.spawn(async move { servers.connect().await });
         AbortOnDropHandle::new(making)
             .await
             .unwrap_or_else(|stopped| Err(sqlx::Error::Io(std::io::Error::other(stopped))))
@@ -252,7 +252,7 @@ impl managed::Manager for ConnectionManager {
     }
 }
 
-impl Nodes {
+impl ServerList {
     /// Connects to the first usable server, in their order. Each has an equal part of [`CONNECT_TIMEOUT`], so that a silent one
     /// does not use up all.
     async fn connect(&self) -> Result<PooledConnection, sqlx::Error> {
@@ -275,7 +275,7 @@ impl Nodes {
         server: &Arc<MySqlConnectOptions>,
     ) -> Result<PooledConnection, sqlx::Error> {
         let mut connection = MySqlConnection::connect_with(server).await?;
-        let own = id_and_host(&mut connection, None).await?;
+        let own = connection_id_and_host(&mut connection, None).await?;
         let (id, host) = own.ok_or(sqlx::Error::RowNotFound)?;
         if self.servers.len() > 1 {
             // A Galera node without its cluster refuses this, but still answers from its own tables.
@@ -333,10 +333,10 @@ async fn ask_for_writes(connection: &mut MySqlConnection) -> Result<(), sqlx::Er
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct MySqlPool(Arc<Inner>);
+pub struct MySqlPool(Arc<PoolState>);
 
 /// The callers' connections, one more for renewals, and what all locks of this pool share.
-struct Inner {
+struct PoolState {
     connections: Pool<ConnectionManager>,
     /// One connection for renewals, which is made where the others are all in use.
     renewals: Pool<ConnectionManager>,
@@ -390,17 +390,17 @@ impl MySqlPool {
         }
         let tasks = Tasks::in_runtime(options.runtime)?;
         let variables = options.variables;
-        let nodes = Arc::new(Nodes { servers, variables });
+        let list = Arc::new(ServerList { servers, variables });
         let pool = |max_size| {
             let connections = ConnectionManager {
-                nodes: Arc::clone(&nodes),
+                servers: Arc::clone(&list),
                 runtime: tasks.runtime().clone(),
             };
             let pool = Pool::builder(connections).max_size(max_size);
             let pool = pool.runtime(deadpool::Runtime::Tokio1).build();
             pool.map_err(|e| LockError::unavailable(SERVER, e))
         };
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(PoolState {
             connections: pool(options.connections)?,
             renewals: pool(1)?,
             shared: ByType::default(),
@@ -429,11 +429,11 @@ impl MySqlPool {
     /// Safe: nothing is taken before it completes.
     pub async fn conn(&self, wait: Duration) -> Result<Conn, LockError> {
         let end = deadline(wait) + CONNECT_TIMEOUT;
-        self.conn_from(&self.0.connections, wait, end).await
+        self.get_conn_from(&self.0.connections, wait, end).await
     }
 
     /// Gets a connection of this pool that is free within `wait` and answers by `end`.
-    async fn conn_from(
+    async fn get_conn_from(
         &self,
         pool: &Pool<ConnectionManager>,
         wait: Duration,
@@ -475,10 +475,10 @@ impl MySqlPool {
         &self,
         bound: Duration,
         statement: impl Fn(&mut MySqlConnection) -> BoxFuture<'_, Result<T, sqlx::Error>>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, StatementFailure> {
         let end = deadline(bound);
-        let conn = self.conn_from(&self.0.connections, bound, end).await;
-        self.run_on(conn, end, statement).await
+        let conn = self.get_conn_from(&self.0.connections, bound, end).await;
+        self.run_statement_on(conn, end, statement).await
     }
 
     /// As [`run_statement`](Self::run_statement), and for a keeper by the connection for renewals if all others are in use.
@@ -491,18 +491,18 @@ impl MySqlPool {
         is_by_keeper: bool,
         bound: Duration,
         statement: impl Fn(&mut MySqlConnection) -> BoxFuture<'_, Result<T, sqlx::Error>>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, StatementFailure> {
         if !is_by_keeper {
             return self.run_statement(bound, statement).await;
         }
         let end = deadline(bound);
         let mut conn = self
-            .conn_from(&self.0.connections, Duration::ZERO, end)
+            .get_conn_from(&self.0.connections, Duration::ZERO, end)
             .await;
         if conn.as_ref().is_err_and(is_exhausted) {
-            conn = self.conn_from(&self.0.renewals, bound, end).await;
+            conn = self.get_conn_from(&self.0.renewals, bound, end).await;
         }
-        self.run_on(conn, end, statement).await
+        self.run_statement_on(conn, end, statement).await
     }
 
     /// As [`run_statement`](Self::run_statement), also after the pool was closed, when late holders delete what they had.
@@ -514,25 +514,25 @@ impl MySqlPool {
         &self,
         bound: Duration,
         statement: impl Fn(&mut MySqlConnection) -> BoxFuture<'_, Result<T, sqlx::Error>>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, StatementFailure> {
         let end = deadline(bound);
         let pool = if self.0.connections.is_closed() {
             &self.0.renewals
         } else {
             &self.0.connections
         };
-        let conn = self.conn_from(pool, bound, end).await;
-        self.run_on(conn, end, statement).await
+        let conn = self.get_conn_from(pool, bound, end).await;
+        self.run_statement_on(conn, end, statement).await
     }
 
     /// Runs `statement` on this connection until `end`, again each time the server ends it because of others.
-    async fn run_on<T>(
+    async fn run_statement_on<T>(
         &self,
         conn: Result<Conn, LockError>,
         end: Instant,
         statement: impl Fn(&mut MySqlConnection) -> BoxFuture<'_, Result<T, sqlx::Error>>,
-    ) -> Result<T, Failure> {
-        let mut conn = conn.map_err(Failure::Unsent)?;
+    ) -> Result<T, StatementFailure> {
+        let mut conn = conn.map_err(StatementFailure::Unsent)?;
         let answer = timeout_at(end, async {
             loop {
                 match statement(&mut conn).await {
@@ -551,7 +551,7 @@ impl MySqlPool {
         &self,
         conn: Conn,
         answer: Result<Result<T, sqlx::Error>, Elapsed>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, StatementFailure> {
         let failure = match answer {
             Ok(Ok(done)) => {
                 conn.done();
@@ -562,12 +562,12 @@ impl MySqlPool {
             {
                 if !has_error_number(&*error, &NOT_WRITABLE_ERRORS) {
                     conn.done();
-                    return Err(Failure::Answered(error));
+                    return Err(StatementFailure::Answered(error));
                 }
-                Failure::Answered(error)
+                StatementFailure::Answered(error)
             }
-            Ok(Err(error)) => Failure::Unanswered(to_lock_error(error)),
-            Err(_) => Failure::Unanswered(no_answer_error()),
+            Ok(Err(error)) => StatementFailure::Unanswered(to_lock_error(error)),
+            Err(_) => StatementFailure::Unanswered(no_answer_error()),
         };
         // Connections of the same age are probably broken too.
         drop(conn);
@@ -735,11 +735,11 @@ impl DerefMut for Conn {
     }
 }
 
-impl From<Failure> for LockError {
-    fn from(failure: Failure) -> Self {
+impl From<StatementFailure> for LockError {
+    fn from(failure: StatementFailure) -> Self {
         match failure {
-            Failure::Unsent(error) | Failure::Unanswered(error) => error,
-            Failure::Answered(error) => to_lock_error(sqlx::Error::Database(error)),
+            StatementFailure::Unsent(error) | StatementFailure::Unanswered(error) => error,
+            StatementFailure::Answered(error) => to_lock_error(sqlx::Error::Database(error)),
         }
     }
 }

@@ -12,7 +12,7 @@
 
 use super::{
     connection_id::ConnectionId,
-    pool::{Conn, Failure, MySqlPool, is_contention, no_answer_error},
+    pool::{Conn, MySqlPool, StatementFailure, is_contention, no_answer_error},
 };
 use crate::{Holder, Lease, LockError, Owner};
 use futures::FutureExt;
@@ -145,7 +145,7 @@ impl Contender {
         }
     }
 
-    pub(super) fn taken(&self, waited: Duration) -> LockError {
+    pub(super) fn taken_error(&self, waited: Duration) -> LockError {
         LockError::taken(&self.name, waited)
     }
 
@@ -205,7 +205,7 @@ impl Contender {
         let mut was_taken = false;
         loop {
             let conn = match self.pool.conn(time_left()).await {
-                Err(_) if was_taken && time_left().is_zero() => return Err(self.taken(wait)),
+                Err(_) if was_taken && time_left().is_zero() => return Err(self.taken_error(wait)),
                 conn => conn?,
             };
             let lease_start = Instant::now();
@@ -217,7 +217,7 @@ impl Contender {
                 continue;
             }
             if time_left().is_zero() {
-                return Err(self.taken(wait));
+                return Err(self.taken_error(wait));
             }
             sleep(
                 POLL_INTERVAL
@@ -268,7 +268,7 @@ impl Contender {
             .boxed()
         });
         match swept.await {
-            Err(Failure::Unsent(_)) => Ok(false),
+            Err(StatementFailure::Unsent(_)) => Ok(false),
             swept => Ok(swept?),
         }
     }
@@ -297,11 +297,11 @@ impl Row {
         let thread = std::thread::current().name().unwrap_or_default().to_owned();
         let insert = sqlx::query(INSERT)
             .bind(&self.name)
-            .bind(truncate(&description.class, 100))
-            .bind(truncate(&description.method, 50))
-            .bind(truncate(&description.server, 50))
-            .bind(truncate(&thread, 50))
-            .bind(truncate(&description.desc, 100))
+            .bind(first_characters(&description.class, 100))
+            .bind(first_characters(&description.method, 50))
+            .bind(first_characters(&description.server, 50))
+            .bind(first_characters(&thread, 50))
+            .bind(first_characters(&description.desc, 100))
             .bind(self.owner.to_string())
             .bind(lease.map(lease_micros));
         let connection_id = conn.connection_id();
@@ -319,12 +319,12 @@ impl Row {
                 self.is_gone.store(false, Ordering::Relaxed);
                 reply.send(Ok(Some(self))).ok();
             }
-            Err(Failure::Answered(error))
+            Err(StatementFailure::Answered(error))
                 if error.is_unique_violation() || is_contention(&*error) =>
             {
                 reply.send(Ok(None)).ok();
             }
-            Err(Failure::Unanswered(error)) => {
+            Err(StatementFailure::Unanswered(error)) => {
                 reply.send(Err(error)).ok();
                 self.undo_insert(connection_id).await;
             }
@@ -434,7 +434,7 @@ impl Row {
                 .boxed()
         });
         let deleted = deleted.await;
-        *asked |= matches!(deleted, Err(Failure::Unanswered(_)));
+        *asked |= matches!(deleted, Err(StatementFailure::Unanswered(_)));
         let deleted = deleted?.rows_affected() > 0;
         self.is_gone.store(true, Ordering::Relaxed);
         Ok(deleted || *asked)
@@ -455,7 +455,7 @@ impl Drop for Row {
 }
 
 /// Returns the first `longest` characters; `None` for an empty text.
-fn truncate(text: &str, longest: usize) -> Option<String> {
+fn first_characters(text: &str, longest: usize) -> Option<String> {
     (!text.is_empty()).then(|| text.chars().take(longest).collect())
 }
 

@@ -13,7 +13,7 @@ use crate::{
     Guard, Holder, Lock, LockError, MAX_DURATION,
     events::Observer,
     inherent,
-    keeper::{Share, keep},
+    keeper::{Share, run_keeper},
     sure_until::SureUntil,
 };
 use std::time::Duration;
@@ -112,7 +112,10 @@ impl Lock for TableLock {
         // There is no lease to end.
         let sure_until = SureUntil::new(Instant::now() + MAX_DURATION);
         let share = TableShare(row);
-        self.0.pool.tasks().spawn(keep(share, sure_until, keeper));
+        self.0
+            .pool
+            .tasks()
+            .spawn(run_keeper(share, sure_until, keeper));
         Ok(guard)
     }
 }

@@ -7,7 +7,7 @@
 
 use super::{
     connection::Connection,
-    failure::{SERVER, failed},
+    failure::{SERVER, to_lock_error},
     node::Servers,
     options::RedisOptions,
 };
@@ -51,11 +51,11 @@ use tokio::{
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct RedisClient(Arc<Inner>);
+pub struct RedisClient(Arc<ClientState>);
 
 /// What all clones of one client share: its options, servers and connection, the state of its locks, and its tasks.
 #[derive(Debug)]
-pub(super) struct Inner {
+pub(super) struct ClientState {
     pub(super) options: RedisOptions,
     pub(super) servers: Servers,
     connection: Connection,
@@ -91,7 +91,7 @@ impl RedisClient {
         redis::cmd("PING")
             .exec_async(&mut redis.connection())
             .await
-            .map_err(failed)?;
+            .map_err(to_lock_error)?;
         Ok(redis)
     }
 
@@ -129,7 +129,7 @@ impl RedisClient {
         connection: impl ConnectionLike + Clone + Send + Sync + 'static,
         options: RedisOptions,
     ) -> Result<Self, LockError> {
-        let users_own = Connection::over(connection, options.timeout);
+        let users_own = Connection::over_users_connection(connection, options.timeout);
         Self::build(options, Some(users_own))
     }
 
@@ -140,7 +140,7 @@ impl RedisClient {
         let disconnects = watch::Sender::new(());
         let servers = options.servers(tasks.runtime(), &disconnects)?;
         let connection = users_own.unwrap_or_else(|| servers.connection());
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(ClientState {
             options,
             servers,
             connection,
@@ -217,7 +217,7 @@ impl RedisClient {
         &self.0.options.observer
     }
 
-    pub(super) fn inner(&self) -> &Inner {
+    pub(super) fn state(&self) -> &ClientState {
         &self.0
     }
 
@@ -278,11 +278,11 @@ impl RedisClient {
     }
 
     /// Reads the number in this key; 0 if there is none.
-    pub(super) async fn number<T: FromRedisValue + Default>(
+    pub(super) async fn read_number<T: FromRedisValue + Default>(
         &self,
         key: &str,
     ) -> Result<T, LockError> {
-        let number: Option<T> = self.connection().get(key).await.map_err(failed)?;
+        let number: Option<T> = self.connection().get(key).await.map_err(to_lock_error)?;
         Ok(number.unwrap_or_default())
     }
 }

@@ -100,7 +100,7 @@ struct SlotMap {
 
 /// Why a node has not carried out a command: its slot is elsewhere for good or for now, or the node cannot yet.
 #[derive(Debug, PartialEq, Eq)]
-enum Refusal {
+enum NodeRefusal {
     /// Another node has the slot. Its host may be empty: the host of the node that says so.
     Moved(u16, Address),
     /// Another node may have the key.
@@ -178,7 +178,7 @@ impl Cluster {
                 Some(node) => {
                     *last = Some(Arc::clone(node));
                     let answer = send_to(&node.shared, request, is_asking, limit, sent).await;
-                    match refusal_in(request, &answer) {
+                    match refusal_if_nothing_ran(request, &answer) {
                         Some(refusal) => refusal,
                         None if answer.is_ok() => return answer,
                         None => {
@@ -196,7 +196,7 @@ impl Cluster {
                         }
                     }
                 }
-                None => Refusal::TryLater,
+                None => NodeRefusal::TryLater,
             };
             // A node that refuses a command has not carried it out.
             *sent = false;
@@ -226,20 +226,24 @@ impl Cluster {
         from: &Arc<RedisNode>,
     ) -> RedisResult<Option<(Arc<RedisNode>, bool)>> {
         let errors = error.clone().into_server_errors();
-        let refusal = errors.and_then(|errors| Refusal::of(&errors.first()?.1));
+        let refusal = errors.and_then(|errors| NodeRefusal::of(&errors.first()?.1));
         refusal.map_or(Ok(None), |refusal| self.redirect_of(refusal, from))
     }
 
     /// The node to which this refusal of `from` redirects, and whether it needs `ASKING`; `None` if it redirects nowhere.
     fn redirect_of(
         &self,
-        refusal: Refusal,
+        refusal: NodeRefusal,
         from: &Arc<RedisNode>,
     ) -> RedisResult<Option<(Arc<RedisNode>, bool)>> {
         Ok(match refusal {
-            Refusal::Moved(slot, address) => Some((self.record_move(slot, address, from)?, false)),
-            Refusal::Ask(address) => Some((self.node_at(&self.full_address(address, from))?, true)),
-            Refusal::TryLater => None,
+            NodeRefusal::Moved(slot, address) => {
+                Some((self.record_move(slot, address, from)?, false))
+            }
+            NodeRefusal::Ask(address) => {
+                Some((self.node_at(&self.full_address(address, from))?, true))
+            }
+            NodeRefusal::TryLater => None,
         })
     }
 
@@ -323,15 +327,15 @@ impl Cluster {
         nodes.sort_by_key(|(_, node)| node.shared.consecutive_failures());
         let limit = MAX_SLOT_MAP_TIMEOUT
             .min(self.timeout / (1 + u32::try_from(number).unwrap_or(u32::MAX - 1)));
-        let mut failed = slot_without_node_error();
+        let mut last_error = slot_without_node_error();
         for ((host, _), node) in &nodes {
             match timeout(limit, read_slot_ranges(&node.shared, host)).await {
                 Ok(Ok(ranges)) => return self.store_map(ranges),
-                Ok(Err(error)) => failed = error,
-                Err(_) => failed = io::Error::from(io::ErrorKind::TimedOut).into(),
+                Ok(Err(error)) => last_error = error,
+                Err(_) => last_error = io::Error::from(io::ErrorKind::TimedOut).into(),
             }
         }
-        Err(failed)
+        Err(last_error)
     }
 
     /// Stores the map, and forgets nodes that have no slot. A slot that the map leaves out keeps its node, which refuses
@@ -431,9 +435,12 @@ async fn send_to(
 }
 
 /// The refusal in this answer, if it means that nothing of the request was carried out.
-fn refusal_in(request: Request<'_>, answer: &RedisResult<Value>) -> Option<Refusal> {
+fn refusal_if_nothing_ran(
+    request: Request<'_>,
+    answer: &RedisResult<Value>,
+) -> Option<NodeRefusal> {
     let said = |value: &Value| match value {
-        Value::ServerError(error) => Refusal::of(error),
+        Value::ServerError(error) => NodeRefusal::of(error),
         _ => None,
     };
     match answer {
@@ -447,19 +454,19 @@ fn refusal_in(request: Request<'_>, answer: &RedisResult<Value>) -> Option<Refus
             let is_pipeline =
                 matches!(request, Request::Pipeline(commands, ..) if !commands.is_transaction());
             match first {
-                Refusal::Ask(_) if is_pipeline => Some(Refusal::TryLater),
+                NodeRefusal::Ask(_) if is_pipeline => Some(NodeRefusal::TryLater),
                 first => Some(first),
             }
         }
         // EXEC carries out nothing if one of its commands was refused.
         Err(error) => {
             let errors = error.clone().into_server_errors()?;
-            errors.iter().find_map(|(_, error)| Refusal::of(error))
+            errors.iter().find_map(|(_, error)| NodeRefusal::of(error))
         }
     }
 }
 
-impl Refusal {
+impl NodeRefusal {
     /// Reads the refusal in a server's error; `None` for any other error.
     fn of(error: &ServerError) -> Option<Self> {
         let mut words = error.details().unwrap_or_default().split_whitespace();
@@ -574,35 +581,38 @@ mod tests {
         let said = |line: &str| {
             let value = parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
             let cmd = redis::cmd("GET");
-            refusal_in(Request::Command(&cmd), &Ok(value))
+            refusal_if_nothing_ran(Request::Command(&cmd), &Ok(value))
         };
         let at = |host: &str| (host.to_owned(), 6381);
         assert_eq!(
             said("MOVED 3999 10.0.0.1:6381"),
-            Some(Refusal::Moved(3999, at("10.0.0.1")))
+            Some(NodeRefusal::Moved(3999, at("10.0.0.1")))
         );
         assert_eq!(
             said("MOVED 3999 ::1:6381"),
-            Some(Refusal::Moved(3999, at("::1")))
+            Some(NodeRefusal::Moved(3999, at("::1")))
         );
-        assert_eq!(said("MOVED 3999 :6381"), Some(Refusal::Moved(3999, at(""))));
+        assert_eq!(
+            said("MOVED 3999 :6381"),
+            Some(NodeRefusal::Moved(3999, at("")))
+        );
         assert_eq!(
             said("ASK 3999 10.0.0.1:6381"),
-            Some(Refusal::Ask(at("10.0.0.1")))
+            Some(NodeRefusal::Ask(at("10.0.0.1")))
         );
         assert_eq!(
             said("TRYAGAIN Multiple keys request"),
-            Some(Refusal::TryLater)
+            Some(NodeRefusal::TryLater)
         );
         assert_eq!(
             said("CLUSTERDOWN Hash slot not served"),
-            Some(Refusal::TryLater)
+            Some(NodeRefusal::TryLater)
         );
         assert_eq!(said("MOVED 99999 10.0.0.1:6381"), None);
         assert_eq!(said("ERR Script attempted to access a non local key"), None);
         let broken = Err(io::Error::from(io::ErrorKind::TimedOut).into());
         assert_eq!(
-            refusal_in(Request::Command(&redis::cmd("GET")), &broken),
+            refusal_if_nothing_ran(Request::Command(&redis::cmd("GET")), &broken),
             None
         );
         // One that ran beside one that was refused: nothing is sent again.
@@ -610,6 +620,9 @@ mod tests {
         both.cmd("GET").arg("a").cmd("GET").arg("b");
         let moved = parse_redis_value(b"-MOVED 3999 10.0.0.1:6381\r\n").unwrap();
         let answers = Ok(Value::Array(vec![moved, Value::Nil]));
-        assert_eq!(refusal_in(Request::Pipeline(&both, 0, 2), &answers), None);
+        assert_eq!(
+            refusal_if_nothing_ran(Request::Pipeline(&both, 0, 2), &answers),
+            None
+        );
     }
 }

@@ -128,7 +128,7 @@ impl Connection {
     }
 
     /// A connection for commands over the user's own one.
-    pub(super) fn over(
+    pub(super) fn over_users_connection(
         connection: impl ConnectionLike + Clone + Send + Sync + 'static,
         timeout: Duration,
     ) -> Self {
@@ -186,7 +186,7 @@ impl Transport {
 
 impl UserConnection {
     /// Waits for the answer, at most `limit` or the time limit of a command, whichever is less.
-    async fn answer<T>(
+    async fn await_answer<T>(
         &self,
         limit: Option<Duration>,
         answer: RedisFuture<'_, T>,
@@ -350,7 +350,7 @@ impl ConnectionLike for Connection {
             if let Transport::User(user) = transport {
                 let mut connection = (user.clone)();
                 let answer = connection.req_packed_command(cmd);
-                return user.answer(limit, answer).await;
+                return user.await_answer(limit, answer).await;
             }
             transport.send(Request::Command(cmd), limit, sent).await
         };
@@ -373,7 +373,7 @@ impl ConnectionLike for Connection {
             if let Transport::User(user) = transport {
                 let mut connection = (user.clone)();
                 let answers = connection.req_packed_commands(commands, offset, count);
-                return check_exec(commands, user.answer(limit, answers).await?);
+                return check_exec(commands, user.await_answer(limit, answers).await?);
             }
             let request = Request::Pipeline(commands, offset, count);
             let answer = transport.send(request, limit, sent).await?;

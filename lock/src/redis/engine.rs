@@ -8,7 +8,7 @@
 //! 4. Each try is a task of its own, which runs to its end even if the caller goes away. What it took is then dropped,
 //!    and so released.
 //! 5. Readers, and waiters for whom there are permits, share the head ([`Head::invite_while`]).
-//! 6. [`undo`] repeats a command that may run twice until Redis has carried it out and found what it undoes.
+//! 6. [`undo_in_background`] repeats a command that may run twice until Redis has carried it out and found what it undoes.
 //!
 //! It survives a command that reaches Redis up to [`MAX_COMMAND_DELAY`](super::failure::MAX_COMMAND_DELAY) after the
 //! one that undoes it. One that comes later still keeps the lock until its lease ends.
@@ -17,14 +17,14 @@
 
 use super::{
     client::RedisClient,
-    failure::{Failure, SERVER},
+    failure::{CommandFailure, SERVER},
     hold::{Claim, Hold},
     wakeups::Subscription,
 };
 use crate::{
     Guard, Lease, LockError, Owner, deadline,
     local::line::{Head, Line, Turn},
-    reentry::{HoldKind, slot_of},
+    reentry::{HoldKind, entry_of},
     registry::Registration,
     time_left,
 };
@@ -85,7 +85,7 @@ impl AcquireRequest {
     /// # Cancel safety
     ///
     /// As that of `first_hold`.
-    pub(super) async fn guard<C: Claim, F>(
+    pub(super) async fn acquire_guard<C: Claim, F>(
         &self,
         client: &RedisClient,
         name: &str,
@@ -126,10 +126,10 @@ impl AcquireRequest {
         };
         let reentry = client.reentry::<Hold<C>>();
         let mut holds = reentry
-            .lock_slot(name, owner, self.until)
+            .lock_entry(name, owner, self.until)
             .await
             .ok_or_else(taken)?;
-        let slot = slot_of(&holds);
+        let entry = entry_of(&holds);
         let (same, other) = holds.same_and_other_kind(kind);
         loop {
             if let Some(hold) = same.upgrade() {
@@ -150,7 +150,7 @@ impl AcquireRequest {
             let hold = first_hold(other).await?.ok_or_else(taken)?;
             match hold.wait_until_replicated().await {
                 Ok(hold) => {
-                    let hold = hold.with_slot(slot);
+                    let hold = hold.with_owner_entry(entry);
                     *same = Arc::downgrade(&hold);
                     return Ok(hold.first_guard());
                 }
@@ -178,7 +178,7 @@ pub(super) struct Outage(Mutex<Option<LockError>>);
 
 impl Outage {
     /// Fails with the error of the last try, if Redis was unavailable then.
-    pub(super) fn check(&self) -> Result<(), LockError> {
+    pub(super) fn fail_if_unavailable(&self) -> Result<(), LockError> {
         self.0.lock().clone().map_or(Ok(()), Err)
     }
 }
@@ -256,7 +256,9 @@ impl<A: Send> SharedObject<(), A> {
             match self.line.join(request, time_left(until)).await {
                 Some(Turn::Contend(head)) => Some(head),
                 Some(Turn::Failed(error)) => return Err(error),
-                Some(Turn::Handed(())) | None => return self.outage.check().map(|()| None),
+                Some(Turn::Handed(())) | None => {
+                    return self.outage.fail_if_unavailable().map(|()| None);
+                }
             }
         };
         let subscription = self.has_channel.then_some(&self.subscription);
@@ -270,7 +272,7 @@ impl<A: Send> SharedObject<(), A> {
 pub(super) fn result_after_failure<T, H, A>(
     client: &RedisClient,
     head: Option<&Head<H, A>>,
-    failure: Failure,
+    failure: CommandFailure,
 ) -> Result<TryResult<T>, LockError> {
     if client.keeps_waiting_after(&failure.error) {
         return Ok(TryResult::Unavailable(failure.error));
@@ -335,7 +337,7 @@ where
         *outage.0.lock() = error;
         let left = time_left(until);
         if left.is_zero() {
-            return outage.check().map(|()| None);
+            return outage.fail_if_unavailable().map(|()| None);
         }
         let pause = retry_in
             .unwrap_or(RECHECK_INTERVAL)
@@ -371,14 +373,14 @@ where
 /// [`MIN_UNDO_TIME`] or the `lease`, whichever is longer. If it finds nothing, it is repeated for `may_arrive_within`: what it
 /// undoes may still be on its way over an abandoned connection. `after_first_try` is dropped after the first try, so that the
 /// waiters behind it may try.
-pub(super) fn undo<F>(
+pub(super) fn undo_in_background<F>(
     client: &RedisClient,
     lease: Duration,
     may_arrive_within: Duration,
     after_first_try: impl Send + 'static,
     command: impl Fn() -> F + Send + 'static,
 ) where
-    F: Future<Output = Result<bool, Failure>> + Send,
+    F: Future<Output = Result<bool, CommandFailure>> + Send,
 {
     client.spawn(async move {
         let (ends, mut pause, mut after_first_try) = (

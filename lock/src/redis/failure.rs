@@ -33,7 +33,7 @@ const REDIS_6_SCRIPT_ERROR_PREFIX: &str = "Error running script";
 
 /// Why a command failed, and what may be done about it.
 #[derive(Debug, Clone)]
-pub(super) struct Failure {
+pub(super) struct CommandFailure {
     pub(super) error: LockError,
     /// It may have run, even in part, or may still run.
     pub(super) may_have_run: bool,
@@ -41,7 +41,7 @@ pub(super) struct Failure {
     pub(super) retryable: bool,
 }
 
-impl Failure {
+impl CommandFailure {
     /// Classifies the error of a command; `sent` says whether it went out.
     pub(super) fn of(error: RedisError, sent: bool) -> Self {
         let answered = matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension);
@@ -68,7 +68,7 @@ impl Failure {
     }
 }
 
-impl Failure {
+impl CommandFailure {
     /// Whether the next waiter would get the same error.
     pub(super) fn affects_all_waiters(&self) -> bool {
         self.retryable || matches!(self.error, LockError::Unavailable { .. })
@@ -84,15 +84,15 @@ impl Failure {
     }
 }
 
-impl From<Failure> for LockError {
-    fn from(failure: Failure) -> Self {
+impl From<CommandFailure> for LockError {
+    fn from(failure: CommandFailure) -> Self {
         failure.error
     }
 }
 
 /// Turns the error of a plain command that was sent into a [`LockError`].
-pub(super) fn failed(error: RedisError) -> LockError {
-    Failure::of(error, true).error
+pub(super) fn to_lock_error(error: RedisError) -> LockError {
+    CommandFailure::of(error, true).error
 }
 
 /// Whether another connection may avoid this refusal.
@@ -131,7 +131,7 @@ mod tests {
 
     /// (may have run, retryable)
     fn classified(error: RedisError, sent: bool) -> (bool, bool) {
-        let failure = Failure::of(error, sent);
+        let failure = CommandFailure::of(error, sent);
         (failure.may_have_run, failure.retryable)
     }
 
@@ -163,7 +163,10 @@ mod tests {
                 "{line}"
             );
             assert!(
-                matches!(failed(server_error(line)), LockError::Unavailable { .. }),
+                matches!(
+                    to_lock_error(server_error(line)),
+                    LockError::Unavailable { .. }
+                ),
                 "{line}"
             );
         }
@@ -184,7 +187,7 @@ mod tests {
                 "{line}"
             );
             assert!(
-                matches!(failed(server_error(line)), LockError::Refused { .. }),
+                matches!(to_lock_error(server_error(line)), LockError::Refused { .. }),
                 "{line}"
             );
         }
@@ -198,7 +201,7 @@ mod tests {
              non local key in a cluster node",
         ] {
             assert_eq!(classified(server_error(line), true), (true, true), "{line}");
-            let error = failed(server_error(line));
+            let error = to_lock_error(server_error(line));
             assert!(matches!(error, LockError::Unavailable { .. }), "{line}");
         }
     }
@@ -209,7 +212,7 @@ mod tests {
         let login = || make_extension_error("WRONGPASS".into(), None);
         assert_eq!(classified(refused.into(), false), (false, true));
         assert_eq!(classified(login(), false), (false, true));
-        assert!(matches!(failed(login()), LockError::Refused { .. }));
+        assert!(matches!(to_lock_error(login()), LockError::Refused { .. }));
         let silent = std::io::Error::from(std::io::ErrorKind::TimedOut);
         assert_eq!(
             classified(silent.into(), true),

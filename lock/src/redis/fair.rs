@@ -18,9 +18,9 @@ use super::{
     client::RedisClient,
     engine::{
         AcquireRequest, Outage, TryResult, pause_or_return_error, result_after_failure, run_to_end,
-        time_until_lease_end, try_until, undo,
+        time_until_lease_end, try_until, undo_in_background,
     },
-    failure::{Failure, MAX_COMMAND_DELAY},
+    failure::{CommandFailure, MAX_COMMAND_DELAY},
     hold::{Claim, Hold},
     scripts::{
         self, NotifyingScript, ScriptCall, fair_channel, lock_channel, prefixed, renewal_call,
@@ -191,7 +191,7 @@ impl RedisFairLock {
         let channel = fair_channel(&self.name, claim.id);
         let subscription = Subscription::by_pattern(&self.client, &self.name, channel);
         if !wait.is_zero() {
-            subscription.listen();
+            subscription.ensure_subscribed();
         }
         let waiter = Arc::new(FairWaiter {
             claim,
@@ -222,7 +222,7 @@ impl Lock for RedisFairLock {
         let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
         let take_first_hold = |_| self.take_first_hold(wait, request.until);
         request
-            .guard(
+            .acquire_guard(
                 &self.client,
                 &self.name,
                 HoldKind::Exclusive,
@@ -295,7 +295,7 @@ impl Drop for FairWaiter {
         if *self.may_be_in_redis.get_mut() {
             let (client, claim) = (self.claim.client.clone(), Arc::clone(&self.claim));
             let limit = claim.lease.duration().max(claim.wait_limit);
-            undo(&client, limit, MAX_COMMAND_DELAY, (), move || {
+            undo_in_background(&client, limit, MAX_COMMAND_DELAY, (), move || {
                 let claim = Arc::clone(&claim);
                 async move { claim.release().await }
             });
@@ -324,7 +324,7 @@ impl Claim for FairClaim {
     }
 
     /// Runs `renew.lua`.
-    async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, Failure> {
+    async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, CommandFailure> {
         let renewal = renewal_call(&self.name, lease, self.id);
         self.client.run_script_within(&renewal, limit).await
     }
@@ -335,7 +335,7 @@ impl Claim for FairClaim {
     }
 
     /// Runs `fair_release.lua`, which also leaves the queue.
-    async fn release(&self) -> Result<bool, Failure> {
+    async fn release(&self) -> Result<bool, CommandFailure> {
         let script = lock_script_call(&self.client, &scripts::FAIR_RELEASE, &self.name);
         let script = script.arg(self.id).arg(millis(self.wait_limit));
         self.client.run_script(&script).await

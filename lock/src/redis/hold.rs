@@ -15,15 +15,15 @@
 
 use super::{
     client::RedisClient,
-    engine::{TryResult, undo},
-    failure::{Failure, SERVER},
+    engine::{TryResult, undo_in_background},
+    failure::{CommandFailure, SERVER},
 };
 use crate::{
     Fence, Guard, Lease, LockError,
     events::{LockEvent, Observer},
     guard::ExtendableLease,
-    keeper::{Share, keep},
-    reentry::OwnerSlot,
+    keeper::{Share, run_keeper},
+    reentry::OwnerEntry,
     sure_until::SureUntil,
 };
 use futures::{
@@ -50,7 +50,7 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
         &self,
         lease: Lease,
         limit: Option<Duration>,
-    ) -> impl Future<Output = Result<bool, Failure>> + Send;
+    ) -> impl Future<Output = Result<bool, CommandFailure>> + Send;
 
     /// Renews the lease, and returns `true` once enough replicas have the identity. `false` at once, without a command, unless
     /// `RedisOptions::wait_replicas` is set (`replicas.rs`).
@@ -65,14 +65,14 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
     fn fail_waiters(_head: &Self::Head, _error: &LockError) {}
 
     /// Frees the identity, and nothing else; `false` if it was gone. Repeating it is safe.
-    fn release(&self) -> impl Future<Output = Result<bool, Failure>> + Send;
+    fn release(&self) -> impl Future<Output = Result<bool, CommandFailure>> + Send;
 
     /// Releases the identity and lets the next waiter of this process try; a plain or fenced lock may be handed to
     /// that waiter instead. `false` if the identity was gone.
     fn release_or_hand_off(
         &self,
         head: Option<Self::Head>,
-    ) -> impl Future<Output = Result<bool, Failure>> + Send {
+    ) -> impl Future<Output = Result<bool, CommandFailure>> + Send {
         async move {
             let released = self.release().await;
             drop(head);
@@ -88,8 +88,8 @@ pub(super) struct Hold<C: Claim> {
     lease: Lease,
     /// When the command that began the lease was sent.
     lease_start: Instant,
-    /// The slot of a named owner, which keeps this hold for re-entry.
-    slot: Option<Arc<OwnerSlot<Self>>>,
+    /// The entry of a named owner, which keeps this hold for re-entry.
+    entry: Option<Arc<OwnerEntry<Self>>>,
     state: Mutex<HoldState<C::Head>>,
     /// Set once Redis said that the identity is gone.
     revoked: SetOnce<()>,
@@ -124,7 +124,7 @@ impl<C: Claim> Hold<C> {
             fence,
             lease,
             lease_start,
-            slot: None,
+            entry: None,
             state,
             revoked: SetOnce::new(),
         }
@@ -150,9 +150,9 @@ impl<C: Claim> Hold<C> {
         self.state.lock().live > 0
     }
 
-    /// Makes it the hold of a named owner, whose slot it keeps alive.
-    pub(super) fn with_slot(mut self, slot: Arc<OwnerSlot<Self>>) -> Arc<Self> {
-        self.slot = Some(slot);
+    /// Makes it the hold of a named owner, whose entry it keeps alive.
+    pub(super) fn with_owner_entry(mut self, entry: Arc<OwnerEntry<Self>>) -> Arc<Self> {
+        self.entry = Some(entry);
         Arc::new(self)
     }
 
@@ -227,7 +227,7 @@ impl<C: Claim> Hold<C> {
         let hold = Arc::downgrade(&self);
         let guard = guard.with_lease(hold);
         let client = self.claim.client().clone();
-        client.spawn(keep(
+        client.spawn(run_keeper(
             LeaseShare {
                 hold: self,
                 lease,
@@ -263,7 +263,7 @@ impl<C: Claim> Hold<C> {
 
     /// Releases the identity or hands it off; `false` if it was gone. After a temporary failure the release is repeated in the
     /// background.
-    async fn release(&self) -> Result<bool, Failure> {
+    async fn release(&self) -> Result<bool, CommandFailure> {
         let head = {
             let mut state = self.state.lock();
             state.released = true;
@@ -357,7 +357,7 @@ impl<C: Claim> Share for LeaseShare<C> {
     }
 }
 
-/// Spawns a task that releases an identity, and repeats that until Redis has answered, as [`undo`] does.
+/// Spawns a task that releases an identity, and repeats that until Redis has answered, as [`undo_in_background`] does.
 pub(super) fn undo_claim<C: Claim>(
     claim: &Arc<C>,
     lease: Lease,
@@ -369,7 +369,7 @@ pub(super) fn undo_claim<C: Claim>(
         let claim = Arc::clone(&claim);
         async move { claim.release().await }
     };
-    undo(
+    undo_in_background(
         &client,
         lease.duration(),
         may_arrive_within,
@@ -398,7 +398,7 @@ impl<C: Claim> Drop for Hold<C> {
     }
 }
 
-impl Failure {
+impl CommandFailure {
     /// Releases in the background what the command may have taken, if it may have run.
     pub(super) fn undo_claim_if_run<C: Claim>(&self, claim: &Arc<C>, lease: Lease) {
         if self.may_have_run {

@@ -11,7 +11,7 @@
 use super::{
     client::RedisClient,
     engine::{RECHECK_INTERVAL, SharedObject, pause_or_return_error},
-    failure::failed,
+    failure::to_lock_error,
     scripts::{self, NotifyingScript, ScriptCall, suffixed},
 };
 use crate::{LockError, deadline};
@@ -147,7 +147,7 @@ impl RedisLatch {
     ///
     /// Dropping it, it may be set or not.
     pub async fn try_set_count(&self, count: NonZeroU32) -> Result<bool, LockError> {
-        let script = self.call(&scripts::LATCH_SET);
+        let script = self.script_call(&scripts::LATCH_SET);
         let script = script.arg(count).arg(self.shared.object.channel());
         Ok(self.client.run_script(&script).await?)
     }
@@ -162,13 +162,13 @@ impl RedisLatch {
     ///
     /// Dropping it, it may have counted or not.
     pub async fn count_down(&self) -> Result<Option<u64>, LockError> {
-        let script = self.call(&scripts::LATCH_COUNT_DOWN);
+        let script = self.script_call(&scripts::LATCH_COUNT_DOWN);
         let script = script.arg(self.shared.object.channel());
         Ok(self.client.run_script(&script).await?)
     }
 
     /// A call of a script with the keys of the count and of how often the latch was opened.
-    fn call(&self, script: &NotifyingScript) -> ScriptCall {
+    fn script_call(&self, script: &NotifyingScript) -> ScriptCall {
         let opened = suffixed(&self.name, "opened");
         self.client.script(script).call([&*self.name, &opened])
     }
@@ -183,7 +183,7 @@ impl RedisLatch {
     ///
     /// Safe.
     pub async fn get_count(&self) -> Result<u64, LockError> {
-        self.client.number(&self.name).await
+        self.client.read_number(&self.name).await
     }
 
     /// Waits until the latch is open, at most `limit`. A latch that is not set is open.
@@ -216,7 +216,7 @@ impl RedisLatch {
             return Err(LockError::timeout(&*self.name, limit));
         }
         let is_open = |look: &LatchState| !look.closed || look.opened > first.opened;
-        let (mut seen, is_first) = self.shared.poller.join();
+        let (mut seen, is_first) = self.shared.poller.add_waiter();
         if is_first {
             self.client.spawn(self.clone().poll_for_all());
         }
@@ -261,7 +261,7 @@ impl RedisLatch {
             closed: count.is_some_and(|left| left > 0),
             opened: opened.unwrap_or(0),
         });
-        (number, look.map_err(failed))
+        (number, look.map_err(to_lock_error))
     }
 }
 
@@ -280,7 +280,7 @@ impl Default for Poller {
 
 impl Poller {
     /// Adds a waiter; returns where it gets the results, and whether it must start the task.
-    fn join(&self) -> (watch::Receiver<NumberedRead>, bool) {
+    fn add_waiter(&self) -> (watch::Receiver<NumberedRead>, bool) {
         let mut running = self.running.lock();
         let must_start = !std::mem::replace(&mut *running, true);
         (self.last.subscribe(), must_start)
@@ -317,7 +317,7 @@ mod tests {
                         thread::yield_now();
                     }
                 }
-                poller.join()
+                poller.add_waiter()
             };
             rounds.iter().enumerate().map(round).collect()
         };
@@ -326,10 +326,10 @@ mod tests {
                 [threads.spawn(come), threads.spawn(come)].map(|t| t.join().unwrap());
             for (poller, (one, other)) in rounds.iter().zip(one.into_iter().zip(other)) {
                 assert!(one.1 != other.1, "one of the two starts it");
-                assert!(!poller.join().1 && !poller.stop_if_idle());
+                assert!(!poller.add_waiter().1 && !poller.stop_if_idle());
                 drop((one, other));
                 assert!(
-                    poller.stop_if_idle() && poller.join().1,
+                    poller.stop_if_idle() && poller.add_waiter().1,
                     "the next starts it again"
                 );
             }

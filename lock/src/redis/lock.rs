@@ -16,7 +16,7 @@ use super::{
         AcquireRequest, SharedObject, TryResult, result_after_failure, time_until_lease_end,
         try_until,
     },
-    failure::{Failure, failed},
+    failure::{CommandFailure, to_lock_error},
     hold::{Claim, Hold},
     scripts::{self, Script, ScriptCall, lock_channel, prefixed, renewal_call},
 };
@@ -287,7 +287,10 @@ impl RedisFencedLock {
     /// It may have been deleted or not; calling it again is safe.
     pub async fn forget(&self) -> Result<(), LockError> {
         let mut redis = self.0.client.connection();
-        redis.del(self.0.lock.token_key()).await.map_err(failed)
+        redis
+            .del(self.0.lock.token_key())
+            .await
+            .map_err(to_lock_error)
     }
 }
 
@@ -320,7 +323,7 @@ impl LockHandle {
         };
         let take_first_hold = |_| self.take_first_hold(request.until);
         request
-            .guard(&self.client, name, HoldKind::Exclusive, take_first_hold)
+            .acquire_guard(&self.client, name, HoldKind::Exclusive, take_first_hold)
             .await
     }
 
@@ -341,7 +344,7 @@ impl LockHandle {
                     return try_until(client, subscription, &object.outage, until, attempt).await;
                 }
                 Some(Turn::Failed(error)) => return Err(error),
-                None => return object.outage.check().map(|()| None),
+                None => return object.outage.fail_if_unavailable().map(|()| None),
             }
         }
     }
@@ -369,7 +372,7 @@ impl LockHandle {
             id,
             batch,
         });
-        let script = claim.lock.call(&scripts::ACQUIRE, fenced);
+        let script = claim.lock.script_call(&scripts::ACQUIRE, fenced);
         let script = script.arg(lease.millis()).arg(id);
         match claim.client.run_script::<(bool, i64)>(&script).await {
             Ok((true, token)) => {
@@ -404,7 +407,7 @@ impl Claim for LockClaim {
     }
 
     /// Runs `renew.lua`.
-    async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, Failure> {
+    async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, CommandFailure> {
         let renewal = renewal_call(&self.lock.name, lease, self.id);
         self.client.run_script_within(&renewal, limit).await
     }
@@ -421,13 +424,13 @@ impl Claim for LockClaim {
     }
 
     /// Runs `release.lua`; `false` if the identity was gone.
-    async fn release(&self) -> Result<bool, Failure> {
+    async fn release(&self) -> Result<bool, CommandFailure> {
         Ok(self.run_release().await?.is_some())
     }
 
     /// Hands the lock to the next waiter of this process while the batch lasts. After that it is freed, and this process yields
     /// if others wait.
-    async fn release_or_hand_off(&self, head: Option<LockHead>) -> Result<bool, Failure> {
+    async fn release_or_hand_off(&self, head: Option<LockHead>) -> Result<bool, CommandFailure> {
         let may_hand_off =
             self.batch.length < MAX_BATCH && self.batch.since.elapsed() < MAX_BATCH_TIME;
         let next = head
@@ -464,7 +467,7 @@ impl SharedLock {
     }
 
     /// Begins a call of this script, with the key of the counter if it shall draw a token.
-    fn call(&self, script: &Script, fenced: bool) -> ScriptCall {
+    fn script_call(&self, script: &Script, fenced: bool) -> ScriptCall {
         let token = fenced.then(|| self.token_key());
         script.call([&*self.name].into_iter().chain(token.as_deref()))
     }
@@ -473,7 +476,7 @@ impl SharedLock {
 impl LockClaim {
     /// Runs `release.lua`, which deletes this identity and publishes on the channel only if it was there. Returns how many
     /// subscribers were told, or `None` if the identity was gone.
-    async fn run_release(&self) -> Result<Option<i64>, Failure> {
+    async fn run_release(&self) -> Result<Option<i64>, CommandFailure> {
         let script = self.client.script(&scripts::RELEASE);
         let script = script.call([&*self.lock.name]).arg(self.id);
         let script = script.arg(self.lock.object.channel());
@@ -486,7 +489,7 @@ impl LockClaim {
         &self,
         head: LockHead,
         next: LineWaiter<Hold<Self>, AcquireTerms>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, CommandFailure> {
         let (lease_start, id, AcquireTerms { lease, fenced }) =
             (Instant::now(), self.client.owner(), *next.request());
         let batch = Batch {
@@ -499,7 +502,7 @@ impl LockClaim {
             id,
             batch,
         });
-        let script = self.lock.call(&scripts::HAND_OFF, fenced);
+        let script = self.lock.script_call(&scripts::HAND_OFF, fenced);
         let script = script.arg(lease.millis()).arg(self.id).arg(id);
         match self.client.run_script::<i64>(&script).await {
             Ok(token) if token >= 0 => {

@@ -317,11 +317,11 @@ impl RedisOptions {
         let leases = [("lease", self.lease), ("java_watchdog", self.java_watchdog)];
         for (option, lease) in leases {
             if lease < Duration::from_millis(100) || lease > MAX_DURATION {
-                return Err(invalid(option, "must be 100 ms to ten years"));
+                return Err(invalid_error(option, "must be 100 ms to ten years"));
             }
         }
         if self.timeout < Duration::from_millis(1) || self.timeout > Duration::from_secs(3600) {
-            return Err(invalid("timeout", "must be 1 ms to an hour"));
+            return Err(invalid_error("timeout", "must be 1 ms to an hour"));
         }
         let info = self.server.clone().ok_or_else(bad_address_error)?;
         // RESP3 reports a lost connection at once, and carries the wake-ups.
@@ -344,7 +344,7 @@ impl RedisOptions {
             first_asked: Default::default(),
         });
         if sentinels.is_some() && self.master.is_empty() {
-            return Err(invalid(
+            return Err(invalid_error(
                 "master",
                 "must be what the Sentinels call the primary",
             ));
@@ -352,7 +352,7 @@ impl RedisOptions {
         if let Some(further) = &self.cluster {
             if sentinels.is_some() || client.get_connection_info().redis_settings().db() != 0 {
                 let rule = "must have neither Sentinels nor a database but 0";
-                return Err(invalid("cluster", rule));
+                return Err(invalid_error("cluster", rule));
             }
             let first = Some(client.get_connection_info());
             let seeds = first
@@ -361,7 +361,7 @@ impl RedisOptions {
                 .filter_map(address);
             let seeds: Vec<_> = seeds.collect();
             if seeds.len() <= further.len() {
-                return Err(invalid("cluster", "must each be redis://host:port"));
+                return Err(invalid_error("cluster", "must each be redis://host:port"));
             }
             return Ok(Servers::Cluster(Cluster::new(
                 client,
@@ -387,7 +387,7 @@ impl RedisOptions {
         {
             // If the program has chosen none and has two built in, there would be no default.
             drop(rustls::crypto::ring::default_provider().install_default());
-            let unusable = || invalid("certificates", "must be in PEM, each with its key");
+            let unusable = || invalid_error("certificates", "must be in PEM, each with its key");
             let redis::TlsCertificates {
                 client_tls,
                 root_cert,
@@ -419,7 +419,7 @@ impl fmt::Debug for RedisOptions {
     }
 }
 
-pub(super) fn invalid(name: &str, rule: &'static str) -> LockError {
+pub(super) fn invalid_error(name: &str, rule: &'static str) -> LockError {
     LockError::invalid(name, rule)
 }
 
@@ -442,14 +442,14 @@ fn address(info: &ConnectionInfo) -> Option<Address> {
 
 /// The address may hold a password, so it is not repeated.
 fn bad_address_error() -> LockError {
-    invalid(
+    invalid_error(
         "url",
         "must be redis://[user:password@]host:port[/database], or rediss:// with the feature tls",
     )
 }
 
 fn bad_sentinel_error() -> LockError {
-    invalid(
+    invalid_error(
         "sentinels",
         "must each be redis://[user:password@]host:port, or rediss:// with the feature tls",
     )

@@ -39,10 +39,10 @@ pub(super) type Address = (String, u16);
 
 /// How to find the primary of one Redis, by its address or by Sentinels, and to connect to it. Cloning it is cheap.
 #[derive(Clone)]
-pub(super) struct Primary(Arc<Inner>);
+pub(super) struct Primary(Arc<PrimaryState>);
 
 /// What all clones of one [`Primary`] share.
-struct Inner {
+struct PrimaryState {
     /// Says how to connect. With Sentinels, the host and port that they name replace those in it.
     client: Client,
     sentinels: Option<Sentinels>,
@@ -71,7 +71,7 @@ impl Primary {
         timeout: Duration,
         disconnects: watch::Sender<()>,
     ) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(PrimaryState {
             client,
             sentinels,
             timeout,
@@ -98,7 +98,7 @@ impl Primary {
         &self,
         config: &AsyncConnectionConfig,
     ) -> RedisResult<(MultiplexedConnection, Option<Address>)> {
-        let Inner {
+        let PrimaryState {
             client,
             sentinels,
             timeout: limit,
@@ -148,7 +148,7 @@ impl Primary {
             .store((first + 1) % number, Ordering::Relaxed);
         let sentinel_timeout = MAX_SENTINEL_TIMEOUT
             .min(self.0.timeout / (1 + u32::try_from(number).unwrap_or(u32::MAX - 1)));
-        let (mut tried, mut failed) = (Vec::new(), no_sentinel_error());
+        let (mut tried, mut last_error) = (Vec::new(), no_sentinel_error());
         for index in (0..number).map(|n| (first + n) % number) {
             let address = match sentinels
                 .ask_for_primary(&sentinels.clients[index], sentinel_timeout)
@@ -156,7 +156,7 @@ impl Primary {
             {
                 Ok(address) => address,
                 Err(error) => {
-                    failed = error;
+                    last_error = error;
                     continue;
                 }
             };
@@ -174,11 +174,11 @@ impl Primary {
                     sentinels.first_asked.store(index, Ordering::Relaxed);
                     return Ok((connection, address));
                 }
-                Err(error) => failed = error,
+                Err(error) => last_error = error,
             }
             tried.push(address);
         }
-        Err(failed)
+        Err(last_error)
     }
 
     /// Connects to this server; fails if it does not say that it is a primary.

@@ -129,7 +129,7 @@ impl RateLimiter {
         interval: Duration,
     ) -> Result<bool, LockError> {
         if !(Duration::from_millis(1)..=MAX_DURATION).contains(&interval) {
-            return Err(self.invalid("its interval must be 1 ms to ten years"));
+            return Err(self.invalid_error("its interval must be 1 ms to ten years"));
         }
         let ms = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
         let script = scripts::RATE_SET.call([&*self.key]).arg(rate).arg(ms);
@@ -150,7 +150,7 @@ impl RateLimiter {
     pub async fn acquire(&self, n: NonZeroU32, wait: Duration) -> Result<(), LockError> {
         if n > MAX_ADMISSIONS_PER_CALL {
             return Err(
-                self.invalid("permits: at most 10,000 at once, or Redis stops for too long")
+                self.invalid_error("permits: at most 10,000 at once, or Redis stops for too long")
             );
         }
         let (started, until) = (Instant::now(), deadline(wait));
@@ -198,9 +198,9 @@ impl RateLimiter {
         };
         let after = match TakeReply::of(code) {
             TakeReply::Admitted => return Ok(TryResult::Acquired(true)),
-            TakeReply::NoRate => return Err(self.invalid("no rate is set")),
+            TakeReply::NoRate => return Err(self.invalid_error("no rate is set")),
             TakeReply::MoreThanTheRate => {
-                return Err(self.invalid("permits: more than the rate gives in one interval"));
+                return Err(self.invalid_error("permits: more than the rate gives in one interval"));
             }
             TakeReply::Wait(after) => after,
         };
@@ -211,7 +211,7 @@ impl RateLimiter {
         })
     }
 
-    fn invalid(&self, rule: &'static str) -> LockError {
+    fn invalid_error(&self, rule: &'static str) -> LockError {
         LockError::invalid(&*self.name, rule)
     }
 }

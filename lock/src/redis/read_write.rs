@@ -15,7 +15,7 @@ use super::{
         AcquireRequest, HeadOfLine, SharedObject, TryResult, result_after_failure, run_to_end,
         time_until_lease_end,
     },
-    failure::Failure,
+    failure::CommandFailure,
     hold::{Claim, Hold},
     scripts::{self, ScriptCall, in_braces, prefixed, suffixed},
 };
@@ -75,7 +75,7 @@ pub struct RedisRwLock {
 }
 
 /// The lock's waiters in this process, each with the half that it asks for.
-type SharedRwLock = SharedObject<(), Side>;
+type SharedRwLock = SharedObject<(), RwHalf>;
 
 /// The half that any number of readers hold together while there is no writer. A renewed lease is at most
 /// [`RedisOptions::java_watchdog`](super::RedisOptions::java_watchdog).
@@ -136,19 +136,19 @@ pub struct RedisWriteLock(HalfHandle);
 #[derive(Debug, Clone)]
 struct HalfHandle {
     lock: RedisRwLock,
-    side: Side,
+    half: RwHalf,
     owner: Option<Owner>,
     lease: Lease,
 }
 
 /// The half of the lock that a handle takes: the readers' or the writer's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum RwHalf {
     Read,
     Write,
 }
 
-impl Side {
+impl RwHalf {
     fn hold_kind(self) -> HoldKind {
         match self {
             Self::Read => HoldKind::Shared,
@@ -161,7 +161,7 @@ impl Side {
 #[derive(Debug)]
 pub(super) struct RwClaim {
     lock: RedisRwLock,
-    side: Side,
+    half: RwHalf,
     id: Owner,
 }
 
@@ -196,27 +196,27 @@ impl RedisRwLock {
     /// Returns its read half.
     #[must_use]
     pub fn read(&self) -> RedisReadLock {
-        RedisReadLock(self.half(Side::Read))
+        RedisReadLock(self.half_handle(RwHalf::Read))
     }
 
     /// Returns its write half.
     #[must_use]
     pub fn write(&self) -> RedisWriteLock {
-        RedisWriteLock(self.half(Side::Write))
+        RedisWriteLock(self.half_handle(RwHalf::Write))
     }
 
     /// Makes a handle on this half, without an owner and with the client's lease.
-    fn half(&self, side: Side) -> HalfHandle {
+    fn half_handle(&self, half: RwHalf) -> HalfHandle {
         HalfHandle {
             lock: self.clone(),
-            side,
+            half,
             owner: None,
             lease: self.client.lease(),
         }
     }
 }
 
-macro_rules! half {
+macro_rules! half_lock {
     ($half:ident) => {
         impl Lock for $half {
             fn name(&self) -> &str {
@@ -230,8 +230,8 @@ macro_rules! half {
     };
 }
 
-half!(RedisReadLock);
-half!(RedisWriteLock);
+half_lock!(RedisReadLock);
+half_lock!(RedisWriteLock);
 inherent!(RedisReadLock, RedisWriteLock);
 owner_and_lease! {
     RedisReadLock: 0.owner, 0.lease;
@@ -312,7 +312,7 @@ impl HalfHandle {
         };
         let request = &request;
         let take_first_hold = |other: Option<Arc<Hold<RwClaim>>>| async move {
-            if self.side == Side::Write && other.is_some() {
+            if self.half == RwHalf::Write && other.is_some() {
                 let rule =
                     "its owner reads, and cannot write before it has given the read lock back";
                 return Err(LockError::invalid(name, rule));
@@ -321,15 +321,16 @@ impl HalfHandle {
                 .await
         };
         request
-            .guard(client, name, self.side.hold_kind(), take_first_hold)
+            .acquire_guard(client, name, self.half.hold_kind(), take_first_hold)
             .await
     }
 
     /// Returns the holders of this half alone.
     async fn holders(&self) -> Result<Vec<Holder>, LockError> {
         let mut holders = self.lock.client.holders(&self.lock.name).await?;
-        holders
-            .retain(|holder| holder.id.ends_with(WRITE_FIELD_SUFFIX) == (self.side == Side::Write));
+        holders.retain(|holder| {
+            holder.id.ends_with(WRITE_FIELD_SUFFIX) == (self.half == RwHalf::Write)
+        });
         Ok(holders)
     }
 
@@ -338,9 +339,9 @@ impl HalfHandle {
         let RedisRwLock { client, name, .. } = &self.lock;
         let script = client.script(&scripts::FORCE_UNLOCK);
         let script = script.call([&**name, self.lock.object.channel()]);
-        let script = match self.side {
-            Side::Read => script.arg(0).arg("read"),
-            Side::Write => script.arg(1).arg("write"),
+        let script = match self.half {
+            RwHalf::Read => script.arg(0).arg("read"),
+            RwHalf::Write => script.arg(1).arg("write"),
         };
         Ok(client.run_script(&script).await?)
     }
@@ -355,7 +356,7 @@ impl HalfHandle {
         let (client, object) = (&self.lock.client, &self.lock.object);
         let lease = request.lease;
         let skips_line =
-            write_hold.is_some() || (self.side == Side::Read && object.line.is_empty());
+            write_hold.is_some() || (self.half == RwHalf::Read && object.line.is_empty());
         if skips_line
             && !request.wait.is_zero()
             && let TryResult::Acquired(hold) =
@@ -365,15 +366,15 @@ impl HalfHandle {
         }
         let attempt = |head| self.clone().attempt(lease, write_hold, head);
         object
-            .wait_and_try(client, self.side, request.wait, request.until, attempt)
+            .wait_and_try(client, self.half, request.wait, request.until, attempt)
             .await
     }
 
     /// Returns the lease to use: a renewed one of a reader is cut to `RedisOptions::java_watchdog`.
     fn effective_lease(&self) -> Lease {
         match self.lease {
-            Lease::Watchdog(lease) if self.side == Side::Read => {
-                Lease::Watchdog(lease.min(self.lock.client.inner().options.java_watchdog))
+            Lease::Watchdog(lease) if self.half == RwHalf::Read => {
+                Lease::Watchdog(lease.min(self.lock.client.state().options.java_watchdog))
             }
             lease => lease,
         }
@@ -385,31 +386,31 @@ impl HalfHandle {
         self,
         lease: Lease,
         write_hold: Option<Owner>,
-        head: HeadOfLine<Side>,
+        head: HeadOfLine<RwHalf>,
     ) -> Result<TryResult<Hold<RwClaim>>, LockError> {
-        let (side, id, lease_start) = (self.side, self.lock.client.owner(), Instant::now());
+        let (half, id, lease_start) = (self.half, self.lock.client.owner(), Instant::now());
         let claim = Arc::new(RwClaim {
             lock: self.lock,
-            side,
+            half,
             id,
         });
         let name = &*claim.lock.name;
-        let script = match side {
-            Side::Read => {
-                let writer = write_hold.map(|writer| hash_field(Side::Write, writer));
+        let script = match half {
+            RwHalf::Read => {
+                let writer = write_hold.map(|writer| hash_field(RwHalf::Write, writer));
                 let script = scripts::RW_READ.call([name, &claim.lease_key()]);
                 let script = script.arg(lease.millis()).arg(claim.hash_field());
                 script.arg(writer.unwrap_or_default())
             }
-            Side::Write => {
+            RwHalf::Write => {
                 let script = scripts::RW_WRITE.call([name]);
                 script.arg(lease.millis()).arg(claim.hash_field())
             }
         };
         match claim.lock.client.run_script::<Option<i64>>(&script).await {
             Ok(None) => {
-                if let (Side::Read, Some(head)) = (side, head) {
-                    head.invite_while(|next| *next == Side::Read);
+                if let (RwHalf::Read, Some(head)) = (half, head) {
+                    head.invite_while(|next| *next == RwHalf::Read);
                 }
                 Ok(Hold::new(claim, None, lease, lease_start, ()).into_try_result())
             }
@@ -426,8 +427,8 @@ impl HalfHandle {
 const WRITE_FIELD_SUFFIX: &str = ":write";
 
 /// The field of a hold in the lock's hash.
-fn hash_field(side: Side, id: Owner) -> String {
-    if side == Side::Read {
+fn hash_field(half: RwHalf, id: Owner) -> String {
+    if half == RwHalf::Read {
         id.to_string()
     } else {
         format!("{id}{WRITE_FIELD_SUFFIX}")
@@ -437,12 +438,12 @@ fn hash_field(side: Side, id: Owner) -> String {
 impl RwClaim {
     /// Returns the hold's field in the lock's hash.
     fn hash_field(&self) -> String {
-        hash_field(self.side, self.id)
+        hash_field(self.half, self.id)
     }
 
     /// A call of `rw_renew.lua`.
     fn renewal_call(&self, lease: Lease) -> ScriptCall {
-        let lease_key = (self.side == Side::Read).then(|| self.lease_key());
+        let lease_key = (self.half == RwHalf::Read).then(|| self.lease_key());
         let keys = [&*self.lock.name].into_iter().chain(lease_key.as_deref());
         let script = scripts::RW_RENEW.call(keys);
         script.arg(lease.millis()).arg(self.hash_field())
@@ -466,7 +467,7 @@ impl Claim for RwClaim {
     }
 
     /// Runs `rw_renew.lua`.
-    async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, Failure> {
+    async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, CommandFailure> {
         let client = &self.lock.client;
         client
             .run_script_within(&self.renewal_call(lease), limit)
@@ -481,9 +482,9 @@ impl Claim for RwClaim {
     }
 
     /// Runs `rw_release.lua`.
-    async fn release(&self) -> Result<bool, Failure> {
+    async fn release(&self) -> Result<bool, CommandFailure> {
         let RedisRwLock { client, name, .. } = &self.lock;
-        let lease_key = (self.side == Side::Read).then(|| self.lease_key());
+        let lease_key = (self.half == RwHalf::Read).then(|| self.lease_key());
         let keys = [&**name, self.lock.object.channel()].into_iter();
         let script = client.script(&scripts::RW_RELEASE);
         let script = script.call(keys.chain(lease_key.as_deref()));

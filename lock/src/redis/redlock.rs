@@ -15,8 +15,11 @@
 
 use super::{
     client::RedisClient,
-    engine::{AcquireRequest, HeadOfLine, SharedObject, TryResult, result_after_failure, undo},
-    failure::{Failure, MAX_COMMAND_DELAY, SERVER},
+    engine::{
+        AcquireRequest, HeadOfLine, SharedObject, TryResult, result_after_failure,
+        undo_in_background,
+    },
+    failure::{CommandFailure, MAX_COMMAND_DELAY, SERVER},
     hold::{Claim, Hold},
     quorum::{NodeAnswer, QuorumOutcome, outcome_so_far, quorum},
     scripts::{self, lock_channel, prefixed, renewal_call},
@@ -302,7 +305,7 @@ impl Lock for Redlock {
         let request = AcquireRequest::new(&self.name, self.owner, self.lease, wait)?;
         let take_first_hold = |_| self.take_first_hold(object, &request);
         request
-            .guard(
+            .acquire_guard(
                 &home.client,
                 &self.name,
                 HoldKind::Exclusive,
@@ -356,7 +359,7 @@ impl RedlockNode {
     }
 
     /// Runs `release.lua`; returns whether the identity was there.
-    async fn release(&self, id: Owner) -> Result<bool, Failure> {
+    async fn release(&self, id: Owner) -> Result<bool, CommandFailure> {
         let script = self.client.script(&scripts::RELEASE);
         let script = script.call([&*self.key]).arg(id).arg(&self.channel);
         Ok(self
@@ -387,7 +390,7 @@ impl RedlockNode {
             };
             if answer == NodeAnswer::Silence || (answer == NodeAnswer::No && !late.is_zero()) {
                 let client = node.client.clone();
-                undo(&client, lease.duration(), late, (), move || {
+                undo_in_background(&client, lease.duration(), late, (), move || {
                     let node = node.clone();
                     async move { node.release(id).await }
                 });
@@ -404,7 +407,7 @@ impl RedlockNode {
         command: C,
     ) -> impl Future<Output = NodeAnswer> + Send + use<C>
     where
-        C: Future<Output = Result<bool, Failure>> + Send + 'static,
+        C: Future<Output = Result<bool, CommandFailure>> + Send + 'static,
     {
         let answer = self.client.spawn(timeout(node_timeout(lease), command));
         async move {
@@ -449,7 +452,7 @@ impl NodesClaim {
     async fn quorum_says_yes(
         &self,
         answers: impl ExactSizeIterator<Item = impl Future<Output = NodeAnswer>>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, CommandFailure> {
         match await_outcome(answers).await {
             QuorumOutcome::Agreed => Ok(true),
             QuorumOutcome::Refused => Ok(false),
@@ -461,13 +464,13 @@ impl NodesClaim {
 }
 
 /// The failure of a round in which fewer than a quorum answered; nothing of it is left to undo.
-fn too_few_answers_failure(answered: usize, nodes: usize) -> Failure {
+fn too_few_answers_failure(answered: usize, nodes: usize) -> CommandFailure {
     let reason = format!(
         "{answered} of {nodes} nodes answered, {} needed",
         quorum(nodes)
     );
     // Nothing is left to undo: the release of each node repeats itself.
-    Failure {
+    CommandFailure {
         error: LockError::unavailable(SERVER, reason),
         may_have_run: false,
         retryable: false,
@@ -486,13 +489,13 @@ impl Claim for NodesClaim {
     }
 
     /// Renews on every node; each has the node timeout as its limit.
-    async fn renew(&self, lease: Lease, _: Option<Duration>) -> Result<bool, Failure> {
+    async fn renew(&self, lease: Lease, _: Option<Duration>) -> Result<bool, CommandFailure> {
         self.quorum_says_yes(self.nodes.iter().map(|node| node.renew(self.id, lease)))
             .await
     }
 
     /// Releases on every node; the release of a silent node repeats itself.
-    async fn release(&self) -> Result<bool, Failure> {
+    async fn release(&self) -> Result<bool, CommandFailure> {
         self.quorum_says_yes(self.release_on_all_nodes().into_iter())
             .await
     }

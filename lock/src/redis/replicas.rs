@@ -13,7 +13,7 @@
 
 use super::{
     client::RedisClient,
-    failure::{SERVER, failed},
+    failure::{SERVER, to_lock_error},
     node::{RedisNode, Servers},
     options::Replicas,
     scripts::ScriptCall,
@@ -45,7 +45,7 @@ impl RedisClient {
         key: &str,
         renewal: impl FnOnce() -> ScriptCall,
     ) -> Result<bool, LockError> {
-        let needed_replicas = self.inner().options.replicas;
+        let needed_replicas = self.state().options.replicas;
         if needed_replicas == Replicas::AtLeast(0) {
             return Ok(false);
         }
@@ -60,7 +60,7 @@ impl RedisClient {
                 Replicas::All => known_replicas(&mut connection).await?.max(1),
             };
             let bound = MAX_REPLICA_WAIT
-                .min(self.inner().options.timeout / 2)
+                .min(self.state().options.timeout / 2)
                 .as_millis();
             let mut wait = redis::cmd("WAIT");
             wait.arg(needed)
@@ -69,7 +69,7 @@ impl RedisClient {
             node.wait_connections.lock().push(connection);
             RedisResult::Ok(Some((needed, have)))
         };
-        let counts: Option<(u32, u32)> = counts.await.map_err(failed)?;
+        let counts: Option<(u32, u32)> = counts.await.map_err(to_lock_error)?;
         let Some((needed, have)) = counts else {
             let reason = "its lease ended, or another primary does not have it: it is given back";
             return Err(LockError::unavailable(SERVER, reason));
@@ -89,7 +89,7 @@ impl RedisClient {
         renewal: &ScriptCall,
     ) -> RedisResult<(bool, Arc<RedisNode>, MultiplexedConnection)> {
         let gone = || io::Error::other("no node of the cluster serves the slot for now");
-        let mut node = self.inner().servers.node_of(key).ok_or_else(gone)?;
+        let mut node = self.state().servers.node_of(key).ok_or_else(gone)?;
         let (mut is_asking, mut attempts) = (false, 0);
         loop {
             let mut connection = self.wait_connection(&node).await?;
@@ -101,7 +101,7 @@ impl RedisClient {
                 Err(error) => error,
             };
             attempts += 1;
-            let Servers::Cluster(cluster) = &self.inner().servers else {
+            let Servers::Cluster(cluster) = &self.state().servers else {
                 return Err(error);
             };
             match cluster.redirect(&error, &node)? {

@@ -4,7 +4,7 @@
 //!
 //! Next to read: `connection.rs`, over which a call is sent.
 
-use super::{client::RedisClient, failure::Failure};
+use super::{client::RedisClient, failure::CommandFailure};
 use crate::{Holder, Lease, LockError, Owner, Process};
 use redis::{
     Cmd, ErrorKind, FromRedisValue, RedisResult, RedisWrite, ServerErrorKind, aio::ConnectionLike,
@@ -78,14 +78,14 @@ impl ScriptCall {
 impl RedisClient {
     /// Chooses the version of a script for this client's servers.
     pub(super) fn script<'a>(&self, script: &'a NotifyingScript) -> &'a Script {
-        script.of(self.inner().servers.is_cluster())
+        script.of(self.state().servers.is_cluster())
     }
 
     /// Runs a script, with the client's time limit for the answer.
     pub(super) async fn run_script<T: FromRedisValue>(
         &self,
         call: &ScriptCall,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, CommandFailure> {
         self.run_script_within(call, None).await
     }
 
@@ -95,10 +95,10 @@ impl RedisClient {
         &self,
         call: &ScriptCall,
         limit: Option<Duration>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, CommandFailure> {
         let mut connection = self.connection().with_answer_limit(limit);
         let answer = call.send(&mut connection).await;
-        answer.map_err(|error| Failure::of(error, connection.has_sent()))
+        answer.map_err(|error| CommandFailure::of(error, connection.has_sent()))
     }
 
     /// Runs `holders.lua`: the holders, each with the rest of its lease.
@@ -139,7 +139,7 @@ impl NotifyingScript {
 
 /// Every script by its SHA1, for those who read a digest in MONITOR or SLOWLOG; commands do not need it.
 static TEXTS_BY_DIGEST: LazyLock<HashMap<String, &str>> = LazyLock::new(|| {
-    let texts = TEXTS.iter().chain(NOTIFYING_TEXTS);
+    let texts = PLAIN_TEXTS.iter().chain(NOTIFYING_TEXTS);
     texts
         .map(|text| (Script::new(text).digest, *text))
         .collect()
@@ -177,7 +177,7 @@ macro_rules! scripts {
             LazyLock::new(|| Script::new(concat!($(include_str!(concat!("lua/", $file))),+)));)+
 
         /// The texts of the scripts that publish nothing, for [`script_text`]; the others are [`NOTIFYING_TEXTS`].
-        const TEXTS: &[&str] = &[$(concat!($(include_str!(concat!("lua/", $file))),+),)+];
+        const PLAIN_TEXTS: &[&str] = &[$(concat!($(include_str!(concat!("lua/", $file))),+),)+];
     };
 }
 

@@ -15,16 +15,16 @@ use super::{
     client::RedisClient,
     engine::{
         HeadOfLine, MIN_UNDO_TIME, SharedObject, TryResult, result_after_failure,
-        time_until_lease_end, undo,
+        time_until_lease_end, undo_in_background,
     },
-    failure::Failure,
+    failure::CommandFailure,
     hold::{Claim, Hold},
     scripts::{self, NotifyingScript, ScriptCall, prefixed, suffixed},
 };
 use crate::{
     Guard, Lease, LockError, MAX_DURATION, Owner, deadline,
     events::Observer,
-    keeper::{Share, keep},
+    keeper::{Share, run_keeper},
     sure_until::SureUntil,
 };
 use std::{fmt, future::Future, sync::Arc, time::Duration};
@@ -208,7 +208,7 @@ impl RedisSemaphore {
     /// Safe.
     pub async fn available_permits(&self) -> Result<i64, LockError> {
         if self.lease.is_none() {
-            return self.client.number(&self.name).await;
+            return self.client.read_number(&self.name).await;
         }
         let script = scripts::PERMITS_FREE.call([&*self.name, &self.timeouts_key()]);
         Ok(self.client.run_script(&script).await?)
@@ -298,7 +298,9 @@ impl RedisSemaphore {
             ids,
         });
         let claims = claim.semaphore.claims_key();
-        let script = claim.semaphore.call(&scripts::PERMITS_TAKE, Some(&claims));
+        let script = claim
+            .semaphore
+            .script_call(&scripts::PERMITS_TAKE, Some(&claims));
         let script = script.arg(lease.millis()).arg(initial).args(&claim.ids);
         match client.run_script::<(i64, i64)>(&script).await {
             Ok((free, _)) if free >= 0 => {
@@ -342,13 +344,13 @@ impl RedisSemaphore {
                     semaphore: self,
                     owner,
                 };
-                client.spawn(keep(share, sure_until, keeper));
+                client.spawn(run_keeper(share, sure_until, keeper));
                 Ok(TryResult::Acquired(Permit { guard, permits }))
             }
             Ok(None) => Ok(TryResult::RetryWithin(None)),
             Err(failure) => {
                 if failure.may_have_run {
-                    self.undo_claim(owner, TOMBSTONE_TTL);
+                    self.undo_permits(owner, TOMBSTONE_TTL);
                 }
                 result_after_failure(&self.client, head.as_deref(), failure)
             }
@@ -357,16 +359,20 @@ impl RedisSemaphore {
 
     /// Releases the owner's claim in the background. If there is none, a tombstone keeps out the owner's command if it arrives
     /// later; it stays for `tombstone_ttl`, and zero makes none.
-    fn undo_claim(&self, owner: Owner, tombstone_ttl: Duration) {
+    fn undo_permits(&self, owner: Owner, tombstone_ttl: Duration) {
         let semaphore = self.clone();
-        undo(&self.client, MIN_UNDO_TIME, Duration::ZERO, (), move || {
+        undo_in_background(&self.client, MIN_UNDO_TIME, Duration::ZERO, (), move || {
             let semaphore = semaphore.clone();
-            async move { semaphore.release_claim(owner, tombstone_ttl).await }
+            async move { semaphore.release_permits(owner, tombstone_ttl).await }
         });
     }
 
     /// Runs `semaphore_release.lua`; returns whether the owner had a claim.
-    async fn release_claim(&self, owner: Owner, tombstone_ttl: Duration) -> Result<bool, Failure> {
+    async fn release_permits(
+        &self,
+        owner: Owner,
+        tombstone_ttl: Duration,
+    ) -> Result<bool, CommandFailure> {
         let (claims, tombstone) = (self.claims_key(), self.tombstone_key(owner));
         let script = self.client.script(&scripts::SEMAPHORE_RELEASE);
         let script = script.call([&*self.name, &claims, &tombstone, self.object.channel()]);
@@ -375,7 +381,7 @@ impl RedisSemaphore {
     }
 
     /// A call of a script for permits with a lease, with their keys and perhaps an extra one.
-    fn call(&self, script: &NotifyingScript, extra_key: Option<&str>) -> ScriptCall {
+    fn script_call(&self, script: &NotifyingScript, extra_key: Option<&str>) -> ScriptCall {
         let timeouts = self.timeouts_key();
         let keys = [&*self.name, &timeouts, self.object.channel()].into_iter();
         self.client.script(script).call(keys.chain(extra_key))
@@ -499,15 +505,15 @@ impl Share for ClaimedPermits {
     async fn finish(self, lost: bool) -> Result<(), LockError> {
         let Self { semaphore, owner } = self;
         if lost {
-            semaphore.undo_claim(owner, Duration::ZERO);
+            semaphore.undo_permits(owner, Duration::ZERO);
             return Ok(());
         }
-        match semaphore.release_claim(owner, Duration::ZERO).await {
+        match semaphore.release_permits(owner, Duration::ZERO).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(LockError::lost(&*semaphore.name)),
             Err(failure) => {
                 if failure.retryable {
-                    semaphore.undo_claim(owner, Duration::ZERO);
+                    semaphore.undo_permits(owner, Duration::ZERO);
                 }
                 Err(failure.error)
             }
@@ -527,15 +533,15 @@ impl Claim for LeasedPermits {
     }
 
     /// Runs `permits_renew.lua`, for all permits or none.
-    async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, Failure> {
+    async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, CommandFailure> {
         let script = scripts::PERMITS_RENEW.call([&*self.semaphore.timeouts_key()]);
         let script = script.arg(lease.millis()).args(&self.ids);
         self.client().run_script_within(&script, limit).await
     }
 
     /// Runs `permits_release.lua`; `false` if the lease of one had ended, or the semaphore was deleted.
-    async fn release(&self) -> Result<bool, Failure> {
-        let script = self.semaphore.call(&scripts::PERMITS_RELEASE, None);
+    async fn release(&self) -> Result<bool, CommandFailure> {
+        let script = self.semaphore.script_call(&scripts::PERMITS_RELEASE, None);
         self.client().run_script(&script.args(&self.ids)).await
     }
 }

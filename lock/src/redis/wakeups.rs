@@ -219,25 +219,25 @@ impl SharedWakeups {
                 .into_iter()
                 .partition(|(_, delivery)| by_shard(delivery));
             if !begin.is_empty() {
-                accept_refusal(connection.subscribe(channel_names(&begin)).await)?;
+                ignore_refusal(connection.subscribe(channel_names(&begin)).await)?;
             }
             for (channel, _) in shards {
                 let mut subscribe = cmd("SSUBSCRIBE");
-                accept_refusal(subscribe.arg(channel).exec_async(&mut connection).await)?;
+                ignore_refusal(subscribe.arg(channel).exec_async(&mut connection).await)?;
             }
             if changes.pattern {
-                accept_refusal(connection.psubscribe(&self.pattern).await)?;
+                ignore_refusal(connection.psubscribe(&self.pattern).await)?;
             }
             let (shards, end): (Vec<_>, Vec<_>) = changes
                 .end
                 .into_iter()
                 .partition(|(_, delivery)| by_shard(delivery));
             if !end.is_empty() {
-                accept_refusal(connection.unsubscribe(channel_names(&end)).await)?;
+                ignore_refusal(connection.unsubscribe(channel_names(&end)).await)?;
             }
             for (channel, _) in shards {
                 let mut unsubscribe = cmd("SUNSUBSCRIBE");
-                accept_refusal(unsubscribe.arg(channel).exec_async(&mut connection).await)?;
+                ignore_refusal(unsubscribe.arg(channel).exec_async(&mut connection).await)?;
             }
             *pause = FIRST_RECONNECT_PAUSE;
             tokio::select! {
@@ -277,7 +277,7 @@ impl SharedWakeups {
     }
 
     /// Adds a listener to the channel, and wakes the task if it must subscribe.
-    fn listen(&self, channel: &str, state: &Arc<ChannelState>) {
+    fn add_listener(&self, channel: &str, state: &Arc<ChannelState>) {
         let mut listeners = self.listeners.lock();
         let listener = Arc::downgrade(state);
         listeners.by_channel.insert(channel.to_owned(), listener);
@@ -288,7 +288,7 @@ impl SharedWakeups {
 
     /// Removes the listener from the channel, unless another listens there by now. The task then unsubscribes, but keeps the
     /// pattern.
-    fn forget(&self, channel: &str, state: &Arc<ChannelState>) {
+    fn remove_listener(&self, channel: &str, state: &Arc<ChannelState>) {
         let mut listeners = self.listeners.lock();
         let old = listeners.by_channel.get(channel);
         if old.is_some_and(|old| std::ptr::eq(old.as_ptr(), Arc::as_ptr(state))) {
@@ -354,7 +354,7 @@ fn channel_names(channels: &[(String, Delivery)]) -> Vec<&str> {
 
 /// Turns a server's refusal into success, for example of a channel that this user may not hear: it is not retried on this
 /// connection.
-fn accept_refusal(result: RedisResult<()>) -> RedisResult<()> {
+fn ignore_refusal(result: RedisResult<()>) -> RedisResult<()> {
     match result {
         Err(error) if error.code().is_some() => {
             tracing::debug!(%error, "no wake-ups");
@@ -390,7 +390,7 @@ impl Subscription {
         channel: String,
         delivery: Delivery,
     ) -> Self {
-        let servers = client.inner().servers.clone();
+        let servers = client.state().servers.clone();
         let delivery = match servers.is_cluster() {
             false => delivery,
             // A latch's channel may be in another slot than its key: its messages come by `PUBLISH`, which every node hears.
@@ -422,13 +422,13 @@ impl Subscription {
     ///
     /// Safe: a message in between is kept for the next call.
     pub(super) async fn wait_for_message(&self) {
-        self.listen();
+        self.ensure_subscribed();
         self.state.notify.notified().await;
     }
 
     /// Begins the subscription if needed, at the server that has the key by now. A caller that does so before its first
     /// try misses no message.
-    pub(super) fn listen(&self) {
+    pub(super) fn ensure_subscribed(&self) {
         let Some(node) = self.servers.node_of(&self.name) else {
             return;
         };
@@ -437,10 +437,10 @@ impl Subscription {
             return;
         }
         if let Some(old) = at.replace(Arc::clone(&node.wakeups)) {
-            old.shared.forget(&self.channel, &self.state);
+            old.shared.remove_listener(&self.channel, &self.state);
             self.state.has_begun.store(false, Ordering::Release);
         }
-        node.wakeups.shared.listen(&self.channel, &self.state);
+        node.wakeups.shared.add_listener(&self.channel, &self.state);
     }
 
     /// Whether the server has confirmed the subscription.
@@ -453,7 +453,7 @@ impl Drop for Subscription {
     /// Removes its listener from the server's subscriptions.
     fn drop(&mut self) {
         if let Some(at) = self.listens_at.get_mut().take() {
-            at.shared.forget(&self.channel, &self.state);
+            at.shared.remove_listener(&self.channel, &self.state);
         }
     }
 }

@@ -78,7 +78,7 @@ pub use template::{MAX_VALUE_LENGTH, TemplateError};
 use crate::{DynLock, Lock};
 use http::{Response, request::Parts};
 use std::{fmt, sync::Arc, time::Duration};
-use template::{Fields, Template};
+use template::{AllowedFields, Template};
 
 /// How long a request waits for its lock by default; then it is refused.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(30);
@@ -114,7 +114,7 @@ struct LayerTerms {
 #[must_use = "no layer is made before it is given its locks"]
 pub struct LockKey {
     template: Option<String>,
-    fields: Fields,
+    fields: AllowedFields,
     wait: Box<WaitOf>,
     longest_body: usize,
 }
@@ -146,7 +146,7 @@ impl LockKey {
     fn new(template: Option<String>) -> Self {
         Self {
             template,
-            fields: Fields::default(),
+            fields: AllowedFields::default(),
             wait: Box::new(|_| DEFAULT_WAIT),
             longest_body: DEFAULT_BODY_LIMIT,
         }

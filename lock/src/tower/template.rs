@@ -29,7 +29,7 @@ pub struct TemplateError {
 
 /// The fields that a template may name: the parts of the route's pattern, and the fields of the query.
 #[derive(Debug, Default)]
-pub(super) struct Fields {
+pub(super) struct AllowedFields {
     pub(super) route: Option<String>,
     /// `None`: unknown, so any name is allowed.
     pub(super) query: Option<Vec<String>>,
@@ -55,7 +55,7 @@ enum NamePart {
 
 impl Template {
     /// The template of a layer by route: the request's method and the route's pattern.
-    pub(super) fn of_route(fields: &Fields) -> Result<Self, TemplateError> {
+    pub(super) fn of_route(fields: &AllowedFields) -> Result<Self, TemplateError> {
         let text = fields.route.clone().unwrap_or_default();
         let (route, _) = parse_route(&text)?;
         Ok(Self {
@@ -66,7 +66,7 @@ impl Template {
     }
 
     /// Parses a template that names some of these `fields`, and checks its rules.
-    pub(super) fn parse(text: &str, fields: &Fields) -> Result<Self, TemplateError> {
+    pub(super) fn parse(text: &str, fields: &AllowedFields) -> Result<Self, TemplateError> {
         let (route, named) = fields
             .route
             .as_deref()
@@ -104,13 +104,13 @@ impl Template {
                         .ok()
                         .and_then(|route| route.params.get(field));
                     let value = found.map(|raw| percent_decode(raw.as_bytes()).into());
-                    name.extend(escaped(field, value, false)?);
+                    name.extend(escape_value(field, value, false)?);
                 }
                 NamePart::Query(field) => {
                     let mut values =
                         query(head).filter(|(key, _)| key.as_ref() == field.as_bytes());
                     let value = values.next().map(|(_, value)| value);
-                    name.extend(escaped(field, value, values.next().is_some())?);
+                    name.extend(escape_value(field, value, values.next().is_some())?);
                 }
                 NamePart::Header(field) => {
                     let mut values = head
@@ -119,7 +119,11 @@ impl Template {
                         .iter()
                         .map(|value| Cow::Borrowed(value.as_bytes()));
                     let value = values.next();
-                    name.extend(escaped(field.as_str(), value, values.next().is_some())?);
+                    name.extend(escape_value(
+                        field.as_str(),
+                        value,
+                        values.next().is_some(),
+                    )?);
                 }
             }
         }
@@ -128,7 +132,11 @@ impl Template {
 }
 
 /// Returns where a field's value comes from, or the rule that its name breaks.
-fn part_of_field(field: &str, fields: &Fields, in_path: &[String]) -> Result<NamePart, String> {
+fn part_of_field(
+    field: &str,
+    fields: &AllowedFields,
+    in_path: &[String],
+) -> Result<NamePart, String> {
     let has = |name: &str| in_path.iter().any(|known| known == name);
     let query = |name: &str| match &fields.query {
         Some(known) if !known.iter().any(|known| known == name) => Err(format!(
@@ -257,7 +265,7 @@ fn decode_form(text: &str) -> Cow<'_, [u8]> {
 
 /// Returns a field's value as it is written in a name, never `None`; refuses one that is missing, empty, too long or, if
 /// `again`, given twice.
-fn escaped(
+fn escape_value(
     field: &str,
     value: Option<Cow<'_, [u8]>>,
     again: bool,
@@ -294,9 +302,9 @@ mod tests {
     use super::*;
     use http::Request;
 
-    fn fields(route: &str, query: Option<&[&str]>) -> Fields {
+    fn fields(route: &str, query: Option<&[&str]>) -> AllowedFields {
         let route = (!route.is_empty()).then(|| route.to_owned());
-        Fields {
+        AllowedFields {
             route,
             query: query.map(|names| names.iter().map(ToString::to_string).collect()),
         }
@@ -441,7 +449,7 @@ mod tests {
         for route in ["", "no-slash", "/a{b", "/{{a}}", "/{a}x"] {
             assert!(Template::of_route(&fields(route, None)).is_err(), "{route}");
         }
-        let unknown = Template::parse("{path:a}", &Fields::default()).expect_err("no route");
+        let unknown = Template::parse("{path:a}", &AllowedFields::default()).expect_err("no route");
         assert!(
             unknown.to_string().contains("said by the route"),
             "{unknown}"

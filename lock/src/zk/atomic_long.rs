@@ -8,8 +8,10 @@
 //!
 //! Next to read: `mutex.rs`, its mutex.
 
-use super::engine::none_on;
-use super::engine::request::{change_once, create, repeat_read, sync_server, with_node};
+use super::engine::errors_to_none;
+use super::engine::request::{
+    change_once, create_persistent_node, repeat_read, request_creating_missing_node, sync_server,
+};
 use super::{ZkClient, ZkLock};
 use crate::LockError;
 use std::time::Duration;
@@ -296,7 +298,7 @@ impl ZkAtomicLong {
     pub async fn force_set(&self, value: i64) -> Result<(), LockError> {
         let bytes = &value.to_be_bytes();
         let set = change_once(&self.client, &self.path, &[], |client| async move {
-            with_node(&client, &self.path, bytes, || {
+            request_creating_missing_node(&client, &self.path, bytes, || {
                 client.set_data(&self.path, bytes, None)
             })
             .await
@@ -406,7 +408,7 @@ impl ZkAtomicLong {
     /// Reads the number with its version.
     async fn read(&self) -> Result<VersionedValue, LockError> {
         let found = repeat_read(&self.client, &self.path, |client| async move {
-            none_on(&[Error::NoNode], client.get_data(&self.path).await)
+            errors_to_none(&[Error::NoNode], client.get_data(&self.path).await)
         });
         let Some((bytes, stat)) = found.await? else {
             return Ok(VersionedValue::default());
@@ -428,14 +430,19 @@ impl ZkAtomicLong {
     /// Sets the number to `value` if its node still has the version of `seen`, or makes the node if `seen` has none; `false` if
     /// another was faster.
     async fn write(&self, seen: VersionedValue, value: i64) -> Result<bool, LockError> {
-        const FASTER: &[Error] = &[Error::BadVersion, Error::NodeExists, Error::NoNode];
+        const CONFLICT_ERRORS: &[Error] = &[Error::BadVersion, Error::NodeExists, Error::NoNode];
         let bytes = &value.to_be_bytes();
-        let written = change_once(&self.client, &self.path, FASTER, |client| async move {
-            match seen.version {
-                Some(_) => client.set_data(&self.path, bytes, seen.version).await,
-                None => create(&client, &self.path, bytes).await,
-            }
-        });
+        let written = change_once(
+            &self.client,
+            &self.path,
+            CONFLICT_ERRORS,
+            |client| async move {
+                match seen.version {
+                    Some(_) => client.set_data(&self.path, bytes, seen.version).await,
+                    None => create_persistent_node(&client, &self.path, bytes).await,
+                }
+            },
+        );
         Ok(written.await?.is_some())
     }
 }

@@ -10,8 +10,8 @@
 //! Next to read: `engine/request.rs`.
 
 use super::ZkClient;
-use super::engine::request::{change_once, create, repeat_read};
-use super::engine::{Wait, none_on, session::Session};
+use super::engine::request::{change_once, create_persistent_node, repeat_read};
+use super::engine::{Wait, errors_to_none, session::Session};
 use crate::LockError;
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout_at;
@@ -108,7 +108,9 @@ impl ZkBarrier {
     ///
     /// It may be closed or not.
     pub async fn set(&self) -> Result<bool, LockError> {
-        let set = |client: Arc<Session>| async move { create(&client, &self.path, &[]).await };
+        let set = |client: Arc<Session>| async move {
+            create_persistent_node(&client, &self.path, &[]).await
+        };
         Ok(
             change_once(&self.client, &self.path, &[Error::NodeExists], set)
                 .await?
@@ -173,7 +175,7 @@ impl ZkBarrier {
                 .client
                 .while_alive(wait, timeout_at(wait.end, watch.changed()))
                 .await?;
-            let event = event.map_err(|_| wait.timed_out(&self.path))?;
+            let event = event.map_err(|_| wait.timeout_error(&self.path))?;
             if event.event_type == EventType::NodeDeleted {
                 return Ok(());
             }
@@ -190,7 +192,7 @@ impl ZkBarrier {
             // `exists` would leave a watch behind if the barrier is open.
             let found = client.get_and_watch_data(&self.path);
             caught_up.await?;
-            let node = none_on(&[Error::NoNode], found.await)?;
+            let node = errors_to_none(&[Error::NoNode], found.await)?;
             Ok(node.map(|(_, stat, watch)| ClosedBarrier {
                 czxid: stat.czxid,
                 watch,

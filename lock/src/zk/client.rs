@@ -11,7 +11,7 @@
 
 use super::ZkOptions;
 use super::engine::session::{ConnectionState, Disconnection, Session, Supervisor};
-use super::engine::{SERVER, Wait, unavailable};
+use super::engine::{SERVER, Wait, unavailable_error};
 use crate::{
     LockError, Owner, Process,
     events::Observer,
@@ -48,10 +48,10 @@ use zookeeper_client::Client;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct ZkClient(pub(super) Arc<Inner>);
+pub struct ZkClient(pub(super) Arc<ClientState>);
 
 /// What all clones of one client share: the state of its session, the state of its locks, and its tasks.
-pub(super) struct Inner {
+pub(super) struct ClientState {
     connection: watch::Receiver<ConnectionState>,
     timeout: Duration,
     process: Process,
@@ -99,7 +99,7 @@ impl ZkClient {
             }
             .run(),
         );
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(ClientState {
             connection,
             timeout,
             process: Process::new(),
@@ -132,7 +132,7 @@ impl ZkClient {
         }
         match self.0.connection.borrow().session() {
             Ok(session) => Ok(Client::clone(session)),
-            Err(lost) => Err(unavailable(lost.reason.as_str())),
+            Err(lost) => Err(unavailable_error(lost.reason.as_str())),
         }
     }
 
@@ -207,7 +207,7 @@ impl ZkClient {
             biased;
             error = self.wait_until_useless(false) => Err(error),
             up = self.wait_until_live() => Ok(up),
-            () = sleep_until(deadline) => Err(self.session().err().unwrap_or_else(|| unavailable("the session is over"))),
+            () = sleep_until(deadline) => Err(self.session().err().unwrap_or_else(|| unavailable_error("the session is over"))),
         }
     }
 
@@ -236,13 +236,15 @@ impl ZkClient {
             biased;
             done = future => Ok(done),
             error = self.wait_until_useless(true) => Err(error),
-            () = sleep_until(wait.end + self.timeout()) => Err(unavailable("no answer")),
+            () = sleep_until(wait.end + self.timeout()) => Err(unavailable_error("no answer")),
         }
     }
 
     /// The error of a lock that was not acquired within the wait: it was taken, or there is no connection now.
-    pub(super) fn not_acquired(&self, wait: Wait, name: &str) -> LockError {
-        self.session().err().unwrap_or_else(|| wait.taken(name))
+    pub(super) fn not_acquired_error(&self, wait: Wait, name: &str) -> LockError {
+        self.session()
+            .err()
+            .unwrap_or_else(|| wait.taken_error(name))
     }
 
     /// Completes with an error once waiting is useless: the client is being closed; or there was no connection for half of
@@ -261,7 +263,7 @@ impl ZkClient {
                 let changed = match lost {
                     None => connection.changed().await,
                     Some(lost) => tokio::select! {
-                        () = in_vain(&lost) => return unavailable(lost.reason),
+                        () = in_vain(&lost) => return unavailable_error(lost.reason),
                         changed = connection.changed() => changed,
                     },
                 };

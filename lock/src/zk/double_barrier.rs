@@ -19,8 +19,8 @@
 use super::ZkClient;
 use super::engine::request::{repeat_read, sync_server};
 use super::engine::{
-    Wait, check_path, is_session_over, is_unanswered, node::Node, none_on, repeat_until_answered,
-    session::Session, to_lock_error,
+    Wait, check_path, errors_to_none, is_session_over, is_unanswered, node::Node,
+    repeat_until_answered, session::Session, to_lock_error,
 };
 use crate::LockError;
 use std::num::NonZeroU32;
@@ -111,11 +111,11 @@ impl ZkClient {
 }
 
 /// How one try to enter has ended: our member is in, waits for the watch, or must look again.
-enum EnterAttempt {
-    Open,
-    Closed(OneshotWatcher),
+enum EnterOutcome {
+    Entered,
+    WaitForChange(OneshotWatcher),
     /// Something has changed meanwhile, so it must look again.
-    Again,
+    TryAgain,
 }
 
 /// A member whose node is there, and whether it is in.
@@ -174,7 +174,7 @@ impl ZkDoubleBarrier {
                 .await?
             {
                 Ok(true) => return Ok(member.keep_on_server()),
-                Ok(false) => return Err(wait.timed_out(&self.path)),
+                Ok(false) => return Err(wait.timeout_error(&self.path)),
                 Err(error) if is_session_over(&error) => {
                     tracing::debug!(%error, path = self.path, "entering again")
                 }
@@ -261,7 +261,7 @@ impl ZkDoubleBarrier {
                     .while_alive(wait, own.delete(None))
                     .await?
                     .map_err(to_lock_error)?;
-                return Err(wait.timed_out(&self.path));
+                return Err(wait.timeout_error(&self.path));
             }
         }
     }
@@ -271,9 +271,11 @@ impl ZkDoubleBarrier {
         own.create().await?;
         loop {
             let late = match self.try_to_enter(own).await? {
-                EnterAttempt::Open => return Ok(true),
-                EnterAttempt::Closed(watch) => timeout_at(end, watch.changed()).await.is_err(),
-                EnterAttempt::Again => end < Instant::now(),
+                EnterOutcome::Entered => return Ok(true),
+                EnterOutcome::WaitForChange(watch) => {
+                    timeout_at(end, watch.changed()).await.is_err()
+                }
+                EnterOutcome::TryAgain => end < Instant::now(),
             };
             if late {
                 return match own.delete(Some(0)).await {
@@ -285,7 +287,7 @@ impl ZkDoubleBarrier {
     }
 
     /// Opens the barrier if enough members have come, or marks our member if others are in.
-    async fn try_to_enter(&self, own: &mut Node) -> Result<EnterAttempt, Error> {
+    async fn try_to_enter(&self, own: &mut Node) -> Result<EnterOutcome, Error> {
         let (session, ready_path) = (own.session().clone(), self.path_of(READY_NODE));
         let (ready, watch) =
             repeat_until_answered(|| session.check_and_watch_stat(&ready_path)).await?;
@@ -293,10 +295,10 @@ impl ZkDoubleBarrier {
         let Some(mine) = members.iter().find(|member| member.name == own.name()) else {
             // Somebody deleted it.
             own.create().await?;
-            return Ok(EnterAttempt::Again);
+            return Ok(EnterOutcome::TryAgain);
         };
         if mine.version > 0 {
-            return Ok(EnterAttempt::Open);
+            return Ok(EnterOutcome::Entered);
         }
         let mut marks = session.new_multi_writer();
         if let Some(inside) = members.iter().find(|member| member.is_in) {
@@ -313,12 +315,14 @@ impl ZkDoubleBarrier {
                 }
             }
         } else {
-            return Ok(EnterAttempt::Closed(watch));
+            return Ok(EnterOutcome::WaitForChange(watch));
         }
         match marks.commit().await.map_err(Error::from) {
-            Ok(_) => Ok(EnterAttempt::Open),
-            Err(Error::NoNode | Error::NodeExists | Error::BadVersion) => Ok(EnterAttempt::Again),
-            Err(error) if is_unanswered(&error) => Ok(EnterAttempt::Again),
+            Ok(_) => Ok(EnterOutcome::Entered),
+            Err(Error::NoNode | Error::NodeExists | Error::BadVersion) => {
+                Ok(EnterOutcome::TryAgain)
+            }
+            Err(error) if is_unanswered(&error) => Ok(EnterOutcome::TryAgain),
             Err(error) => Err(error),
         }
     }
@@ -330,7 +334,7 @@ impl ZkDoubleBarrier {
         ready: Option<Stat>,
     ) -> Result<Vec<Member>, Error> {
         let names = repeat_until_answered(|| session.list_children(&self.path)).await;
-        let mut names = none_on(&[Error::NoNode], names)?.unwrap_or_default();
+        let mut names = errors_to_none(&[Error::NoNode], names)?.unwrap_or_default();
         names.retain(|name| name != READY_NODE);
         names.sort_unstable();
         let paths: Vec<_> = names.iter().map(|name| self.path_of(name)).collect();
@@ -365,7 +369,7 @@ impl ZkDoubleBarrier {
         let path = &self.path_of(member);
         repeat_read(&self.client, &self.path, |session| async move {
             Ok(
-                none_on(&[Error::NoNode], session.get_and_watch_data(path).await)?
+                errors_to_none(&[Error::NoNode], session.get_and_watch_data(path).await)?
                     .map(|(_, _, watch)| watch),
             )
         })

@@ -13,7 +13,7 @@ use super::engine::queue::Recipe;
 use crate::reentry::HoldKind;
 
 /// The mutex's recipe: the first holds the lock; each other waits for the one before it.
-pub(super) const MUTEX: Recipe = Recipe {
+pub(super) const MUTEX_RECIPE: Recipe = Recipe {
     marker: "lock-",
     markers: &["lock-"],
     waits_for: |_| true,
@@ -36,7 +36,7 @@ impl ZkClient {
     /// ```
     #[must_use]
     pub fn lock(&self, path: &str) -> ZkLock {
-        ZkLock(QueueHandle::new(self, &MUTEX, path))
+        ZkLock(QueueHandle::new(self, &MUTEX_RECIPE, path))
     }
 }
 

@@ -14,15 +14,15 @@ use super::engine::queue::Recipe;
 use crate::reentry::HoldKind;
 
 /// The reader's recipe: it waits for the writers before it.
-const READ: Recipe = Recipe {
+const READ_RECIPE: Recipe = Recipe {
     marker: MARKERS[0],
     waits_for: is_writer_node,
     hold_kind: HoldKind::Shared,
     lists_again: false,
-    ..WRITE
+    ..WRITE_RECIPE
 };
 /// The writer's recipe: it waits for everybody before it.
-const WRITE: Recipe = Recipe {
+const WRITE_RECIPE: Recipe = Recipe {
     marker: MARKERS[1],
     markers: MARKERS,
     waits_for: |_| true,
@@ -34,7 +34,7 @@ const MARKERS: &[&str] = &["__READ__", "__WRIT__"];
 
 /// Whether a node of this name is a writer's.
 fn is_writer_node(name: &str) -> bool {
-    name.contains(WRITE.marker)
+    name.contains(WRITE_RECIPE.marker)
 }
 
 /// A read lock and a write lock in ZooKeeper; see [`ZkClient::rw_lock`].
@@ -170,7 +170,7 @@ impl ZkRwLock {
     /// ```
     #[must_use]
     pub fn read(&self) -> ZkReadLock {
-        ZkReadLock(QueueHandle::new(&self.client, &READ, &self.path))
+        ZkReadLock(QueueHandle::new(&self.client, &READ_RECIPE, &self.path))
     }
 
     /// Makes a contender that writes.
@@ -184,6 +184,6 @@ impl ZkRwLock {
     /// ```
     #[must_use]
     pub fn write(&self) -> ZkWriteLock {
-        ZkWriteLock(QueueHandle::new(&self.client, &WRITE, &self.path))
+        ZkWriteLock(QueueHandle::new(&self.client, &WRITE_RECIPE, &self.path))
     }
 }

@@ -12,10 +12,10 @@
 use super::engine::hold::NodeHold;
 use super::engine::queue::{self, FencedNode, Recipe};
 use super::engine::{
-    Wait, check_path, is_session_over, node::Node, none_on, repeat_until_answered,
+    Wait, check_path, errors_to_none, is_session_over, node::Node, repeat_until_answered,
     session::Session, to_lock_error,
 };
-use super::{ZkClient, mutex::MUTEX};
+use super::{ZkClient, mutex::MUTEX_RECIPE};
 use crate::{Guard, Holder, Lock, LockError, inherent};
 use futures::future::join_all;
 use std::{sync::Arc, time::Duration};
@@ -25,10 +25,10 @@ use zookeeper_client::Error;
 /// The marker of a lease's node, as in Curator.
 const LEASE_MARKER: &str = "lease-";
 /// The recipe of a semaphore with one lease, to find and delete its holder: the first node holds it.
-const SINGLE_LEASE: Recipe = Recipe {
+const SINGLE_LEASE_RECIPE: Recipe = Recipe {
     marker: LEASE_MARKER,
     markers: &[LEASE_MARKER],
-    ..MUTEX
+    ..MUTEX_RECIPE
 };
 /// The broken rule if no lease is asked for, or more than there are.
 const LEASE_COUNT_RULE: &str = "at least 1 lease, and no more than the semaphore has";
@@ -186,7 +186,7 @@ impl ZkSemaphore {
             return Err(LockError::invalid(&self.path, LEASE_COUNT_RULE));
         }
         check_path(&self.path)?;
-        let take = self.take(leases, wait);
+        let take = self.take_leases(leases, wait);
         self.client
             .observer()
             .report_acquire(&self.path, take)
@@ -194,25 +194,28 @@ impl ZkSemaphore {
     }
 
     /// Queues for the mutex, waits for the leases while it has it, and releases it; queues again if the session ends.
-    async fn take(&self, leases: u32, wait: Duration) -> Result<Vec<Guard>, LockError> {
+    async fn take_leases(&self, leases: u32, wait: Duration) -> Result<Vec<Guard>, LockError> {
         let wait = Wait::new(wait);
         loop {
             let mut turn =
-                match queue::wait_for_turn(&self.client, &MUTEX, &self.mutex_path, wait).await {
-                    Err(LockError::Taken { .. }) => return Err(wait.taken(&self.path)),
+                match queue::queue_and_wait(&self.client, &MUTEX_RECIPE, &self.mutex_path, wait)
+                    .await
+                {
+                    Err(LockError::Taken { .. }) => return Err(wait.taken_error(&self.path)),
                     turn => turn?,
                 };
-            let attempt = self.attempt(turn.node.session(), leases, wait.end);
+            let attempt = self.create_leases_and_wait(turn.node.session(), leases, wait.end);
             let attempt = self.client.while_alive(wait, attempt).await?;
             timeout(self.client.timeout(), turn.node.delete(None))
                 .await
                 .ok();
             match attempt {
                 Ok(Some(leases)) => {
-                    let guard = |lease| NodeHold::of(lease, None).guard(&self.client, &self.path);
+                    let guard =
+                        |lease| NodeHold::of(lease, None).make_guard(&self.client, &self.path);
                     return Ok(leases.into_iter().map(guard).collect());
                 }
-                Ok(None) => return Err(self.client.not_acquired(wait, &self.path)),
+                Ok(None) => return Err(self.client.not_acquired_error(wait, &self.path)),
                 Err(error) if is_session_over(&error) => {
                     tracing::debug!(%error, self.path, "queueing again")
                 }
@@ -244,7 +247,7 @@ impl ZkSemaphore {
 
     /// Makes a node for each lease and waits until the directory has at most `max`, in the session that has the mutex; `None`
     /// if the wait ended first: the nodes are then deleted.
-    async fn attempt(
+    async fn create_leases_and_wait(
         &self,
         session: &Arc<Session>,
         wanted: u32,
@@ -259,7 +262,7 @@ impl ZkSemaphore {
             }
             let listed =
                 repeat_until_answered(|| session.list_and_watch_children(&self.leases_path)).await;
-            let Some((children, watch)) = none_on(&[Error::NoNode], listed)? else {
+            let Some((children, watch)) = errors_to_none(&[Error::NoNode], listed)? else {
                 leases.clear();
                 continue;
             };
@@ -304,7 +307,12 @@ impl ZkSemaphoreMutex {
     ///
     /// Safe: it only reads.
     pub async fn holder(&self) -> Result<Option<Holder>, LockError> {
-        queue::holder(&self.0.client, &self.0.leases_path, SINGLE_LEASE.markers).await
+        queue::holder(
+            &self.0.client,
+            &self.0.leases_path,
+            SINGLE_LEASE_RECIPE.markers,
+        )
+        .await
     }
 
     /// Frees the lock, whoever holds it, for operators, by deleting its lease; returns whether it was held. The holder
@@ -318,7 +326,7 @@ impl ZkSemaphoreMutex {
     ///
     /// It may have been freed or not.
     pub async fn force_unlock(&self) -> Result<bool, LockError> {
-        queue::force_unlock(&self.0.client, &SINGLE_LEASE, &self.0.leases_path).await
+        queue::force_unlock(&self.0.client, &SINGLE_LEASE_RECIPE, &self.0.leases_path).await
     }
 }
 

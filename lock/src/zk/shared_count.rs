@@ -7,7 +7,9 @@
 //! Next to read: `engine/request.rs`.
 
 use super::ZkClient;
-use super::engine::request::{change_once, repeat_read, sync_server, with_node};
+use super::engine::request::{
+    change_once, repeat_read, request_creating_missing_node, sync_server,
+};
 use super::engine::{is_session_over, is_unanswered, to_lock_error};
 use crate::LockError;
 use std::time::Duration;
@@ -123,13 +125,13 @@ impl ZkSharedCount {
     pub async fn get(&self) -> Result<Versioned, LockError> {
         sync_server(&self.client, &self.path).await?;
         let found = repeat_read(&self.client, &self.path, |client| async move {
-            with_node(&client, &self.path, &self.seed.to_be_bytes(), || {
+            request_creating_missing_node(&client, &self.path, &self.seed.to_be_bytes(), || {
                 client.get_data(&self.path)
             })
             .await
         });
         let (bytes, stat) = found.await?;
-        self.read(&bytes, stat.version)
+        self.decode(&bytes, stat.version)
     }
 
     /// Sets it to `value` unconditionally, and returns it with its new version.
@@ -227,9 +229,11 @@ impl ZkSharedCount {
         loop {
             let client = self.client.wait_until_live().await;
             let look = || client.get_and_watch_data(&self.path);
-            match with_node(&client, &self.path, &self.seed.to_be_bytes(), look).await {
+            match request_creating_missing_node(&client, &self.path, &self.seed.to_be_bytes(), look)
+                .await
+            {
                 Ok((bytes, stat, watch)) => {
-                    if let Ok(seen) = self.read(&bytes, stat.version) {
+                    if let Ok(seen) = self.decode(&bytes, stat.version) {
                         sender.send_if_modified(|last| std::mem::replace(last, seen) != seen);
                     }
                     watch.changed().await;
@@ -257,7 +261,8 @@ impl ZkSharedCount {
             &[Error::BadVersion],
             |client| async move {
                 let set = || client.set_data(&self.path, &value.to_be_bytes(), version);
-                with_node(&client, &self.path, &self.seed.to_be_bytes(), set).await
+                request_creating_missing_node(&client, &self.path, &self.seed.to_be_bytes(), set)
+                    .await
             },
         );
         Ok(set.await?.map(|stat| Versioned {
@@ -267,7 +272,7 @@ impl ZkSharedCount {
     }
 
     /// Reads the number in a node's data; [`LockError::Invalid`] if that is not 4 bytes.
-    fn read(&self, bytes: &[u8], version: i32) -> Result<Versioned, LockError> {
+    fn decode(&self, bytes: &[u8], version: i32) -> Result<Versioned, LockError> {
         match bytes.try_into() {
             Ok(bytes) => Ok(Versioned {
                 value: i32::from_be_bytes(bytes),

@@ -10,10 +10,12 @@
 //! Next to read: `queue.rs`.
 
 use super::queue::{self, FencedNode, Recipe};
-use super::{Wait, is_session_over, node::Node, repeat_until_answered, to_lock_error, unavailable};
+use super::{
+    Wait, is_session_over, node::Node, repeat_until_answered, to_lock_error, unavailable_error,
+};
 use crate::events::Observer;
-use crate::keeper::{Share, keep};
-use crate::reentry::{HoldKind, OwnerSlot, Reentry, slot_of};
+use crate::keeper::{Share, run_keeper};
+use crate::reentry::{HoldKind, OwnerEntry, Reentry, entry_of};
 use crate::{Fence, Guard, Holder, LockError, Owner, sure_until::SureUntil, zk::ZkClient};
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
@@ -57,7 +59,7 @@ impl QueueHandle {
             .client
             .observer()
             .report_acquire(&self.path, self.take_or_share(wait));
-        Ok(take.await?.guard(&self.client, &self.path))
+        Ok(take.await?.make_guard(&self.client, &self.path))
     }
 
     /// Takes a new hold, or shares the owner's present one. A writer that also reads gets a second node, without queueing.
@@ -68,7 +70,7 @@ impl QueueHandle {
         let (zk, path, recipe, wait) = (&self.client, &self.path, self.recipe, Wait::new(wait));
         let Some(owner) = self.owner else {
             return Ok(NodeHold::of(
-                queue::wait_for_turn(zk, recipe, path, wait).await?,
+                queue::queue_and_wait(zk, recipe, path, wait).await?,
                 None,
             ));
         };
@@ -76,10 +78,10 @@ impl QueueHandle {
         let lock = format!("{path}/{}", recipe.markers[0]);
         let reentry = zk.0.shared.of::<Reentry<NodeHold>>();
         let mut holds = reentry
-            .lock_slot(&lock, owner, wait.end)
+            .lock_entry(&lock, owner, wait.end)
             .await
-            .ok_or_else(|| wait.taken(path))?;
-        let slot = slot_of(&holds);
+            .ok_or_else(|| wait.taken_error(path))?;
+        let entry = entry_of(&holds);
         let (same, other) = holds.same_and_other_kind(recipe.hold_kind);
         if let Some(hold) = same.upgrade() {
             hold.reenter(zk, path, wait).await?;
@@ -98,11 +100,11 @@ impl QueueHandle {
                 writer.reenter(zk, path, wait).await?;
                 // The new node's zxid is above those of the writers that wait behind it.
                 let fence = writer.fence;
-                NodeHold::of(FencedNode { node, fence }, Some(slot))
+                NodeHold::of(FencedNode { node, fence }, Some(entry))
             }
             None => NodeHold::of(
-                queue::wait_for_turn(zk, recipe, path, wait).await?,
-                Some(slot),
+                queue::queue_and_wait(zk, recipe, path, wait).await?,
+                Some(entry),
             ),
         };
         *same = Arc::downgrade(&hold);
@@ -201,21 +203,21 @@ pub(in crate::zk) struct NodeHold {
     pub(in crate::zk) node: Node,
     fence: Fence,
     sure_until: SureUntil,
-    _slot: Option<Arc<OwnerSlot<NodeHold>>>,
+    _owner_entry: Option<Arc<OwnerEntry<NodeHold>>>,
 }
 
 impl NodeHold {
-    /// Makes a hold of a node whose turn it is; `slot` is that of a named owner, which the hold keeps alive.
+    /// Makes a hold of a node whose turn it is; `entry` is that of a named owner, which the hold keeps alive.
     pub(in crate::zk) fn of(
         FencedNode { node, fence }: FencedNode,
-        slot: Option<Arc<OwnerSlot<Self>>>,
+        entry: Option<Arc<OwnerEntry<Self>>>,
     ) -> Arc<Self> {
         let sure_until = node.session().sure_until();
         Arc::new(Self {
             node,
             fence,
             sure_until,
-            _slot: slot,
+            _owner_entry: entry,
         })
     }
 
@@ -242,11 +244,11 @@ impl NodeHold {
     }
 
     /// Makes one more guard of this hold, and spawns its keeper.
-    pub(in crate::zk) fn guard(self: Arc<Self>, zk: &ZkClient, name: &str) -> Guard {
+    pub(in crate::zk) fn make_guard(self: Arc<Self>, zk: &ZkClient, name: &str) -> Guard {
         let (guard, keeper) =
             Guard::with_sure_until(self.sure_until.clone(), name, Some(self.fence));
         let (client, sure_until) = (zk.clone(), self.sure_until.clone());
-        let kept = keep(
+        let kept = run_keeper(
             SessionShare {
                 hold: self,
                 name: name.to_owned(),
@@ -273,7 +275,7 @@ impl NodeHold {
             Ok(Ok(true)) => Ok(()),
             Ok(Ok(false)) => Err(LockError::lost(name)),
             Ok(Err(error)) => Err(hold_error(error, &name)),
-            Err(_) => Err(unavailable(
+            Err(_) => Err(unavailable_error(
                 "the release was not answered; it goes on in the background",
             )),
         }

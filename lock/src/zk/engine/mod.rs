@@ -2,15 +2,15 @@
 //!
 //! - [`session`]: a session, and until when it surely lasts.
 //! - [`node`]: a node of our own, from its creation to its confirmed deletion.
-//! - [`directory`]: one process's contenders in one directory, and what it knows of the others.
+//! - [`queue_view`]: one process's contenders in one directory, and what it knows of the others.
 //! - [`queue`]: the queue of such nodes in one directory.
 //! - [`hold`]: a lock's handle, its hold and its guards.
 //! - [`request`]: reads and changes of the recipes that do not queue.
 
-pub(super) mod directory;
 pub(super) mod hold;
 pub(super) mod node;
 pub(super) mod queue;
+pub(super) mod queue_view;
 pub(super) mod request;
 pub(super) mod session;
 
@@ -26,7 +26,7 @@ pub(super) const SERVER: &str = "zookeeper";
 /// request may name several nodes.
 pub(super) const MAX_PATH_LENGTH: usize = 64 * 1024;
 
-pub(super) fn unavailable(reason: impl Into<Cause>) -> LockError {
+pub(super) fn unavailable_error(reason: impl Into<Cause>) -> LockError {
     LockError::unavailable(SERVER, reason)
 }
 
@@ -40,12 +40,15 @@ pub(super) fn to_lock_error(error: Error) -> LockError {
             server: SERVER,
             reason: error.into(),
         },
-        error => unavailable(error),
+        error => unavailable_error(error),
     }
 }
 
 /// Turns these errors of an answer into `None`.
-pub(super) fn none_on<T>(errors: &[Error], answer: Result<T, Error>) -> Result<Option<T>, Error> {
+pub(super) fn errors_to_none<T>(
+    errors: &[Error],
+    answer: Result<T, Error>,
+) -> Result<Option<T>, Error> {
     match answer {
         Err(error) if errors.contains(&error) => Ok(None),
         answer => answer.map(Some),
@@ -132,11 +135,11 @@ impl Wait {
         }
     }
 
-    pub(super) fn taken(self, name: &str) -> LockError {
+    pub(super) fn taken_error(self, name: &str) -> LockError {
         LockError::taken(name, self.requested)
     }
 
-    pub(super) fn timed_out(self, name: &str) -> LockError {
+    pub(super) fn timeout_error(self, name: &str) -> LockError {
         LockError::timeout(name, self.requested)
     }
 }

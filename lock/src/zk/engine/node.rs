@@ -8,8 +8,9 @@
 //! Next to read: `session.rs`.
 
 use super::{
-    directory::{LineMember, NodePlace},
-    is_session_over, is_unanswered, none_on, repeat_until_answered,
+    errors_to_none, is_session_over, is_unanswered,
+    queue_view::{LineMember, NodePlace},
+    repeat_until_answered,
     session::Session,
 };
 use crate::Fence;
@@ -227,7 +228,7 @@ impl NodeAddress {
             self.session.sync(&self.directory).await?;
             self.session.list_children(&self.directory).await
         });
-        let children = none_on(&[Error::NoNode], listed.await)?.unwrap_or_default();
+        let children = errors_to_none(&[Error::NoNode], listed.await)?.unwrap_or_default();
         let Some(name) = children
             .into_iter()
             .find(|child| child.starts_with(&self.prefix))

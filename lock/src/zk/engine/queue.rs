@@ -6,13 +6,13 @@
 //! 3. List the directory, unless that was done since our node was created. One listing serves all contenders of this
 //!    process that came before it.
 //! 4. If no node that we wait for is before ours, and our own node is there, it is our turn.
-//! 5. If the nearest one is this process's own, its [`LineMember`](super::directory::LineMember) reports when it has
+//! 5. If the nearest one is this process's own, its [`LineMember`](super::queue_view::LineMember) reports when it has
 //!    gone, without a request: its deletion has checked our node in the same transaction. Back to 4.
 //! 6. Otherwise watch it, and no other: a watch on the directory would wake every waiter at every hand-off (the herd
 //!    effect). When the watch fires, go back to 4, with one request for our own node and the few that may have gone. It
 //!    may not be our turn yet: the one before us may have given up while the one before *it* is still inside.
 //!
-//! A listing stays valid (`directory.rs` says why), with one exception: a writer that reads leaves a reader at its own
+//! A listing stays valid (`queue_view.rs` says why), with one exception: a writer that reads leaves a reader at its own
 //! number. Rules that this concerns list again ([`Recipe::lists_again`]).
 //!
 //! So contenders are served in the order of their numbers over all processes. A section costs two requests (create and
@@ -21,17 +21,16 @@
 //! **What breaks it**: 2^31 nodes in one directory, where the server's numbers wrap around: such a request is refused.
 //! What breaks the locks on top of it is said at their types.
 //!
-//! Next to read: `directory.rs`.
+//! Next to read: `queue_view.rs`.
 
 use super::{
-    Wait, check_path,
-    directory::{
-        ContenderState, Directory, MAX_CHECKS, NodePlace, Predecessor, QueueKey, WaitsFor,
+    Wait, check_path, errors_to_none, is_session_over,
+    node::Node,
+    queue_view::{
+        ContenderState, MAX_CHECKS, NodePlace, Predecessor, QueueKey, QueueView, WaitsFor,
         list_nodes,
     },
-    is_session_over,
-    node::Node,
-    none_on, repeat_until_answered,
+    repeat_until_answered,
     request::repeat_read,
     session::Session,
     to_lock_error,
@@ -67,13 +66,13 @@ pub(in crate::zk) struct FencedNode {
 
 /// How the wait of one node has ended: its turn, too late, its node gone, or no numbers left. The end of the session is an
 /// error instead.
-enum QueueAttempt {
+enum QueueOutcome {
     /// Its turn has come.
     First(FencedNode),
     /// The wait ended before the turn came; the node is deleted.
-    Late,
+    TimedOut,
     /// Somebody deleted our node.
-    Gone,
+    NodeGone,
     /// The server's numbers have wrapped around.
     NumbersUsedUp,
 }
@@ -87,7 +86,7 @@ enum QueueAttempt {
 /// # Cancel safety
 ///
 /// Safe: the node is deleted in the background.
-pub(in crate::zk) async fn wait_for_turn(
+pub(in crate::zk) async fn queue_and_wait(
     zk: &ZkClient,
     recipe: &Recipe,
     directory: &str,
@@ -96,22 +95,21 @@ pub(in crate::zk) async fn wait_for_turn(
     check_path(directory)?;
     loop {
         let session = zk.live_session(wait.end).await?;
-        let directories = session.shared.of::<Registry<QueueKey, Directory>>();
+        let queues = session.shared.of::<Registry<QueueKey, QueueView>>();
         let key = (directory.to_owned(), recipe.markers);
-        let directory_state =
-            directories.get_or_make(&key, |registration| Directory::new(&key, registration));
+        let queue = queues.get_or_make(&key, |registration| QueueView::new(&key, registration));
         match zk
-            .while_alive(wait, queue_once(session, &directory_state, recipe, wait))
+            .while_alive(wait, queue_once(session, &queue, recipe, wait))
             .await?
         {
-            Ok(QueueAttempt::First(turn)) => return Ok(turn),
-            Ok(QueueAttempt::Gone) if Instant::now() < wait.end => {
+            Ok(QueueOutcome::First(turn)) => return Ok(turn),
+            Ok(QueueOutcome::NodeGone) if Instant::now() < wait.end => {
                 tracing::debug!(directory, "our node was deleted: queueing again");
             }
-            Ok(QueueAttempt::Gone | QueueAttempt::Late) => {
-                return Err(zk.not_acquired(wait, directory));
+            Ok(QueueOutcome::NodeGone | QueueOutcome::TimedOut) => {
+                return Err(zk.not_acquired_error(wait, directory));
             }
-            Ok(QueueAttempt::NumbersUsedUp) => {
+            Ok(QueueOutcome::NumbersUsedUp) => {
                 let rule =
                     "its directory's numbers are used up: it must be deleted when nobody uses it";
                 return Err(LockError::invalid(directory, rule));
@@ -127,50 +125,50 @@ pub(in crate::zk) async fn wait_for_turn(
 /// Makes a node and waits for its turn, within one session; deletes it if the wait ended first.
 async fn queue_once(
     session: Arc<Session>,
-    directory: &Arc<Directory>,
+    queue: &Arc<QueueView>,
     recipe: &Recipe,
     wait: Wait,
-) -> Result<QueueAttempt, Error> {
-    let mut node = Node::sequential(session.clone(), &directory.root, recipe.marker);
+) -> Result<QueueOutcome, Error> {
+    let mut node = Node::sequential(session.clone(), &queue.root, recipe.marker);
     let fence = node.create().await?;
     let own = NodePlace::of(node.name(), recipe.markers);
     if !own.is_valid() {
-        return Ok(QueueAttempt::NumbersUsedUp);
+        return Ok(QueueOutcome::NumbersUsedUp);
     }
-    node.join_line(directory.join(&own));
+    node.join_line(queue.join(&own));
     let waiter = QueueWaiter {
         session,
-        directory,
+        queue,
         recipe,
         own,
         end: wait.end,
     };
     match waiter.wait_until_first().await? {
-        WaitEnd::First => {
+        QueueWaitEnd::First => {
             node.report_turn();
-            Ok(QueueAttempt::First(FencedNode { node, fence }))
+            Ok(QueueOutcome::First(FencedNode { node, fence }))
         }
-        WaitEnd::Late => {
+        QueueWaitEnd::TimedOut => {
             timeout(waiter.session.timeout, node.delete(None))
                 .await
                 .ok();
-            Ok(QueueAttempt::Late)
+            Ok(QueueOutcome::TimedOut)
         }
-        WaitEnd::Gone => Ok(QueueAttempt::Gone),
+        QueueWaitEnd::NodeGone => Ok(QueueOutcome::NodeGone),
     }
 }
 
 /// How a wait in the queue has ended: our node is first, the time is up, or our node has gone.
-enum WaitEnd {
+enum QueueWaitEnd {
     First,
-    Late,
-    Gone,
+    TimedOut,
+    NodeGone,
 }
 
 /// A contender whose node is in the queue.
 struct QueueWaiter<'a> {
     session: Arc<Session>,
-    directory: &'a Directory,
+    queue: &'a QueueView,
     recipe: &'a Recipe,
     own: NodePlace,
     end: Instant,
@@ -178,32 +176,32 @@ struct QueueWaiter<'a> {
 
 impl QueueWaiter<'_> {
     /// Waits until no node that it waits for is before its own.
-    async fn wait_until_first(&self) -> Result<WaitEnd, Error> {
-        let (directory, own) = (self.directory, &self.own);
+    async fn wait_until_first(&self) -> Result<QueueWaitEnd, Error> {
+        let (queue, own) = (self.queue, &self.own);
         let mut since = Instant::now();
         // Whether our node was there when the last listing was made, or later.
         let mut seen = false;
         loop {
-            if let Some(mut before) = directory.own_waiter_before(own, self.recipe.waits_for) {
+            if let Some(mut before) = queue.own_waiter_before(own, self.recipe.waits_for) {
                 if !self.wait_for_change(&mut before).await? {
-                    return Ok(WaitEnd::Late);
+                    return Ok(QueueWaitEnd::TimedOut);
                 }
                 seen = false;
                 continue;
             }
-            seen |= directory.ensure_listed_since(since, &self.session).await?;
-            match directory.predecessor_of(own, self.recipe.waits_for) {
-                None => return Ok(WaitEnd::Gone),
+            seen |= queue.ensure_listed_since(since, &self.session).await?;
+            match queue.predecessor_of(own, self.recipe.waits_for) {
+                None => return Ok(QueueWaitEnd::NodeGone),
                 Some(Predecessor::Nobody) => {
-                    if !seen && !self.check_nodes(&[]).await? {
-                        return Ok(WaitEnd::Gone);
+                    if !seen && !self.forget_gone_and_check_own(&[]).await? {
+                        return Ok(QueueWaitEnd::NodeGone);
                     }
-                    directory.forget_before(own, self.recipe.waits_for);
-                    return Ok(WaitEnd::First);
+                    queue.forget_before(own, self.recipe.waits_for);
+                    return Ok(QueueWaitEnd::First);
                 }
                 Some(Predecessor::Own(mut before)) => {
                     if !self.wait_for_change(&mut before).await? {
-                        return Ok(WaitEnd::Late);
+                        return Ok(QueueWaitEnd::TimedOut);
                     }
                     seen = matches!(&*before.borrow(), ContenderState::Gone { seen: Some(next) } if next == own);
                     if self.recipe.lists_again {
@@ -214,16 +212,16 @@ impl QueueWaiter<'_> {
                     // From here on our node may have gone since the last listing.
                     seen = false;
                     match self.wait_until_node_gone(&others[0]).await? {
-                        None => return Ok(WaitEnd::Late),
+                        None => return Ok(QueueWaitEnd::TimedOut),
                         Some(false) => continue,
-                        Some(true) => directory.forget([&others[0]]),
+                        Some(true) => queue.forget_nodes([&others[0]]),
                     }
                     if self.recipe.lists_again || others.len() > MAX_CHECKS {
                         since = Instant::now();
-                    } else if self.check_nodes(&others[1..]).await? {
+                    } else if self.forget_gone_and_check_own(&others[1..]).await? {
                         seen = true;
                     } else {
-                        return Ok(WaitEnd::Gone);
+                        return Ok(QueueWaitEnd::NodeGone);
                     }
                 }
             }
@@ -247,7 +245,7 @@ impl QueueWaiter<'_> {
     /// ended first.
     async fn wait_until_node_gone(&self, other: &NodePlace) -> Result<Option<bool>, Error> {
         // `exists` would leave a watch behind if the node has gone.
-        let path = self.directory.path(other);
+        let path = self.queue.node_path(other);
         match repeat_until_answered(|| self.session.get_and_watch_data(&path)).await {
             Ok((_, _, watch)) => {
                 let event = timeout_at(self.end, watch.changed()).await.ok();
@@ -259,15 +257,15 @@ impl QueueWaiter<'_> {
     }
 
     /// Asks for the nodes of `others` and our own; forgets the others that have gone, and returns whether our own is there.
-    async fn check_nodes(&self, others: &[NodePlace]) -> Result<bool, Error> {
+    async fn forget_gone_and_check_own(&self, others: &[NodePlace]) -> Result<bool, Error> {
         let places = others.iter().chain([&self.own]);
-        let paths: Vec<_> = places.map(|place| self.directory.path(place)).collect();
+        let paths: Vec<_> = places.map(|place| self.queue.node_path(place)).collect();
         let there = self.session.stats(&paths).await?;
         let gone = others
             .iter()
             .zip(&there)
             .filter(|(_, there)| there.is_none());
-        self.directory.forget(gone.map(|(place, _)| place));
+        self.queue.forget_nodes(gone.map(|(place, _)| place));
         Ok(there.last().is_some_and(Option::is_some))
     }
 }
@@ -293,7 +291,7 @@ pub(in crate::zk) async fn holder(
     repeat_read(zk, directory, |session| async move {
         while let Some(name) = first_node(&session, directory, markers).await? {
             let data = session.get_data(&format!("{directory}/{name}")).await;
-            if let Some((data, _)) = none_on(&[Error::NoNode], data)? {
+            if let Some((data, _)) = errors_to_none(&[Error::NoNode], data)? {
                 let id = format!("{name} {}", String::from_utf8_lossy(&data))
                     .trim_end()
                     .to_owned();
@@ -323,7 +321,7 @@ pub(in crate::zk) async fn force_unlock(
     for name in &held {
         repeat_read(zk, directory, |session| async move {
             let path = format!("{directory}/{name}");
-            none_on(&[Error::NoNode], session.delete(&path, None).await)
+            errors_to_none(&[Error::NoNode], session.delete(&path, None).await)
         })
         .await?;
     }

@@ -7,8 +7,8 @@
 //! Next to read: `../client.rs`.
 
 use super::{
-    Wait, check_path, is_session_over, is_unanswered, none_on, session::Session, to_lock_error,
-    unavailable,
+    Wait, check_path, errors_to_none, is_session_over, is_unanswered, session::Session,
+    to_lock_error, unavailable_error,
 };
 use crate::{LockError, zk::ZkClient};
 use std::{sync::Arc, time::Duration};
@@ -81,17 +81,17 @@ where
     let wait = Wait::new(Duration::ZERO);
     let session = zk.live_session(wait.end + zk.timeout()).await?;
     match zk.while_alive(wait, request(session)).await {
-        Err(error) => Err(outcome_unknown(error)),
+        Err(error) => Err(unknown_outcome_error(error)),
         Ok(Err(error)) if is_session_over(&error) || is_unanswered(&error) => {
-            Err(outcome_unknown(error))
+            Err(unknown_outcome_error(error))
         }
-        Ok(answer) => none_on(refusals, answer).map_err(to_lock_error),
+        Ok(answer) => errors_to_none(refusals, answer).map_err(to_lock_error),
     }
 }
 
 /// The error of a change that may have been made.
-fn outcome_unknown(reason: impl ToString) -> LockError {
-    unavailable(format!(
+fn unknown_outcome_error(reason: impl ToString) -> LockError {
+    unavailable_error(format!(
         "{}; whether the change was made is not known",
         reason.to_string()
     ))
@@ -102,7 +102,7 @@ fn outcome_unknown(reason: impl ToString) -> LockError {
 /// # Errors
 ///
 /// [`Error::NodeExists`], or another error. Without an answer nothing is repeated.
-pub(in crate::zk) async fn create(
+pub(in crate::zk) async fn create_persistent_node(
     session: &Session,
     path: &str,
     data: &[u8],
@@ -126,8 +126,8 @@ pub(in crate::zk) async fn create(
 ///
 /// # Errors
 ///
-/// Those of the request and of [`create`].
-pub(in crate::zk) async fn with_node<T, F>(
+/// Those of the request and of [`create_persistent_node`].
+pub(in crate::zk) async fn request_creating_missing_node<T, F>(
     session: &Session,
     path: &str,
     data: &[u8],
@@ -141,7 +141,7 @@ where
             Err(Error::NoNode) => {}
             answered => return answered,
         }
-        match create(session, path, data).await {
+        match create_persistent_node(session, path, data).await {
             Ok(_) | Err(Error::NodeExists) => {}
             Err(error) => return Err(error),
         }

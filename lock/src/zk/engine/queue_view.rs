@@ -6,7 +6,7 @@
 //!
 //! Next to read: `node.rs`.
 
-use super::{none_on, repeat_until_answered, session::Session};
+use super::{errors_to_none, repeat_until_answered, session::Session};
 use crate::registry::Registration;
 use parking_lot::Mutex;
 use std::{
@@ -54,19 +54,19 @@ pub(super) type QueueKey = (String, &'static [&'static str]);
 
 /// What this process knows of one queue: the nodes with these markers in one directory.
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(super) struct QueueView {
     pub(super) root: String,
     markers: &'static [&'static str],
     /// When the last listing was requested. Listings are made one after the other, so none is older than the one
     /// before.
     last_listed_at: tokio::sync::Mutex<Option<Instant>>,
-    view: Mutex<DirectoryView>,
+    contents: Mutex<QueueContents>,
     _registration: Registration,
 }
 
 /// The nodes in the directory by the last listing, and this process's own contenders.
 #[derive(Debug, Default)]
-struct DirectoryView {
+struct QueueContents {
     /// The last listing, without the nodes known to have gone.
     nodes: BTreeSet<NodePlace>,
     /// This process's contenders whose nodes have not gone, holders included.
@@ -97,7 +97,7 @@ pub(super) enum Predecessor {
 /// contenders behind it must find out themselves when the node goes.
 #[derive(Debug)]
 pub(super) struct LineMember {
-    directory: Arc<Directory>,
+    queue: Arc<QueueView>,
     place: NodePlace,
     state: watch::Sender<ContenderState>,
 }
@@ -110,39 +110,39 @@ impl LineMember {
 
     /// Returns the next waiter of this process behind it.
     pub(super) fn next_waiter(&self) -> Option<NodePlace> {
-        let view = self.directory.view.lock();
-        let mut behind = view.own.range((Excluded(&self.place), Unbounded));
+        let contents = self.queue.contents.lock();
+        let mut behind = contents.own.range((Excluded(&self.place), Unbounded));
         let next = behind.find(|(_, state)| *state.borrow() == ContenderState::Waiting);
         next.map(|(place, _)| place.clone())
     }
 
     /// Reports that its node has gone, and that the node of `seen` was there at that moment.
     pub(super) fn report_gone(self, seen: Option<NodePlace>) {
-        self.directory.forget([&self.place]);
-        self.remove_from_view();
+        self.queue.forget_nodes([&self.place]);
+        self.remove_from_queue();
         self.state.send_replace(ContenderState::Gone { seen });
     }
 
     /// Removes it from this process's contenders.
-    fn remove_from_view(&self) {
-        self.directory.view.lock().own.remove(&self.place);
+    fn remove_from_queue(&self) {
+        self.queue.contents.lock().own.remove(&self.place);
     }
 }
 
 impl Drop for LineMember {
     /// Removes the contender from its process's line.
     fn drop(&mut self) {
-        self.remove_from_view();
+        self.remove_from_queue();
     }
 }
 
-impl Directory {
+impl QueueView {
     pub(super) fn new((directory, markers): &QueueKey, registration: Registration) -> Self {
         Self {
             root: directory.clone(),
             markers,
             last_listed_at: tokio::sync::Mutex::default(),
-            view: Mutex::default(),
+            contents: Mutex::default(),
             _registration: registration,
         }
     }
@@ -150,9 +150,9 @@ impl Directory {
     /// Adds a contender of this process, whose node has just been created.
     pub(super) fn join(self: &Arc<Self>, place: &NodePlace) -> LineMember {
         let (state, told) = watch::channel(ContenderState::Waiting);
-        self.view.lock().own.insert(place.clone(), told);
+        self.contents.lock().own.insert(place.clone(), told);
         LineMember {
-            directory: self.clone(),
+            queue: self.clone(),
             place: place.clone(),
             state,
         }
@@ -165,8 +165,8 @@ impl Directory {
         own: &NodePlace,
         waits_for: WaitsFor,
     ) -> Option<watch::Receiver<ContenderState>> {
-        let view = self.view.lock();
-        let mut before = view.own.range(..own).rev();
+        let contents = self.contents.lock();
+        let mut before = contents.own.range(..own).rev();
         let waits =
             |state: &watch::Receiver<ContenderState>| *state.borrow() == ContenderState::Waiting;
         let found = before.find(|(place, state)| waits_for(&place.name) && waits(state));
@@ -185,7 +185,7 @@ impl Directory {
         }
         let asked = Instant::now();
         let children = repeat_until_answered(|| list_nodes(session, &self.root)).await?;
-        self.view.lock().nodes = children
+        self.contents.lock().nodes = children
             .iter()
             .map(|name| NodePlace::of(name, self.markers))
             .collect();
@@ -199,32 +199,32 @@ impl Directory {
         own: &NodePlace,
         waits_for: WaitsFor,
     ) -> Option<Predecessor> {
-        let view = self.view.lock();
-        if !view.nodes.contains(own) {
+        let contents = self.contents.lock();
+        if !contents.nodes.contains(own) {
             return None;
         }
-        let before = view.nodes.range(..own).rev();
+        let before = contents.nodes.range(..own).rev();
         let mut before = before.filter(|place| waits_for(&place.name)).peekable();
         let Some(nearest) = before.peek() else {
             return Some(Predecessor::Nobody);
         };
-        if let Some(state) = view.own.get(*nearest) {
+        if let Some(state) = contents.own.get(*nearest) {
             let mut state = state.clone();
             // The present state is known, so that the next change is the departure of the contender.
             state.mark_unchanged();
             return Some(Predecessor::Own(state));
         }
-        let others = before.filter(|place| !view.own.contains_key(*place));
+        let others = before.filter(|place| !contents.own.contains_key(*place));
         Some(Predecessor::Others(
             others.take(MAX_CHECKS + 1).cloned().collect(),
         ))
     }
 
     /// Forgets nodes that have gone.
-    pub(super) fn forget<'a>(&self, gone: impl IntoIterator<Item = &'a NodePlace>) {
-        let mut view = self.view.lock();
+    pub(super) fn forget_nodes<'a>(&self, gone: impl IntoIterator<Item = &'a NodePlace>) {
+        let mut contents = self.contents.lock();
         for place in gone {
-            view.nodes.remove(place);
+            contents.nodes.remove(place);
         }
     }
 
@@ -232,24 +232,27 @@ impl Directory {
     pub(super) fn forget_before(&self, own: &NodePlace, waits_for: WaitsFor) {
         let waits = |place: &&NodePlace| waits_for(&place.name);
         let before: Vec<_> = self
-            .view
+            .contents
             .lock()
             .nodes
             .range(..own)
             .filter(waits)
             .cloned()
             .collect();
-        self.forget(&before);
+        self.forget_nodes(&before);
     }
 
-    pub(super) fn path(&self, place: &NodePlace) -> String {
+    pub(super) fn node_path(&self, place: &NodePlace) -> String {
         format!("{}/{}", self.root, place.name)
     }
 }
 
 /// Returns the names of the nodes in a directory; none if it is missing.
 pub(super) async fn list_nodes(session: &Session, directory: &str) -> Result<Vec<String>, Error> {
-    Ok(none_on(&[Error::NoNode], session.list_children(directory).await)?.unwrap_or_default())
+    Ok(
+        errors_to_none(&[Error::NoNode], session.list_children(directory).await)?
+            .unwrap_or_default(),
+    )
 }
 
 #[cfg(test)]
