@@ -12,7 +12,7 @@ use std::{
 mod line_ends;
 
 /// What is compiled in or mounted into containers. Not all of it is there where the image is built.
-const TEXTS: [&str; 10] = [
+const LF_ONLY_TEXTS: [&str; 10] = [
     "README.md",
     "README.zh-CN.md",
     "config",
@@ -112,7 +112,7 @@ fn list_sources() {
 }
 
 fn refuse_windows_texts() {
-    let texts = TEXTS.map(Path::new);
+    let texts = LF_ONLY_TEXTS.map(Path::new);
     for text in texts.iter().filter(|text| text.exists()) {
         println!("cargo:rerun-if-changed={}", text.display());
     }

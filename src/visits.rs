@@ -91,11 +91,11 @@ pub enum VisitEventKind {
 
 /// The visits of one instance. Cloning it is cheap.
 #[derive(Debug, Clone)]
-pub struct Visits(Arc<Inner>);
+pub struct Visits(Arc<VisitsState>);
 
 /// The fields of [`Visits`].
 #[derive(Debug)]
-struct Inner {
+struct VisitsState {
     instance: String,
     recent_events: Mutex<VecDeque<VisitEvent>>,
     sender: broadcast::Sender<VisitEvent>,
@@ -105,7 +105,7 @@ impl Visits {
     /// No visits yet, for the instance of this name.
     pub fn new(instance: &str) -> Self {
         let (instance, sender) = (instance.to_owned(), broadcast::Sender::new(WATCHER_BUFFER));
-        Self(Arc::new(Inner {
+        Self(Arc::new(VisitsState {
             instance,
             recent_events: Mutex::default(),
             sender,

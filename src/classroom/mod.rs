@@ -28,10 +28,10 @@ use crate::{
 };
 use oversell_lock::Lock;
 use std::time::Duration;
-use window::{Answer, LockVisit, Window, WindowLesson, hold_after_answer, renew_expiry};
+use window::{Answer, LockVisit, WindowAddress, WindowLesson, hold_after_answer, renew_expiry};
 
 /// Every address of every lesson in `windows/`; a lesson has one or more.
-pub fn windows() -> impl Iterator<Item = &'static Window> {
+pub fn windows() -> impl Iterator<Item = &'static WindowAddress> {
     FILES.iter().flat_map(|lesson| lesson.windows)
 }
 

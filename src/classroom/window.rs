@@ -18,11 +18,11 @@ use utoipa::ToSchema;
 /// A lesson for several browser windows: its addresses, and the names that it writes in the servers, for a reset to clear.
 pub(crate) struct WindowLesson {
     pub(crate) names: &'static [Name],
-    pub(crate) windows: &'static [Window],
+    pub(crate) windows: &'static [WindowAddress],
 }
 
 /// An address of a lesson, for a browser window.
-pub struct Window {
+pub struct WindowAddress {
     pub path: &'static str,
     /// The object that is visited, as answers and events name it.
     pub object: &'static str,

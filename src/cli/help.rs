@@ -11,7 +11,7 @@ use clap::{
 use std::{collections::BTreeMap, sync::LazyLock};
 
 /// The Chinese texts, by their English.
-static TEXTS: LazyLock<BTreeMap<String, String>> =
+static CHINESE_TEXTS: LazyLock<BTreeMap<String, String>> =
     LazyLock::new(|| toml::from_str(include_str!("zh.toml")).expect("pairs of texts"));
 
 /// Limit of the width of help, on a terminal or not.
@@ -110,7 +110,10 @@ fn translate_option(option: Arg) -> Arg {
 /// Translates a help text part by part; a part without a translation stays.
 fn translate_text(text: &str) -> String {
     translate_each(text, |part| {
-        TEXTS.get(part).map_or(part, String::as_str).to_owned()
+        CHINESE_TEXTS
+            .get(part)
+            .map_or(part, String::as_str)
+            .to_owned()
     })
 }
 
@@ -253,7 +256,7 @@ pub(super) mod tests {
         command.build();
         let mut all = BTreeSet::new();
         texts(&command, &mut all);
-        let known: BTreeSet<_> = TEXTS.keys().cloned().collect();
+        let known: BTreeSet<_> = CHINESE_TEXTS.keys().cloned().collect();
         (&all - &known, &known - &all)
     }
 
@@ -262,7 +265,7 @@ pub(super) mod tests {
         let (missing, left) = difference(command);
         assert!(missing.is_empty(), "without Chinese: {missing:#?}");
         assert!(left.is_empty(), "Chinese of no text: {left:#?}");
-        for (english, chinese) in &*TEXTS {
+        for (english, chinese) in &*CHINESE_TEXTS {
             let is_code = english == "kill -9";
             assert!(
                 is_code || chinese.chars().any(|c| c > '\u{2e80}'),

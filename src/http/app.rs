@@ -1,11 +1,11 @@
 //! The state that all handlers of an instance share. The state of handlers of one kind is theirs:
 //! [`InstanceState`](super::extract::InstanceState).
 
-use super::{metrics::Metrics, under_way::UnderWay};
+use super::{metrics::Metrics, under_way::RequestCounts};
 use crate::{
     config::ConfigError,
     ctx::Ctx,
-    instance::Instance,
+    instance::ServerWatch,
     section::Job,
     stock::{self, Strategy},
     visits::Visits,
@@ -16,18 +16,18 @@ use tokio_util::sync::CancellationToken;
 
 /// What all handlers of one instance share: its clients, metrics, visits and counts. Cloning it is cheap.
 #[derive(Clone)]
-pub(super) struct AppState(Arc<Inner>);
+pub(super) struct AppState(Arc<AppResources>);
 
 /// The fields of an [`AppState`].
-pub(super) struct Inner {
+pub(super) struct AppResources {
     pub(super) ctx: Ctx,
     pub(super) metrics: Metrics,
-    pub(super) instance: Arc<Instance>,
+    pub(super) server_watch: Arc<ServerWatch>,
     pub(super) visits: Visits,
     /// The requests that are under way, by product.
-    pub(super) under_way: UnderWay<i64>,
+    pub(super) requests_by_product: RequestCounts<i64>,
     /// The requests that are under way, by the address of the client.
-    pub(super) requests_by_address: UnderWay<IpAddr>,
+    pub(super) requests_by_address: RequestCounts<IpAddr>,
     /// Cancelled when the instance is told to stop: ends event streams and runs.
     pub(super) stopping: CancellationToken,
     /// The value of header `x-instance`.
@@ -48,12 +48,12 @@ impl AppState {
         let name = HeaderValue::from_str(&ctx.instance).map_err(|_| {
             ConfigError::new("server.name must be a text that fits a header".into())
         })?;
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(AppResources {
             metrics: Metrics::new(),
-            instance: Arc::new(Instance::new(ctx.clone())),
+            server_watch: Arc::new(ServerWatch::new(ctx.clone())),
             visits: Visits::new(&ctx.instance),
-            under_way: UnderWay::default(),
-            requests_by_address: UnderWay::default(),
+            requests_by_product: RequestCounts::default(),
+            requests_by_address: RequestCounts::default(),
             stopping,
             name,
             default_strategy,
@@ -80,9 +80,9 @@ impl AppState {
 }
 
 impl Deref for AppState {
-    type Target = Inner;
+    type Target = AppResources;
 
-    fn deref(&self) -> &Inner {
+    fn deref(&self) -> &AppResources {
         &self.0
     }
 }

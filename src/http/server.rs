@@ -97,7 +97,7 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
     let app = AppState::new(ctx.clone(), stopping.clone())
         .map_err(|e| Failure::Unusable(e.to_string()))?;
     let background = [
-        tokio::spawn(Arc::clone(&app.instance).watch()),
+        tokio::spawn(Arc::clone(&app.server_watch).watch()),
         tokio::spawn(metrics_upkeep(app.clone())),
     ];
     let consumer = tokio::spawn(instance::write_queued_orders(ctx.clone()));

@@ -20,22 +20,22 @@ const REPLY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Counts the requests that are under way in this instance, by product or by client.
 #[derive(Debug, Clone)]
-pub(super) struct UnderWay<K: Copy + Eq + Hash>(Arc<Mutex<HashMap<K, u64>>>);
+pub(super) struct RequestCounts<K: Copy + Eq + Hash>(Arc<Mutex<HashMap<K, u64>>>);
 
 /// Counts one request as under way until it is dropped.
 #[derive(Debug)]
 pub(super) struct CountGuard<K: Copy + Eq + Hash> {
-    all: UnderWay<K>,
+    all: RequestCounts<K>,
     key: K,
 }
 
-impl<K: Copy + Eq + Hash> Default for UnderWay<K> {
+impl<K: Copy + Eq + Hash> Default for RequestCounts<K> {
     fn default() -> Self {
         Self(Arc::default())
     }
 }
 
-impl<K: Copy + Eq + Hash> UnderWay<K> {
+impl<K: Copy + Eq + Hash> RequestCounts<K> {
     /// Counts a request of this product or client.
     pub(super) fn count(&self, key: K) -> CountGuard<K> {
         *self.0.lock().entry(key).or_default() += 1;
@@ -64,7 +64,8 @@ impl<K: Copy + Eq + Hash> Drop for CountGuard<K> {
 }
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub(super) struct Answer {
+#[schema(as = Answer)]
+pub(super) struct UnderWayBody {
     #[schema(example = "8100")]
     pub(super) instance: String,
     /// Requests of this product that are under way in it.
@@ -91,7 +92,7 @@ impl InstancePoll {
                 url.trim_end_matches('/')
             );
             let asked = client().get(url).timeout(REPLY_TIMEOUT).answer();
-            async { asked.await?.success()?.json::<Answer>() }
+            async { asked.await?.success()?.json::<UnderWayBody>() }
         }));
         let answers = answers.await;
         let (mut under_way, mut silent) = (BTreeMap::new(), Vec::new());
@@ -125,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_request_is_counted_until_it_is_dropped() {
-        let all = UnderWay::default();
+        let all = RequestCounts::default();
         let two = (all.count(7), all.count(7));
         assert_eq!((all.get(7), all.get(8)), (2, 0));
         drop(two);

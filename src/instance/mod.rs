@@ -36,13 +36,13 @@ const MAX_PROBE_PAUSE: Duration = Duration::from_secs(2);
 const STARTUP_GRACE: Duration = Duration::from_secs(1);
 
 /// One process's watch over its servers: their last states, and what is prepared on one that came up.
-pub(crate) struct Instance {
+pub(crate) struct ServerWatch {
     ctx: Ctx,
     probes: Probes,
     startup: Progress,
 }
 
-impl Instance {
+impl ServerWatch {
     /// An instance with these clients; nothing is asked or done yet.
     pub(crate) fn new(ctx: Ctx) -> Self {
         Self {

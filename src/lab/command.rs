@@ -353,7 +353,7 @@ fn banner(lab: &Lab) -> String {
         ),
         format!(
             "{} -server {}",
-            super::zookeeper::client(),
+            super::zookeeper::cli_path(),
             at.zookeeper.connect
         ),
     ];

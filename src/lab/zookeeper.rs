@@ -225,7 +225,7 @@ fn debian_class_path() -> String {
 }
 
 /// The path of ZooKeeper's command line, `zkCli.sh`.
-pub(super) fn client() -> String {
+pub(super) fn cli_path() -> String {
     let home = variable(HOME_VARIABLE).unwrap_or_else(|| "/usr/share/zookeeper".to_owned());
     format!("{home}/bin/zkCli.sh")
 }

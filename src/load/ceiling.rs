@@ -110,7 +110,7 @@ async fn first_served(
     paths: &[&'static str],
 ) -> Result<(&'static str, usize), Failure> {
     for path in paths {
-        if let Some(bytes) = stock_api::size(base, path).await {
+        if let Some(bytes) = stock_api::body_size(base, path).await {
             return Ok((path, bytes));
         }
     }

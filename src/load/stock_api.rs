@@ -52,7 +52,11 @@ impl StockApi<'_> {
 
     /// How many pieces the strategy's store has.
     pub(super) async fn count(&self) -> Result<i64, Failure> {
-        let url = format!("{}/stock?stock_id={}", base(self.base), self.stock_id);
+        let url = format!(
+            "{}/stock?stock_id={}",
+            without_trailing_slash(self.base),
+            self.stock_id
+        );
         let store = match self.strategy.spec.store {
             Store::MySql => "mysql",
             Store::Redis => "redis",
@@ -67,7 +71,7 @@ impl StockApi<'_> {
     fn product_url(&self) -> String {
         format!(
             "{}/stock?stock_id={}&strategy={}",
-            base(self.base),
+            without_trailing_slash(self.base),
             self.stock_id,
             self.strategy.slug
         )
@@ -81,13 +85,15 @@ pub(super) async fn slugs(url: &str) -> Result<Vec<String>, Failure> {
 }
 
 /// The size of the answer at a path; `None` if nothing is served there.
-pub(super) async fn size(at: &str, path: &str) -> Option<usize> {
-    let answer = get(&format!("{}{path}", base(at))).await.ok()?;
+pub(super) async fn body_size(at: &str, path: &str) -> Option<usize> {
+    let answer = get(&format!("{}{path}", without_trailing_slash(at)))
+        .await
+        .ok()?;
     Some(answer.body.len())
 }
 
 /// The address without slashes at its end.
-pub(super) fn base(at: &str) -> &str {
+pub(super) fn without_trailing_slash(at: &str) -> &str {
     at.trim_end_matches('/')
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     plan::ONE_INSTANCE,
-    stock_api::{base, slugs},
+    stock_api::{slugs, without_trailing_slash},
 };
 use crate::{
     addresses::{ADMIN_TOKEN_VARIABLE, Addresses, LAB_JSON},
@@ -105,7 +105,7 @@ pub async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Result<(), 
         Registry::Strategies => ("strategies", "strategy"),
         Registry::Steps => ("voucher-order/strategies", "step"),
     };
-    let url = format!("{}/{path}", base(at));
+    let url = format!("{}/{path}", without_trailing_slash(at));
     let known = slugs(&url).await.map_err(|why| {
         unusable_localized!(
             "{at} 没有应答（{why}）。地址对吗？在实验环境里，`oversell lab fault start nginx`（或实例的名字）重新启动被杀死的；\

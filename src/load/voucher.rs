@@ -9,7 +9,7 @@ use super::{
     link::Body,
     plan::Orders,
     row::RefusedOrders,
-    stock_api::{base, read, require_success},
+    stock_api::{read, require_success, without_trailing_slash},
 };
 use crate::{
     clients::http_client::{Ask, client},
@@ -131,7 +131,7 @@ impl LoadVoucher {
         struct NewVoucher {
             id: i64,
         }
-        let url = format!("{}/voucher", base(at));
+        let url = format!("{}/voucher", without_trailing_slash(at));
         let now = Utc::now();
         let (begin, end) = (now - TimeDelta::hours(1), now + TimeDelta::days(1));
         let voucher =
@@ -149,11 +149,11 @@ impl LoadVoucher {
     pub(super) async fn check_orders(&self, answers: &Answers) -> Result<Report, Failure> {
         let (mut most, mut since) = (0, Instant::now());
         loop {
-            let books: VoucherRecords = read(&format!("{}/orders", self.url)).await?;
-            if books.orders.len() > most {
-                (most, since) = (books.orders.len(), Instant::now());
+            let records: VoucherRecords = read(&format!("{}/orders", self.url)).await?;
+            if records.orders.len() > most {
+                (most, since) = (records.orders.len(), Instant::now());
             }
-            let report = check(&books, Some(answers));
+            let report = check(&records, Some(answers));
             if report.lost_orders == 0 || since.elapsed() > QUIET_TIME {
                 return Ok(report);
             }

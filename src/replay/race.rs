@@ -318,12 +318,12 @@ impl RaceScript {
 
     /// About how long it takes at the pace [`Slow`](super::Pace::Slow), so that the page can reserve the width of its
     /// picture.
-    pub fn lasts_ms(&self) -> u64 {
+    pub fn estimated_ms(&self) -> u64 {
         let of_step = |step: &Step| match step {
             Step::Caption(_) => 700,
             Step::LeaseEnds | Step::UnrenewedLeaseEnds | Step::RowLeaseEnds => 1_500,
             Step::FinishTogether(_) => 900,
-            Step::Role(_, role_step) => role_step.lasts_ms(),
+            Step::Role(_, role_step) => role_step.estimated_ms(),
             _ => 0,
         };
         self.flatten().map(of_step).sum()

@@ -84,7 +84,7 @@ pub enum RoleStep {
 
 impl RoleStep {
     /// About how long it takes at the pace [`Slow`](super::Pace::Slow).
-    pub(super) fn lasts_ms(self) -> u64 {
+    pub(super) fn estimated_ms(self) -> u64 {
         match self {
             Self::StopsAt(_) | Self::Finishes(_) => 450,
             Self::Passes(_, [by_clock, _]) => 1_000 * by_clock as u64,

@@ -122,11 +122,11 @@ pub struct Report {
 }
 
 /// Judges a run. Without `answers`, lost and unasked orders are not looked for.
-pub fn check(books: &VoucherRecords, answers: Option<&Answers>) -> Report {
+pub fn check(records: &VoucherRecords, answers: Option<&Answers>) -> Report {
     let answered = answers.map_or(&[][..], |answers| &answers.orders);
-    let there: HashSet<_> = books.orders.iter().collect();
+    let there: HashSet<_> = records.orders.iter().collect();
     let told: HashSet<_> = answered.iter().collect();
-    let users: HashSet<_> = books.orders.iter().map(|order| order.user_id).collect();
+    let users: HashSet<_> = records.orders.iter().map(|order| order.user_id).collect();
     let repeated = |orders: &[VoucherOrder]| {
         orders.len()
             - orders
@@ -136,22 +136,22 @@ pub fn check(books: &VoucherRecords, answers: Option<&Answers>) -> Report {
                 .len()
     };
     let count = |orders: usize| i64::try_from(orders).unwrap_or(i64::MAX);
-    let orders = count(books.orders.len());
+    let orders = count(records.orders.len());
     let untold = there.difference(&told).count() as u64;
     let mut report = Report {
         verdict: OrdersVerdict::Exact,
         faults: Vec::new(),
-        pieces: books.pieces,
-        stock: books.stock,
+        pieces: records.pieces,
+        stock: records.stock,
         orders,
-        oversold: (orders - books.pieces).max(0),
-        duplicate_orders: books.orders.len() - users.len(),
+        oversold: (orders - records.pieces).max(0),
+        duplicate_orders: records.orders.len() - users.len(),
         lost_orders: told.difference(&there).count(),
-        repeated_ids: repeated(&books.orders).max(repeated(answered)),
+        repeated_ids: repeated(&records.orders).max(repeated(answered)),
         unasked_orders: answers.map_or(0, |answers| untold.saturating_sub(answers.unknown)),
-        lost_pieces: books
+        lost_pieces: records
             .redis_stock
-            .map_or(0, |in_redis| (books.stock - in_redis).max(0)),
+            .map_or(0, |in_redis| (records.stock - in_redis).max(0)),
     };
     let rules = [
         (OrdersVerdict::Oversold, report.oversold > 0),
@@ -162,7 +162,7 @@ pub fn check(books: &VoucherRecords, answers: Option<&Answers>) -> Report {
         (OrdersVerdict::LostPieces, report.lost_pieces > 0),
         (
             OrdersVerdict::StockDiffers,
-            books.pieces - books.stock != orders,
+            records.pieces - records.stock != orders,
         ),
     ];
     report.faults = rules
@@ -208,18 +208,18 @@ mod tests {
 
     fn verdict(
         stock: i64,
-        books: &[(i64, i64)],
+        records: &[(i64, i64)],
         answered: &[(i64, i64)],
         unknown: u64,
     ) -> OrdersVerdict {
-        let books = VoucherRecords {
+        let records = VoucherRecords {
             pieces: 2,
             stock,
             redis_stock: None,
-            orders: entries(books),
+            orders: entries(records),
         };
         check(
-            &books,
+            &records,
             Some(&Answers {
                 orders: entries(answered),
                 unknown,
@@ -232,7 +232,7 @@ mod tests {
     fn each_fault_has_its_verdict() {
         use OrdersVerdict::*;
         let (a, b, c) = ((11, 1), (12, 2), (13, 3));
-        for (stock, books, answered, unknown, wanted) in [
+        for (stock, records, answered, unknown, wanted) in [
             (2, &[][..], &[][..], 0, Exact),
             (0, &[a, b], &[a, b], 0, Exact),
             (1, &[a], &[], 1, Exact),
@@ -249,34 +249,34 @@ mod tests {
             (1, &[], &[], 1, StockDiffers),
         ] {
             assert_eq!(
-                verdict(stock, books, answered, unknown),
+                verdict(stock, records, answered, unknown),
                 wanted,
-                "{stock} {books:?} {answered:?} {unknown}"
+                "{stock} {records:?} {answered:?} {unknown}"
             );
         }
     }
 
     #[test]
     fn without_answers_only_the_database_is_judged() {
-        let books = VoucherRecords {
+        let records = VoucherRecords {
             pieces: 1,
             stock: 0,
             redis_stock: None,
             orders: entries(&[(11, 1)]),
         };
-        assert_eq!(check(&books, None).verdict, OrdersVerdict::Exact);
+        assert_eq!(check(&records, None).verdict, OrdersVerdict::Exact);
     }
 
     #[test]
     fn a_piece_that_redis_does_not_sell_is_lost() {
         let report = |redis_stock| {
-            let books = VoucherRecords {
+            let records = VoucherRecords {
                 pieces: 5,
                 stock: 4,
                 redis_stock,
                 orders: entries(&[(11, 1)]),
             };
-            check(&books, None)
+            check(&records, None)
         };
         // More in Redis: another step sells the voucher too, and MySQL refuses what is too much.
         for sound in [None, Some(4), Some(5)] {
@@ -309,17 +309,17 @@ mod tests {
         fn a_run_that_was_tampered_with_is_never_exact(users in 1..50_i64, spare in 0..5_i64, which in 0..50_usize, how in 0..5) {
             let sold: Vec<_> = (0..users).map(|user| (user + 100, user)).collect();
             let answers = Answers { orders: entries(&sold), unknown: 0 };
-            let mut books = VoucherRecords { pieces: users + spare, stock: spare, redis_stock: Some(spare), orders: entries(&sold) };
-            prop_assert_eq!(check(&books, Some(&answers)).verdict, OrdersVerdict::Exact);
+            let mut records = VoucherRecords { pieces: users + spare, stock: spare, redis_stock: Some(spare), orders: entries(&sold) };
+            prop_assert_eq!(check(&records, Some(&answers)).verdict, OrdersVerdict::Exact);
             let which = which % sold.len();
             match how {
-                0 => drop(books.orders.remove(which)),
-                1 => books.stock -= 1,
-                2 => books.orders.push(VoucherOrder { order_id: 1, ..books.orders[which] }),
-                3 => books.orders.push(VoucherOrder { user_id: -1, ..books.orders[which] }),
-                _ => books.orders[which].user_id = -1,
+                0 => drop(records.orders.remove(which)),
+                1 => records.stock -= 1,
+                2 => records.orders.push(VoucherOrder { order_id: 1, ..records.orders[which] }),
+                3 => records.orders.push(VoucherOrder { user_id: -1, ..records.orders[which] }),
+                _ => records.orders[which].user_id = -1,
             }
-            prop_assert_ne!(check(&books, Some(&answers)).verdict, OrdersVerdict::Exact);
+            prop_assert_ne!(check(&records, Some(&answers)).verdict, OrdersVerdict::Exact);
         }
     }
 }

@@ -131,10 +131,10 @@ pub async fn batch_at(
     Ok(id(counted - i64::from(count) + 1)..=id(counted))
 }
 
-/// Counts a new prefix of the day of `seconds`, which is now. If there are too many, removes its key and fails with [`Error::NoId`], because anybody
-/// may ask for any prefix.
-async fn begin_prefix(ctx: &Ctx, key: &str, seconds: i64) -> Result<(), Error> {
-    let begun = ctx.redis_key(&format!("icr-prefixes:{}", date(seconds)));
+/// Counts a new prefix of the day of `now_seconds`. If there are too many, removes its key and fails with
+/// [`Error::NoId`], because anybody may ask for any prefix.
+async fn begin_prefix(ctx: &Ctx, key: &str, now_seconds: i64) -> Result<(), Error> {
+    let begun = ctx.redis_key(&format!("icr-prefixes:{}", date(now_seconds)));
     let mut redis = ctx.redis.connection();
     let mut count = redis::pipe();
     count.incr(&begun, 1);

@@ -150,23 +150,23 @@ pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
 
 /// Reads the stock and orders of a voucher in one snapshot of MySQL, for [`check`](super::check). With the stock in Redis,
 /// unless that cannot be read, orders are queued, or the stock in MySQL has changed meanwhile.
-pub async fn books(ctx: &Ctx, id: i64) -> Result<VoucherRecords, Error> {
+pub async fn read_records(ctx: &Ctx, id: i64) -> Result<VoucherRecords, Error> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
-    let books = Session::of(&conn)
-        .bounded(ALL_ORDERS_TIMEOUT, books_on(&mut conn, id))
+    let records = Session::of(&conn)
+        .bounded(ALL_ORDERS_TIMEOUT, read_records_on(&mut conn, id))
         .await?;
-    let (mut books, is_in_redis) = books.ok_or(SeckillError::NoVoucher(id))?;
+    let (mut records, is_in_redis) = records.ok_or(SeckillError::NoVoucher(id))?;
     if is_in_redis {
         let in_redis = settled_stock_in_redis(ctx, id).await;
         // Redis is read between two reads of the database: only if these agree do all three belong to one moment.
         let voucher = Session::of(&conn)
             .bounded(MYSQL_TIMEOUT, read_on(&mut conn, id))
             .await?;
-        let is_unchanged = voucher.is_some_and(|voucher| voucher.stock == books.stock);
-        books.redis_stock = in_redis.filter(|_| is_unchanged);
+        let is_unchanged = voucher.is_some_and(|voucher| voucher.stock == records.stock);
+        records.redis_stock = in_redis.filter(|_| is_unchanged);
     }
     conn.done();
-    Ok(books)
+    Ok(records)
 }
 
 /// The stock in Redis; `None` if Redis has none or does not answer, or orders are still queued.
@@ -185,7 +185,10 @@ async fn settled_stock_in_redis(ctx: &Ctx, id: i64) -> Option<i64> {
 }
 
 /// The stock and orders that MySQL has in one snapshot, and whether the voucher was put into Redis; `None` without a voucher.
-async fn books_on(conn: &mut Conn, id: i64) -> Result<Option<(VoucherRecords, bool)>, sqlx::Error> {
+async fn read_records_on(
+    conn: &mut Conn,
+    id: i64,
+) -> Result<Option<(VoucherRecords, bool)>, sqlx::Error> {
     conn.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         .await?;
     let voucher = read_on(conn, id).await?;
@@ -202,13 +205,13 @@ async fn books_on(conn: &mut Conn, id: i64) -> Result<Option<(VoucherRecords, bo
         .map(|(order_id, user_id)| VoucherOrder { order_id, user_id })
         .collect();
     conn.execute("COMMIT").await?;
-    let books = voucher.map(|voucher| VoucherRecords {
+    let records = voucher.map(|voucher| VoucherRecords {
         pieces: voucher.pieces,
         stock: voucher.stock,
         redis_stock: None,
         orders,
     });
-    Ok(books.zip(in_redis))
+    Ok(records.zip(in_redis))
 }
 
 /// Classifies a failed write: refused by the server, or without an answer and perhaps done.

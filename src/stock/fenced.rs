@@ -29,14 +29,14 @@ const RAISE_FENCE: &str = "UPDATE db_stock SET fence = ? WHERE id = ? AND fence 
 const WRITE_STOCK: &str =
     "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND fence = ?";
 
-/// Takes a piece if the row accepts the token `fence` of the lock `name`, else fails with [`Error::Fenced`]. `outrun` gets the
-/// row's newer token if the row has one before the read.
+/// Takes a piece if the row accepts the token `fence` of the lock `name`, else fails with [`Error::Fenced`].
+/// `on_newer_fence` gets the row's newer token if the row has one before the read.
 pub(super) async fn fenced_read_then_write(
     ctx: &Ctx,
     job: &Job,
     name: &str,
     fence: Option<Fence>,
-    outrun: impl AsyncFnOnce(Fence) -> Result<(), LockError>,
+    on_newer_fence: impl AsyncFnOnce(Fence) -> Result<(), LockError>,
 ) -> Result<Deduction, Error> {
     let fence = fence.ok_or_else(|| Error::Internal("a fenced lock without a token".into()))?;
     mysql::report_locked(job, Some(fence)).await;
@@ -51,7 +51,7 @@ pub(super) async fn fenced_read_then_write(
         .bind(fence.0);
     if mysql::execute(ctx, job, show).await? == 0 {
         let seen = mysql::read(ctx, job, READ_STOCK).await?.fence();
-        outrun(seen).await?;
+        on_newer_fence(seen).await?;
         return Err(fenced(seen));
     }
     let count = mysql::read(ctx, job, READ_STOCK).await?.count;

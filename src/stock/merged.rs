@@ -62,19 +62,19 @@ struct Queues<M>(Mutex<HashMap<i64, Weak<Queue>>>, PhantomData<fn() -> M>);
 /// The waiting requests for one product, and the turn to serve them.
 #[derive(Default)]
 struct Queue {
-    waiting: Mutex<WaitingRequests>,
+    waiting: Mutex<WaitingBuyers>,
     turn: Arc<AsyncMutex<()>>,
 }
 
 /// The waiting requests, and the number of the next one.
 #[derive(Default)]
-struct WaitingRequests {
+struct WaitingBuyers {
     next: u64,
-    requests: Vec<Request>,
+    buyers: Vec<WaitingBuyer>,
 }
 
 /// A buyer in the queue, and the channel on which its task waits for the answer.
-struct Request {
+struct WaitingBuyer {
     number: u64,
     wait: Duration,
     until: Instant,
@@ -95,8 +95,8 @@ pub(super) async fn deduct<M: TakeMany>(ctx: &Ctx, job: &Job) -> Result<Deductio
         biased;
         answered = &mut answered => answered,
         turn = Arc::clone(&queue.turn).lock_owned() => {
-            let requests = mem::take(&mut queue.waiting.lock().requests);
-            ctx.tasks.spawn(serve_requests::<M>(ctx.clone(), job.request.stock_id, requests, turn));
+            let buyers = mem::take(&mut queue.waiting.lock().buyers);
+            ctx.tasks.spawn(serve_buyers::<M>(ctx.clone(), job.request.stock_id, buyers, turn));
             answered.await
         }
         () = sleep_until(until) => {
@@ -111,34 +111,34 @@ pub(super) async fn deduct<M: TakeMany>(ctx: &Ctx, job: &Job) -> Result<Deductio
     Ok(job.record_attempt(since.into(), deducted))
 }
 
-/// Takes pieces for `requests` until each is answered: sold, sold out, expired or failed. Holds the turn of the queue
+/// Takes pieces for `buyers` until each is answered: sold, sold out, expired or failed. Holds the turn of the queue
 /// meanwhile.
-async fn serve_requests<M: TakeMany>(
+async fn serve_buyers<M: TakeMany>(
     ctx: Ctx,
     stock_id: i64,
-    mut requests: Vec<Request>,
+    mut buyers: Vec<WaitingBuyer>,
     _turn: OwnedMutexGuard<()>,
 ) {
     let mut retries = 0;
     loop {
-        requests.retain(|request| !request.answer.is_closed());
-        let Some(until) = requests.iter().map(|request| request.until).min() else {
+        buyers.retain(|buyer| !buyer.answer.is_closed());
+        let Some(until) = buyers.iter().map(|buyer| buyer.until).min() else {
             return;
         };
         let (wanted, wait) = (
-            requests.len(),
+            buyers.len(),
             until.saturating_duration_since(Instant::now()),
         );
         match M::take_many(&ctx, stock_id, wanted as i64, wait).await {
             Ok(TakeOutcome::Pieces(pieces, left)) => {
-                let rest = requests.split_off(wanted.min(pieces as usize));
-                for (request, after) in mem::replace(&mut requests, rest)
+                let rest = buyers.split_off(wanted.min(pieces as usize));
+                for (buyer, after) in mem::replace(&mut buyers, rest)
                     .into_iter()
                     .zip((0..pieces).rev())
                 {
                     let remaining = left.map(|left| left + after);
                     let retries = mem::take(&mut retries);
-                    request
+                    buyer
                         .answer
                         .send(Ok(Deduction {
                             remaining,
@@ -148,21 +148,21 @@ async fn serve_requests<M: TakeMany>(
                         .ok();
                 }
             }
-            Ok(TakeOutcome::SoldOut) => return answer_all_with_error(requests, &Error::SoldOut),
+            Ok(TakeOutcome::SoldOut) => return answer_all_with_error(buyers, &Error::SoldOut),
             Ok(TakeOutcome::Conflict) => {
                 retries += 1;
-                answer_expired::<M>(&mut requests);
+                answer_expired::<M>(&mut buyers);
             }
-            Err(Error::Timeout { .. }) => answer_expired::<M>(&mut requests),
-            Err(error) => return answer_all_with_error(requests, &error),
+            Err(Error::Timeout { .. }) => answer_expired::<M>(&mut buyers),
+            Err(error) => return answer_all_with_error(buyers, &error),
         }
     }
 }
 
 /// Removes the requests whose wait is over, and answers them with [`Error::Timeout`].
-fn answer_expired<M: TakeMany>(requests: &mut Vec<Request>) {
+fn answer_expired<M: TakeMany>(buyers: &mut Vec<WaitingBuyer>) {
     let now = Instant::now();
-    for late in requests.extract_if(.., |request| request.until <= now) {
+    for late in buyers.extract_if(.., |buyer| buyer.until <= now) {
         late.answer
             .send(Err(Error::Timeout {
                 what: M::AWAITED.into(),
@@ -173,9 +173,9 @@ fn answer_expired<M: TakeMany>(requests: &mut Vec<Request>) {
 }
 
 /// Answers all requests with this error.
-fn answer_all_with_error(requests: Vec<Request>, error: &Error) {
-    for request in requests {
-        request.answer.send(Err(error.clone())).ok();
+fn answer_all_with_error(buyers: Vec<WaitingBuyer>, error: &Error) {
+    for buyer in buyers {
+        buyer.answer.send(Err(error.clone())).ok();
     }
 }
 
@@ -210,7 +210,7 @@ impl Queue {
         let mut waiting = self.waiting.lock();
         let number = waiting.next;
         waiting.next += 1;
-        waiting.requests.push(Request {
+        waiting.buyers.push(WaitingBuyer {
             number,
             wait,
             until,
@@ -221,9 +221,9 @@ impl Queue {
 
     /// Removes a request. Returns whether it was still in the queue.
     fn remove(&self, number: u64) -> bool {
-        let requests = &mut self.waiting.lock().requests;
-        let at = requests.iter().position(|request| request.number == number);
-        at.map(|at| requests.remove(at)).is_some()
+        let buyers = &mut self.waiting.lock().buyers;
+        let at = buyers.iter().position(|buyer| buyer.number == number);
+        at.map(|at| buyers.remove(at)).is_some()
     }
 }
 

@@ -225,14 +225,12 @@ async fn set_and_clear(
 
     let mut changed = conn.is_some();
     if let Some(conn) = conn {
-        set_rows(
-            conn,
-            stock_id,
-            sets(Store::MySql).then_some(count),
-            names.includes_fence(),
-            &rows,
-        )
-        .await?;
+        let stock_row = match count {
+            _ if !sets(Store::MySql) => StockRowChange::Keep,
+            Some(count) => StockRowChange::Set(count),
+            None => StockRowChange::Delete,
+        };
+        reset_rows(conn, stock_id, stock_row, names.includes_fence(), &rows).await?;
     }
     // The pieces are set before the locks are cleared: the next holder must read the new number.
     let stock = stock.map(|key| {
@@ -295,28 +293,37 @@ async fn writable_nodes<'a>(
     writable
 }
 
-/// The part of a reset in MySQL, in one transaction. `count`: `None` leaves the row's pieces alone, `Some(None)` deletes the
-/// row, and a number makes or sets it.
-async fn set_rows(
+/// What a reset does to the row of a product.
+enum StockRowChange {
+    Keep,
+    Delete,
+    /// Makes the row or sets its pieces.
+    Set(i64),
+}
+
+/// The part of a reset in MySQL, in one transaction.
+async fn reset_rows(
     mut conn: Conn,
     stock_id: i64,
-    count: Option<Option<i64>>,
-    fence: bool,
+    stock_row: StockRowChange,
+    clears_fence: bool,
     locks: &[String],
 ) -> Result<(), Error> {
     within_limit(Server::MySql, conn.execute("START TRANSACTION")).await??;
     let mut writes = Vec::new();
-    if let Some(count) = count {
-        writes.push(match count {
-            Some(count) => {
-                let code = 1000_i64.saturating_add(stock_id).to_string();
-                sqlx::query(PUT_STOCK).bind(stock_id).bind(code).bind(count)
-            }
-            None => sqlx::query(DELETE_STOCK).bind(stock_id),
-        });
+    let stock_write = match stock_row {
+        StockRowChange::Keep => None,
+        StockRowChange::Delete => Some(sqlx::query(DELETE_STOCK).bind(stock_id)),
+        StockRowChange::Set(count) => {
+            let code = 1000_i64.saturating_add(stock_id).to_string();
+            Some(sqlx::query(PUT_STOCK).bind(stock_id).bind(code).bind(count))
+        }
+    };
+    if let Some(stock_write) = stock_write {
+        writes.push(stock_write);
         writes.push(sqlx::query(EMPTY_BUCKETS).bind(stock_id));
     }
-    if fence {
+    if clears_fence {
         writes.push(sqlx::query(CLEAR_FENCE).bind(stock_id));
     }
     writes.extend(locks.iter().map(|lock| sqlx::query(DELETE_LOCK).bind(lock)));

@@ -32,7 +32,7 @@ mod typed;
 mod voucher;
 
 pub(crate) use cluster::Cluster;
-pub(crate) use observation::{MeasuredRate, NoVerdict, Observation, Play, Ratio, Sale};
+pub(crate) use observation::{MeasuredRate, NoVerdict, Observation, PlayedRace, Ratio, Sale};
 pub(crate) use product::Product;
 
 /// The lessons agree with the registries of other rooms.

@@ -84,7 +84,7 @@ pub(crate) struct Figures {
     pub ratios: Vec<Ratio>,
     /// The races that were played.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub plays: Vec<Play>,
+    pub plays: Vec<PlayedRace>,
     /// Other figures, by name.
     #[serde(flatten)]
     pub values: BTreeMap<&'static str, Value>,
@@ -141,7 +141,7 @@ impl From<&Row> for Sale {
 
 /// The result of one played race, of its flaw or of its cure, with its events.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Play {
+pub(crate) struct PlayedRace {
     pub lesson: String,
     /// The cure was played, not the flaw.
     pub cured: bool,
@@ -339,7 +339,7 @@ impl Observation {
     }
 
     /// Adds these races to the figures.
-    pub(super) fn plays(mut self, plays: impl IntoIterator<Item = Play>) -> Self {
+    pub(super) fn plays(mut self, plays: impl IntoIterator<Item = PlayedRace>) -> Self {
         self.figures.plays.extend(plays);
         self
     }

@@ -1,6 +1,6 @@
 //! Plays the race of a lesson on the real servers through `POST /replays/{lesson}`, and reads its events.
 
-use super::{Cluster, NoVerdict, Observation, Play, cluster::REQUEST_TIMEOUT};
+use super::{Cluster, NoVerdict, Observation, PlayedRace, cluster::REQUEST_TIMEOUT};
 use crate::{
     claims::{Words, words},
     clients::http_client::{Ask, Events, HttpError},
@@ -52,7 +52,7 @@ pub(super) async fn flaw_and_cure(
 ) -> Result<Observation, NoVerdict> {
     let flaw = on.replay(lesson, cured[0], false).await?;
     let cure = on.replay(lesson, cured[1], true).await?;
-    let words = |Play { ends, said, .. }: &Play| {
+    let words = |PlayedRace { ends, said, .. }: &PlayedRace| {
         let ReplayResult {
             sold, gone, inside, ..
         } = ends;
@@ -89,7 +89,7 @@ impl Cluster {
         lesson: &str,
         cured: bool,
         ends_cured: bool,
-    ) -> Result<Play, NoVerdict> {
+    ) -> Result<PlayedRace, NoVerdict> {
         let at = self.one_instance();
         let none = || NoVerdict::unavailable("这个集群不能重演", "this cluster plays no replays");
         let known = self.get(&format!("{at}/replays")).await?;
@@ -141,7 +141,7 @@ async fn read_to_end(
     cured: bool,
     meant: ExpectedEnd,
     mut stream: Events,
-) -> Result<Play, NoVerdict> {
+) -> Result<PlayedRace, NoVerdict> {
     let mut events = Vec::new();
     while let Some(Event { event, data, .. }) = stream.try_next().await? {
         match event.as_str() {
@@ -155,7 +155,7 @@ async fn read_to_end(
                 } else {
                     Words::untranslated(&ends.notes)
                 };
-                return Ok(Play {
+                return Ok(PlayedRace {
                     lesson: lesson.to_owned(),
                     cured,
                     ends,

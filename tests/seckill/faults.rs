@@ -177,7 +177,7 @@ async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<
     })
     .await?;
     let answers = crowd.answers.lock().expect("nobody panics").clone();
-    let report = check(&voucher::books(&ctx, voucher).await?, Some(&answers));
+    let report = check(&voucher::read_records(&ctx, voucher).await?, Some(&answers));
     wait_until_shown_as_settled(&crowd, answers.orders[0].order_id).await?;
     ctx.close(TEST_WAIT_LIMIT).await;
     lab.stop().await;

@@ -52,8 +52,8 @@ async fn is_judged(
 }
 
 async fn judge(play: &mut Play) -> Result<(), Error> {
-    let books = voucher::books(&play.ctx, play.stock_id).await?;
-    play.add_note(check(&books, None).verdict.to_string());
+    let records = voucher::read_records(&play.ctx, play.stock_id).await?;
+    play.add_note(check(&records, None).verdict.to_string());
     Ok(())
 }
 
@@ -333,8 +333,8 @@ impl Shop {
         let answers = self.answers.lock().expect("nobody panics").clone();
         let written = async {
             loop {
-                let books = voucher::books(&self.ctxs[0], self.voucher).await?;
-                let report = check(&books, Some(&answers));
+                let records = voucher::read_records(&self.ctxs[0], self.voucher).await?;
+                let report = check(&records, Some(&answers));
                 if report.lost_orders == 0 || !self.step.spec.rank.is_beyond() {
                     return Ok(report);
                 }
@@ -462,8 +462,8 @@ async fn orders_before_after_and_beyond_the_stock_are_refused(servers: &Servers)
         ensure!(as_expected, "{}: {refused:?}", step.slug);
     }
     for voucher in [early, late, none] {
-        let books = voucher::books(ctx, voucher).await?;
-        let report = check(&books, Some(&Answers::default()));
+        let records = voucher::read_records(ctx, voucher).await?;
+        let report = check(&records, Some(&Answers::default()));
         ensure!(report.verdict == Exact && report.orders == 0, "{report:?}");
         voucher::remove(ctx, voucher).await?;
         let gone = [

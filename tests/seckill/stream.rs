@@ -104,8 +104,8 @@ impl VoucherSale {
     }
 
     async fn report(&self) -> Result<Report> {
-        let books = voucher::books(&self.ctx, self.voucher).await?;
-        Ok(check(&books, Some(&self.answers)))
+        let records = voucher::read_records(&self.ctx, self.voucher).await?;
+        Ok(check(&records, Some(&self.answers)))
     }
 
     pub(crate) async fn close(self, verdict: OrdersVerdict) -> Result<()> {
@@ -135,15 +135,15 @@ async fn a_consumer_dying_anywhere_loses_and_doubles_no_order(servers: &Servers)
         let mut pause = mortal.pause_at(point);
         let mortal = tokio::spawn(mortal.run());
         within_limit(&point.to_string(), pause.wait_until_reached()).await?;
-        let books = voucher::books(&sale.ctx, sale.voucher).await?;
+        let records = voucher::read_records(&sale.ctx, sale.voucher).await?;
         let backlog = stream::backlog(&sale.ctx).await?;
         let all = USERS as u64;
         let unsettled = (backlog.lag, backlog.pending, backlog.dead);
         ensure!(unsettled == (0, all, 0), "{point}: {backlog:?}");
         ensure!(
-            books.orders.len() as i64 == written,
+            records.orders.len() as i64 == written,
             "{point}: {} are written",
-            books.orders.len()
+            records.orders.len()
         );
         mortal.abort();
         drop(pause);
@@ -253,7 +253,7 @@ async fn a_lost_set_of_users_costs_no_piece(servers: &Servers) -> Result<()> {
     for user in 0..USERS {
         sale.place(user).await?;
     }
-    let waiting = voucher::books(&sale.ctx, sale.voucher).await?;
+    let waiting = voucher::read_records(&sale.ctx, sale.voucher).await?;
     ensure!(
         waiting.redis_stock.is_none(),
         "orders wait, and it is judged: {waiting:?}"

@@ -7,7 +7,9 @@ use crate::support::{
 };
 use futures::{FutureExt, TryFutureExt, future::BoxFuture};
 use oversell::{
-    classroom::{self, demo_layer, demo1, demo2, window::Window, zk_atomic, zk_double_barrier},
+    classroom::{
+        self, demo_layer, demo1, demo2, window::WindowAddress, zk_atomic, zk_double_barrier,
+    },
     clients::{proxy::Proxy, redis_at::redis_at},
     ctx::Ctx,
     error::Error,
@@ -99,7 +101,7 @@ fn bought(strategy: &'static stock::Strategy) -> impl Visit {
     |ctx, job| (strategy.spec.deduct)(ctx, job).map_ok(drop).boxed()
 }
 
-fn visited(window: &'static Window) -> impl Visit {
+fn visited(window: &'static WindowAddress) -> impl Visit {
     |ctx, job| (window.visit)(ctx, job).map_ok(drop).boxed()
 }
 

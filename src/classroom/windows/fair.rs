@@ -17,7 +17,7 @@ const LOCK: &str = "fairLock";
 
 pub(super) const LESSON: WindowLesson = WindowLesson {
     names: &[Name::Redis(LOCK)],
-    windows: &[Window {
+    windows: &[WindowAddress {
         path: "/test/fair",
         object: LOCK,
         summary: "Queues at the fair lock, and says as which number it came and got in.",

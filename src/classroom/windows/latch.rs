@@ -21,7 +21,7 @@ const LATCH: &str = "latch";
 pub(super) const LESSON: WindowLesson = WindowLesson {
     names: &[Name::RedisCount(LATCH)],
     windows: &[
-        Window {
+        WindowAddress {
             path: "/test/latch",
             object: LATCH,
             summary: "Waits until six have gone out, and locks the door.",
@@ -32,7 +32,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             stay: None,
             visit: |ctx, job| Box::pin(wait_until_all_are_out(ctx, job)),
         },
-        Window {
+        WindowAddress {
             path: "/test/countdown",
             object: LATCH,
             summary: "One goes out. The first of a class sets the count to six.",

@@ -23,7 +23,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
         Name::RedisNodes(RED_LOCK),
     ],
     windows: &[
-        Window {
+        WindowAddress {
             path: "/test/multi",
             object: "lock1,lock2,lock3",
             summary: "Takes three locks as one.",
@@ -34,7 +34,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             stay: None,
             visit: |ctx, job| Box::pin(take_all_and_stay(ctx, job)),
         },
-        Window {
+        WindowAddress {
             path: "/test/red",
             object: RED_LOCK,
             summary: "Takes a lock on most of five nodes, and says on which.",

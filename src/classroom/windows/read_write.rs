@@ -19,7 +19,7 @@ const LOCK: &str = "rwLock";
 pub(super) const LESSON: WindowLesson = WindowLesson {
     names: &[Name::Redis(LOCK)],
     windows: &[
-        Window {
+        WindowAddress {
             path: "/test/read",
             object: LOCK,
             summary: "Takes the read half of the read-write lock and leaves it to its lease of ten seconds.",
@@ -37,7 +37,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
                 ))
             },
         },
-        Window {
+        WindowAddress {
             path: "/test/write",
             object: LOCK,
             summary: "Takes the write half of the read-write lock and leaves it to its lease of ten seconds.",

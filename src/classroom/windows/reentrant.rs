@@ -15,7 +15,7 @@ const LOCK: &str = "reentrantLock";
 
 pub(super) const LESSON: WindowLesson = WindowLesson {
     names: &[Name::Redis(LOCK)],
-    windows: &[Window {
+    windows: &[WindowAddress {
         path: "/test/reentrant",
         object: LOCK,
         summary: "Takes a lock twice as one owner, and says what Redis counts.",

@@ -17,7 +17,7 @@ const SEMAPHORE: &str = "semaphore";
 
 pub(super) const LESSON: WindowLesson = WindowLesson {
     names: &[Name::RedisCount(SEMAPHORE)],
-    windows: &[Window {
+    windows: &[WindowAddress {
         path: "/test/semaphore",
         object: SEMAPHORE,
         summary: "Three are inside at once, each for five seconds.",

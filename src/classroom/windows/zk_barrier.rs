@@ -16,7 +16,7 @@ const BARRIER: &str = "/curator/barrier";
 pub(super) const LESSON: WindowLesson = WindowLesson {
     names: &[Name::ZooKeeper(BARRIER)],
     windows: &[
-        Window {
+        WindowAddress {
             path: "/test/zk/barrier/set",
             object: BARRIER,
             summary: "Closes the barrier.",
@@ -27,7 +27,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             stay: None,
             visit: |ctx, job| Box::pin(close_barrier(ctx, job)),
         },
-        Window {
+        WindowAddress {
             path: "/test/zk/barrier/wait",
             object: BARRIER,
             summary: "Waits until the barrier is open.",
@@ -38,7 +38,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             stay: None,
             visit: |ctx, job| Box::pin(wait_at_barrier(ctx, job)),
         },
-        Window {
+        WindowAddress {
             path: "/test/zk/barrier/remove",
             object: BARRIER,
             summary: "Opens the barrier.",

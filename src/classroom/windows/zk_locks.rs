@@ -28,7 +28,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
         Name::ZooKeeper(ZK_PARTS[2]),
     ],
     windows: &[
-        Window {
+        WindowAddress {
             path: "/test/zk/read",
             object: RW_LOCK_PATH,
             summary: "Takes the read half of Curator's read-write lock and keeps it for ten seconds after the answer.",
@@ -43,7 +43,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
                 })
             },
         },
-        Window {
+        WindowAddress {
             path: "/test/zk/write",
             object: RW_LOCK_PATH,
             summary: "Takes the write half of Curator's read-write lock and keeps it for ten seconds after the answer.",
@@ -58,7 +58,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
                 })
             },
         },
-        Window {
+        WindowAddress {
             path: "/test/zk/multi",
             object: "/curator/multi",
             summary: "Takes three of Curator's locks as one.",
@@ -69,7 +69,7 @@ pub(super) const LESSON: WindowLesson = WindowLesson {
             stay: None,
             visit: |ctx, job| Box::pin(multi(ctx, job)),
         },
-        Window {
+        WindowAddress {
             path: "/test/zk/reentrant",
             object: REENTRANT_PATH,
             summary: "Takes one of Curator's locks twice as one owner.",

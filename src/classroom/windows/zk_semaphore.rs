@@ -22,7 +22,7 @@ const LOG: &str = "log";
 
 pub(super) const LESSON: WindowLesson = WindowLesson {
     names: &[Name::ZooKeeper(SEMAPHORE), Name::Redis(LOG)],
-    windows: &[Window {
+    windows: &[WindowAddress {
         path: "/test/zk/semaphore",
         object: SEMAPHORE,
         summary: "Five are inside at once, each for ten to twenty seconds; both ends are written to the Redis list `log`.",

@@ -15,7 +15,7 @@ const COUNT: &str = "/curator/count";
 
 pub(super) const LESSON: WindowLesson = WindowLesson {
     names: &[Name::ZooKeeper(COUNT)],
-    windows: &[Window {
+    windows: &[WindowAddress {
         path: "/test/zk/share/count",
         object: COUNT,
         summary: "Reads the shared count and sets it to a number at random.",

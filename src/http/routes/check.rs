@@ -112,7 +112,7 @@ async fn take(
     if job.request.who.is_some() {
         job = app.with_visit(job, "/check/lock", strategy.slug);
     }
-    let _under_way = app.under_way.count(job.request.stock_id);
+    let _under_way = app.requests_by_product.count(job.request.stock_id);
     let result = strategy.take(&app.ctx, &job).await;
     metrics.record_job(&job, &result);
     let deducted = result?;

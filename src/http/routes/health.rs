@@ -5,7 +5,7 @@ use crate::{
     http::{
         neighbours::{self, InstanceTrouble, LatestAnswer, Neighbour},
         terms::ProductQuery,
-        under_way::Answer,
+        under_way::UnderWayBody,
     },
     instance::States,
     seckill::stream,
@@ -99,7 +99,7 @@ pub(in crate::http) async fn ready(
             async { Arc::new(neighbours::ask_instances(&app.ctx.config.cluster.instances).await) };
         cluster.asked_since(now.checked_sub(CLUSTER_AGE).unwrap_or(now), ask)
     });
-    let (own, instances) = tokio::join!(app.instance.states(), OptionFuture::from(asked));
+    let (own, instances) = tokio::join!(app.server_watch.states(), OptionFuture::from(asked));
     let servers = match &instances {
         Some(all) => Arc::new(neighbours::merge_states(&own, all)),
         None => own,
@@ -130,13 +130,13 @@ pub(in crate::http) async fn ready(
 
 /// How many requests for a product are under way in this instance: those that wait for its lock, and those inside.
 #[utoipa::path(get, path = "/health/under-way", tag = "operating", params(ProductQuery),
-    responses((status = 200, description = "How many", body = Answer)))]
+    responses((status = 200, description = "How many", body = UnderWayBody)))]
 pub(in crate::http) async fn under_way(
     State(app): State<AppState>,
     Query(product): Query<ProductQuery>,
-) -> Json<Answer> {
-    let under_way = app.under_way.get(product.id());
-    Json(Answer {
+) -> Json<UnderWayBody> {
+    let under_way = app.requests_by_product.get(product.id());
+    Json(UnderWayBody {
         instance: app.ctx.instance.clone(),
         under_way,
     })

@@ -103,7 +103,7 @@ pub(in crate::http) async fn orders(
     State(app): State<AppState>,
     Path(id): Path<i64>,
 ) -> Result<axum::Json<VoucherRecords>, Error> {
-    Ok(axum::Json(voucher::books(&app.ctx, id).await?))
+    Ok(axum::Json(voucher::read_records(&app.ctx, id).await?))
 }
 
 /// Whether the orders of a voucher are as they must be, by what the database has.
@@ -120,7 +120,7 @@ pub(in crate::http) async fn check(
     Path(id): Path<i64>,
 ) -> Result<axum::Json<Report>, Error> {
     Ok(axum::Json(check::check(
-        &voucher::books(&app.ctx, id).await?,
+        &voucher::read_records(&app.ctx, id).await?,
         None,
     )))
 }

@@ -59,34 +59,34 @@ impl TakeMany for Stuck {
     }
 }
 
-type Running = JoinHandle<Result<Deduction, Error>>;
+type Purchase = JoinHandle<Result<Deduction, Error>>;
 
 fn ctx() -> Ctx {
     Ctx::new(Config::load(&[]).expect("the defaults")).expect("good addresses")
 }
 
-fn buy<M: TakeMany>(ctx: &Ctx, wait: Duration) -> Running {
+fn buy<M: TakeMany>(ctx: &Ctx, wait: Duration) -> Purchase {
     let ctx = ctx.clone();
     tokio::spawn(async move { deduct::<M>(&ctx, &Job::new(1, Duration::ZERO, wait)).await })
 }
 
 /// Waits until this many requests are in the queue.
-async fn queued<M: TakeMany>(ctx: &Ctx, so_many: usize) {
+async fn wait_until_queued<M: TakeMany>(ctx: &Ctx, so_many: usize) {
     let queue = ctx.local.of::<Queues<M>>().queue_of(1);
-    while queue.waiting.lock().requests.len() != so_many {
+    while queue.waiting.lock().buyers.len() != so_many {
         tokio::task::yield_now().await;
     }
 }
 
 /// One running request, and one behind it for each of `waits`.
-async fn crowd<M: TakeMany>(ctx: &Ctx, waits: &[Duration]) -> (Running, Vec<Running>) {
+async fn crowd<M: TakeMany>(ctx: &Ctx, waits: &[Duration]) -> (Purchase, Vec<Purchase>) {
     let first = buy::<M>(ctx, LONG_WAIT);
     let till = ctx.local.of::<Till>();
     while till.groups.lock().is_empty() {
         tokio::task::yield_now().await;
     }
     let behind: Vec<_> = waits.iter().map(|wait| buy::<M>(ctx, *wait)).collect();
-    queued::<M>(ctx, waits.len()).await;
+    wait_until_queued::<M>(ctx, waits.len()).await;
     (first, behind)
 }
 

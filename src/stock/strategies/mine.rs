@@ -63,7 +63,7 @@ const STAGES: [(&str, &str, &str, &str); 5] = [
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let scripts = current_scripts(ctx, job.visitor()).await?;
     let lock = || {
-        let mine = Mine {
+        let mine = VisitorScripts {
             acquire: scripts.acquire.clone(),
             release: scripts.release.clone(),
             renew: scripts.renew.clone(),
@@ -111,20 +111,20 @@ pub(crate) async fn current_scripts(ctx: &Ctx, visitor: &str) -> Result<Scripts,
 }
 
 /// The visitor's own three scripts as a lock.
-struct Mine {
+struct VisitorScripts {
     acquire: String,
     release: String,
     renew: String,
 }
 
-impl Mine {
+impl VisitorScripts {
     /// Runs one of the scripts with the lock's key, owner and lease. Returns whether it answers yes.
     async fn run(script: &str, lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         run_script(script, &lock.key, &lock.owner, lock.lease, redis).await
     }
 }
 
-impl LockCommands for Mine {
+impl LockCommands for VisitorScripts {
     const HAS_OWNER: bool = true;
 
     fn client(ctx: &Ctx) -> &RedisClient {
@@ -142,7 +142,7 @@ impl LockCommands for Mine {
     }
 }
 
-impl Renewable for Mine {
+impl Renewable for VisitorScripts {
     async fn renew(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         Self::run(&lock.commands.renew, lock, redis).await
     }

@@ -17,7 +17,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 /// The rows among which a product's pieces are spread: a sixteenth of the buyers contend for each.
 const BUCKETS: u32 = 16;
 /// The most pieces that a refill moves into a bucket: it is refilled that much more seldom than it sells.
-const LOT: i64 = 50;
+const MAX_REFILL: i64 = 50;
 
 /// Takes a piece of this bucket if one is left, else changes no row.
 const TAKE_ONE: &str =
@@ -70,8 +70,8 @@ async fn take_or_refill(ctx: &Ctx, job: &Job, bucket: u32) -> Result<Deduction, 
     }
 }
 
-/// Moves up to [`LOT`] pieces from the product's row to the bucket, and takes one of them. [`Error::SoldOut`] if the row is
-/// empty.
+/// Moves up to [`MAX_REFILL`] pieces from the product's row to the bucket, and takes one of them. [`Error::SoldOut`] if
+/// the row is empty.
 async fn refill(conn: &mut Conn, job: &Job, bucket: u32) -> Result<(), Error> {
     mysql::begin(conn, job).await?;
     let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
@@ -79,9 +79,9 @@ async fn refill(conn: &mut Conn, job: &Job, bucket: u32) -> Result<(), Error> {
     if count <= 0 {
         return Err(Error::SoldOut);
     }
-    let lot = count.min(LOT);
+    let moved_pieces = count.min(MAX_REFILL);
     let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
-        .bind(count - lot)
+        .bind(count - moved_pieces)
         .bind(job.request.stock_id);
     mysql::execute_on(conn, job, update).await?;
     mysql::execute_on(
@@ -90,7 +90,7 @@ async fn refill(conn: &mut Conn, job: &Job, bucket: u32) -> Result<(), Error> {
         sqlx::query(FILL)
             .bind(job.request.stock_id)
             .bind(bucket)
-            .bind(lot - 1),
+            .bind(moved_pieces - 1),
     )
     .await?;
     mysql::commit(conn, job).await

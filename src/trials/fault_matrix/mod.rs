@@ -144,7 +144,7 @@ static ENGINES: [Engine; 7] = [
         strategies: STRATEGIES_IN_MYSQL,
     },
     Engine {
-        id: GALERA_EACH,
+        id: GALERA_EACH_ID,
         title: Bilingual::of(
             "三个节点的 Galera，每个都写：`--galera 3 --writers each`",
             "Galera with three nodes, each of which is written: `--galera 3 --writers each`",
@@ -155,7 +155,7 @@ static ENGINES: [Engine; 7] = [
         strategies: STRATEGIES_IN_MYSQL,
     },
     Engine {
-        id: SENTINELS,
+        id: SENTINELS_ID,
         title: Bilingual::of(
             "Redis 一主两从、三个 Sentinel：`--sentinels 3`",
             "Redis with two replicas and three Sentinels: `--sentinels 3`",
@@ -172,7 +172,7 @@ static ENGINES: [Engine; 7] = [
         strategies: STRATEGIES_IN_REDIS,
     },
     Engine {
-        id: ENSEMBLE,
+        id: ENSEMBLE_ID,
         title: Bilingual::of(
             "三台 ZooKeeper：`--zookeeper 3`",
             "Three ZooKeeper servers: `--zookeeper 3`",
@@ -186,9 +186,9 @@ static ENGINES: [Engine; 7] = [
 /// The options of a lab with one server of each kind.
 const SINGLE_SERVERS: &str = "--instances 0,0,0 --redis-ports 0 --ways";
 // The ids of the engines that rules treat apart.
-const GALERA_EACH: &str = "galera-each";
-const SENTINELS: &str = "sentinels";
-const ENSEMBLE: &str = "ensemble";
+const GALERA_EACH_ID: &str = "galera-each";
+const SENTINELS_ID: &str = "sentinels";
+const ENSEMBLE_ID: &str = "ensemble";
 
 /// A time this long without a sale shows a fault: while all is well there is a sale every 0.3 s.
 const MIN_NOTICED_GAP_MS: u64 = 1000;
@@ -201,7 +201,7 @@ impl Engine {
         match fault {
             Fault::None | Fault::Promote => false,
             Fault::Cut => self.lab == SINGLE_SERVERS,
-            Fault::Kill | Fault::Pause => self.id != ENSEMBLE,
+            Fault::Kill | Fault::Pause => self.id != ENSEMBLE_ID,
         }
     }
 
@@ -213,10 +213,10 @@ impl Engine {
             stock::find(slug).map(|strategy| (strategy.spec.promise, strategy.spec.store));
         match strategy.or(step) {
             Some((Promise::Safe, store)) => {
-                store == Store::MySql || fault == Fault::None || self.id != SENTINELS
+                store == Store::MySql || fault == Fault::None || self.id != SENTINELS_ID
             }
             Some((Promise::Lease, _)) => {
-                fault == Fault::None && (self.id != GALERA_EACH || slug != "mysql-named-lock")
+                fault == Fault::None && (self.id != GALERA_EACH_ID || slug != "mysql-named-lock")
             }
             _ => false,
         }
@@ -284,12 +284,12 @@ impl FaultResult {
 
     /// Compares the buyers' answers with a voucher's orders. An answered order that is not there is lost; a second order of a
     /// user or a number is doubled.
-    fn of_orders(told: &BuyerAnswers, books: &VoucherRecords) -> Self {
+    fn of_orders(told: &BuyerAnswers, records: &VoucherRecords) -> Self {
         let answers = Answers {
             orders: told.orders.clone(),
             unknown: u64::try_from(told.counts.unknown).unwrap_or_default(),
         };
-        let report = check(books, Some(&answers));
+        let report = check(records, Some(&answers));
         let lost = signed(report.lost_orders);
         let vanished = i64::try_from(report.unasked_orders).unwrap_or(i64::MAX);
         Self {
@@ -449,22 +449,22 @@ mod tests {
     #[test]
     fn orders_that_are_not_as_they_were_answered_are_refused() {
         let order = |order_id, user_id| VoucherOrder { order_id, user_id };
-        let cell = |books: &[VoucherOrder], unknown| {
+        let cell = |records: &[VoucherOrder], unknown| {
             let told = BuyerAnswers {
                 counts: counts(2, unknown),
                 orders: vec![order(1, 10), order(2, 20)],
                 ..BuyerAnswers::default()
             };
-            let books = VoucherRecords {
+            let records = VoucherRecords {
                 pieces: 100,
-                stock: 100 - signed(books.len()),
+                stock: 100 - signed(records.len()),
                 redis_stock: None,
-                orders: books.to_vec(),
+                orders: records.to_vec(),
             };
             FaultResult {
                 promises: true,
                 without_service_ms: Some(7),
-                ..FaultResult::of_orders(&told, &books)
+                ..FaultResult::of_orders(&told, &records)
             }
         };
         let [first, second, third] = [order(1, 10), order(2, 20), order(3, 30)];
@@ -538,18 +538,18 @@ mod tests {
             Fault::Cut,
             Fault::Promote,
         ] {
-            assert!(promises(SENTINELS, "redis-fenced", fault));
+            assert!(promises(SENTINELS_ID, "redis-fenced", fault));
             assert!(promises("ensemble", "zk-fenced", fault));
-            assert!(promises(GALERA_EACH, "version-cas-retried", fault));
+            assert!(promises(GALERA_EACH_ID, "version-cas-retried", fault));
             for slug in ["redis-script", "script-stream"] {
                 assert!(promises("redis", slug, fault));
             }
             for slug in ["redis-lock", "redis-script", "script-stream"] {
-                assert_eq!(promises(SENTINELS, slug, fault), fault == Fault::None);
+                assert_eq!(promises(SENTINELS_ID, slug, fault), fault == Fault::None);
             }
         }
         assert!(promises("galera-one", "mysql-named-lock", Fault::None));
-        assert!(!promises(GALERA_EACH, "mysql-named-lock", Fault::None));
+        assert!(!promises(GALERA_EACH_ID, "mysql-named-lock", Fault::None));
     }
 
     #[test]

@@ -94,10 +94,10 @@ impl<'a> Goods<'a> {
                     left.map(|left| FaultResult::of(told, STOCK - left))
                 }
                 Self::Voucher(voucher, _) => {
-                    let books = format!("{}/voucher/{}/orders", on.nginx(), voucher.id);
-                    let books = get_json(on, &books).await.ok();
-                    let books = books.and_then(|books| serde_json::from_value(books).ok());
-                    let cell = books.map(|books| FaultResult::of_orders(told, &books));
+                    let records = format!("{}/voucher/{}/orders", on.nginx(), voucher.id);
+                    let records = get_json(on, &records).await.ok();
+                    let records = records.and_then(|records| serde_json::from_value(records).ok());
+                    let cell = records.map(|records| FaultResult::of_orders(told, &records));
                     // Orders that are written behind may still be missing.
                     cell.filter(|cell| cell.lost == 0 || begun.elapsed() > WRITE_BEHIND_LIMIT)
                 }

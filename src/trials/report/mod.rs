@@ -6,7 +6,7 @@ mod modules;
 mod tests;
 
 use super::{
-    MeasuredRate, Play, Ratio, Sale,
+    MeasuredRate, PlayedRace, Ratio, Sale,
     results::{CourseResults, TrialResult},
 };
 use crate::{
@@ -60,7 +60,7 @@ struct LessonReport<'a> {
 struct RaceDrawing<'a> {
     /// Its index among all races of the page.
     number: usize,
-    play: &'a Play,
+    play: &'a PlayedRace,
 }
 
 /// The bar of a load: its pieces in percent of the longest bar of the lesson.
@@ -129,7 +129,7 @@ impl<'a> CourseReport<'a> {
 
 impl<'a> LessonReport<'a> {
     /// The figures of a tried lesson for the page; adds its races to `plays`. `None` if the course has no such lesson.
-    fn of(tried: &'a TrialResult, plays: &mut Vec<&'a Play>) -> Option<Self> {
+    fn of(tried: &'a TrialResult, plays: &mut Vec<&'a PlayedRace>) -> Option<Self> {
         let figures = &tried.seen.figures;
         let longest = figures
             .sales
@@ -145,7 +145,7 @@ impl<'a> LessonReport<'a> {
             over: percent(sale.oversold),
         };
         let happened = figures.plays.iter().filter(|play| !play.events.is_empty());
-        let race = |play: &'a Play| {
+        let race = |play: &'a PlayedRace| {
             plays.push(play);
             RaceDrawing {
                 number: plays.len() - 1,

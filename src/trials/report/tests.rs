@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// A late delete: A stands still until its lease is over, and deletes B's lock.
-fn race() -> Play {
+fn race() -> PlayedRace {
     let happened = [
         json!({"actor": "step", "event": "step", "value": {"zh": "A 拿锁", "en": "A takes the lock"}}),
         json!({"actor": "A", "instance": "8000", "event": "start", "value": "redis-setnx-ttl"}),
@@ -36,7 +36,7 @@ fn race() -> Play {
         serde_json::from_value(event).unwrap()
     };
     let events = happened.into_iter().enumerate().map(event).collect();
-    Play {
+    PlayedRace {
         lesson: "2.2".into(),
         cured: false,
         ends: ReplayResult {
@@ -94,7 +94,7 @@ fn page() -> String {
         failed: 0,
         says: RatioClaim::Faster,
     };
-    let cure = Play {
+    let cure = PlayedRace {
         cured: true,
         ..race()
     };

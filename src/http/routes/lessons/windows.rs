@@ -3,7 +3,7 @@
 use super::{LessonBody, respond};
 use crate::http::routes::prelude::*;
 use crate::{
-    classroom::{self, window::Window},
+    classroom::{self, window::WindowAddress},
     http::terms::Terms,
     stock::check_product,
 };
@@ -28,7 +28,7 @@ pub(in crate::http) fn window_routes() -> impl Iterator<Item = UtoipaMethodRoute
 }
 
 /// Documents an operation by its lesson.
-fn document(window: &Window, operation: &mut Operation) {
+fn document(window: &WindowAddress, operation: &mut Operation) {
     operation.summary = Some(window.summary.to_owned());
     let responses = &mut operation.responses.responses;
     if !window.may_be_lost {
@@ -50,7 +50,7 @@ fn document(window: &Window, operation: &mut Operation) {
         (status = 409, description = "The lock was lost inside"),
     ))]
 async fn visit(
-    Extension(window): Extension<&'static Window>,
+    Extension(window): Extension<&'static WindowAddress>,
     State(app): State<AppState>,
     Query(terms): Query<Terms>,
     format: Format,

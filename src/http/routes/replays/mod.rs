@@ -57,7 +57,7 @@ const LEAVE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 #[derive(Default)]
 pub(in crate::http) struct Replays {
     /// The queue, and the ended ones, oldest request first.
-    in_order_asked: Mutex<Vec<Arc<ActiveReplay>>>,
+    in_order_asked: Mutex<Vec<Arc<VisitorReplay>>>,
     /// A replay has begun or ended.
     changed: Notify,
     others: LatestAnswer<Vec<RemoteReplay>>,
@@ -65,7 +65,7 @@ pub(in crate::http) struct Replays {
 }
 
 /// A replay that waits, runs, or has ended and is remembered.
-struct ActiveReplay {
+struct VisitorReplay {
     id: Uuid,
     visitor: Visitor,
     lesson: &'static str,
@@ -75,7 +75,7 @@ struct ActiveReplay {
     /// Whether all visitors may watch it.
     is_shared: AtomicBool,
     /// About how long it takes.
-    lasts: Duration,
+    estimated_duration: Duration,
     asked: Instant,
     has_begun: AtomicBool,
     moves: MoveRequests,
@@ -106,7 +106,7 @@ pub(in crate::http) struct WatchedReplay {
 }
 
 impl WatchedReplay {
-    fn of(replay: &ActiveReplay) -> Self {
+    fn of(replay: &VisitorReplay) -> Self {
         Self {
             id: replay.id,
             cured: replay.cured,
@@ -127,7 +127,7 @@ impl Replays {
     /// Takes the last place in the queue, and begins at once if nothing excludes it; of too many ended replays the oldest is
     /// forgotten.
     /// Errors: the same half of the lesson is unfinished for this visitor, or a limit of unfinished ones is reached.
-    fn enqueue(&self, replay: &Arc<ActiveReplay>) -> Result<(), Error> {
+    fn enqueue(&self, replay: &Arc<VisitorReplay>) -> Result<(), Error> {
         let mut in_order_asked = self.in_order_asked.lock();
         let running = || in_order_asked.iter().filter(|other| other.is_unfinished());
         let own: Vec<_> = running()
@@ -148,7 +148,7 @@ impl Replays {
                 most: MAX_UNFINISHED,
             });
         }
-        let ended_of = |in_order_asked: &[Arc<ActiveReplay>], visitor: Option<&Visitor>| {
+        let ended_of = |in_order_asked: &[Arc<VisitorReplay>], visitor: Option<&Visitor>| {
             let ended = in_order_asked.iter().enumerate().filter(|(_, other)| {
                 !other.is_unfinished() && visitor.is_none_or(|of| other.visitor == *of)
             });
@@ -174,7 +174,7 @@ impl Replays {
     /// Waits until the replay may begin, and logs what it waits for. After [`PERSON_GRACE`] it ends those before it that wait
     /// for a person.
     /// Errors: why it will not begin.
-    async fn wait_for_turn(&self, replay: &ActiveReplay) -> Result<(), String> {
+    async fn wait_for_turn(&self, replay: &VisitorReplay) -> Result<(), String> {
         let mut announced = None;
         loop {
             let changed = self.changed.notified();
@@ -212,7 +212,7 @@ impl Replays {
     }
 
     /// Ends the replays before this one that wait for a person.
-    fn end_those_that_wait_for_people(&self, replay: &ActiveReplay) {
+    fn end_those_that_wait_for_people(&self, replay: &VisitorReplay) {
         for other in self.unfinished() {
             if replay.excludes(&other)
                 && other.asked < replay.asked
@@ -234,7 +234,7 @@ impl Replays {
     /// one needs; `None` if there is none.
     async fn blocking_lesson(
         &self,
-        replay: &ActiveReplay,
+        replay: &VisitorReplay,
         config: &Config,
     ) -> Option<&'static str> {
         let ask = fetch_replays_of_others(config);
@@ -246,7 +246,7 @@ impl Replays {
 
     /// The unfinished replays, waiting ones included, as other instances get them.
     pub(in crate::http) fn playing(&self) -> Vec<RemoteReplay> {
-        let played = |replay: &Arc<ActiveReplay>| RemoteReplay {
+        let played = |replay: &Arc<VisitorReplay>| RemoteReplay {
             lesson: replay.lesson.to_owned(),
             pace: replay.pace,
         };
@@ -254,7 +254,7 @@ impl Replays {
     }
 
     /// The replays that have not ended, waiting ones included, the oldest request first.
-    fn unfinished(&self) -> Vec<Arc<ActiveReplay>> {
+    fn unfinished(&self) -> Vec<Arc<VisitorReplay>> {
         let in_order_asked = self.in_order_asked.lock();
         in_order_asked
             .iter()
@@ -326,14 +326,14 @@ impl Replays {
     }
 
     /// The place of a replay in the queue; `None` once it has begun.
-    fn place_of(&self, replay: &ActiveReplay) -> Option<QueuePlace> {
+    fn place_of(&self, replay: &VisitorReplay) -> Option<QueuePlace> {
         let has_begun = replay.has_begun.load(Ordering::Relaxed);
         let waits = replay.is_unfinished() && !has_begun;
         waits.then(|| place_in(&self.in_order_asked.lock(), replay))?
     }
 
     /// A replay of any visitor; [`Error::NoReplay`] if there is none.
-    fn find(&self, id: &str) -> Result<Arc<ActiveReplay>, Error> {
+    fn find(&self, id: &str) -> Result<Arc<VisitorReplay>, Error> {
         let in_order_asked = self.in_order_asked.lock();
         let found = in_order_asked
             .iter()
@@ -342,7 +342,7 @@ impl Replays {
     }
 
     /// A replay of this visitor; for other visitors it does not exist.
-    fn find_own(&self, id: &str, visitor: &Visitor) -> Result<Arc<ActiveReplay>, Error> {
+    fn find_own(&self, id: &str, visitor: &Visitor) -> Result<Arc<VisitorReplay>, Error> {
         match self.find(id)? {
             own if own.visitor == *visitor => Ok(own),
             _ => Err(Error::NoReplay(id.to_owned())),
@@ -351,13 +351,13 @@ impl Replays {
 }
 
 /// The place of a replay behind those before it that exclude it; `None` if it may begin.
-fn place_in(in_order_asked: &[Arc<ActiveReplay>], replay: &ActiveReplay) -> Option<QueuePlace> {
+fn place_in(in_order_asked: &[Arc<VisitorReplay>], replay: &VisitorReplay) -> Option<QueuePlace> {
     let before = in_order_asked
         .iter()
         .take_while(|other| other.id != replay.id)
         .filter(|other| other.is_unfinished());
     let blocking: Vec<_> = before.filter(|other| replay.excludes(other)).collect();
-    let left = |other: &&Arc<ActiveReplay>| other.time_left();
+    let left = |other: &&Arc<VisitorReplay>| other.time_left();
     let alone = blocking.iter().filter(|other| other.is_exclusive);
     let side_by_side = blocking.iter().filter(|other| !other.is_exclusive);
     let starts_in =
@@ -368,7 +368,7 @@ fn place_in(in_order_asked: &[Arc<ActiveReplay>], replay: &ActiveReplay) -> Opti
     })
 }
 
-impl ActiveReplay {
+impl VisitorReplay {
     /// Whether only one of the two may run at a time.
     fn excludes(&self, other: &Self) -> bool {
         self.is_exclusive || other.is_exclusive
@@ -413,8 +413,8 @@ impl ActiveReplay {
     /// About how long it still takes, counted from when it was asked for; its whole duration while it waits.
     fn time_left(&self) -> Duration {
         match self.has_begun.load(Ordering::Relaxed) {
-            true => self.lasts.saturating_sub(self.asked.elapsed()),
-            false => self.lasts,
+            true => self.estimated_duration.saturating_sub(self.asked.elapsed()),
+            false => self.estimated_duration,
         }
     }
 }
@@ -443,8 +443,8 @@ mod tests {
     use super::*;
     use crate::replay::ReplayEnd;
 
-    fn replay(visitor: &str, lesson: &'static str, pace: Pace, alone: bool) -> Arc<ActiveReplay> {
-        Arc::new(ActiveReplay {
+    fn replay(visitor: &str, lesson: &'static str, pace: Pace, alone: bool) -> Arc<VisitorReplay> {
+        Arc::new(VisitorReplay {
             id: Uuid::new_v4(),
             visitor: Visitor::named(visitor),
             lesson,
@@ -452,7 +452,7 @@ mod tests {
             pace,
             is_exclusive: alone,
             is_shared: false.into(),
-            lasts: Duration::from_secs(4),
+            estimated_duration: Duration::from_secs(4),
             asked: Instant::now(),
             has_begun: AtomicBool::new(false),
             moves: MoveRequests::default(),
@@ -509,7 +509,7 @@ mod tests {
                 .map(|one| replays.place_of(one).map_or(0, |place| place.position))
         };
         assert_eq!(places(), [0, 1, 1, 3]);
-        let end = |one: &ActiveReplay| one.log.close(ReplayEnd::Failed(String::new()));
+        let end = |one: &VisitorReplay| one.log.close(ReplayEnd::Failed(String::new()));
         end(&first);
         assert_eq!(places(), [0, 0, 1, 2]);
         end(&alone);
@@ -541,7 +541,7 @@ mod tests {
         let replays = Replays::default();
         let add = |visitor, lesson, cured, ends| {
             let made = Arc::into_inner(replay(visitor, lesson, Pace::Slow, false)).expect("one");
-            let replay = Arc::new(ActiveReplay { cured, ..made });
+            let replay = Arc::new(VisitorReplay { cured, ..made });
             replays.enqueue(&replay).expect("a place");
             if ends {
                 replay.log.close(ReplayEnd::Failed(String::new()));
@@ -593,7 +593,7 @@ mod tests {
     async fn a_schedule_ends_when_its_visitor_has_left() {
         let long = 4 * LEAVE_TIMEOUT;
         let abandoned =
-            async |replay: &ActiveReplay| timeout(long, replay.until_abandoned()).await.is_ok();
+            async |replay: &VisitorReplay| timeout(long, replay.until_abandoned()).await.is_ok();
         let own = |pace| replay("one", "1.1", pace, false);
         assert!(!abandoned(&own(Pace::Slow)).await);
         assert!(abandoned(&own(Pace::Scheduler)).await);

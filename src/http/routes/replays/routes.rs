@@ -1,7 +1,7 @@
 //! `/replays`: list, start, step, watch and cancel replays; `/replays/actors`: the directing instance starts and directs actors on
 //! the other instances.
 
-use super::{ActiveReplay, Replays, check_permission, check_replays_and_own_locks_enabled};
+use super::{Replays, VisitorReplay, check_permission, check_replays_and_own_locks_enabled};
 use crate::http::routes::prelude::*;
 use crate::{
     claims,
@@ -207,7 +207,7 @@ pub(in crate::http) struct ReplayView {
 
 impl ReplayView {
     /// The replay as this visitor sees it now.
-    fn of(app: &AppState, replays: &Replays, replay: &ActiveReplay, visitor: &Visitor) -> Self {
+    fn of(app: &AppState, replays: &Replays, replay: &VisitorReplay, visitor: &Visitor) -> Self {
         let place = replays.place_of(replay);
         let starts_in = place.map_or(Duration::ZERO, |place| place.starts_in);
         let state = match replay.log.end() {
@@ -262,8 +262,8 @@ pub(in crate::http) async fn list(
             alone: race.is_exclusive(Pace::Slow, &app.ctx.config),
             actors: flaw.actors(),
             cured_actors: cure.actors(),
-            lasts_ms: flaw.lasts_ms(),
-            cured_lasts_ms: cure.lasts_ms(),
+            lasts_ms: flaw.estimated_ms(),
+            cured_lasts_ms: cure.estimated_ms(),
             shows: flaw.server_lanes(&app.ctx.config),
             cured_shows: cure.server_lanes(&app.ctx.config),
             scheduled: race.schedule(false),
@@ -327,7 +327,9 @@ pub(in crate::http) async fn start(
             "no lease ends in this race: take another pace",
         ));
     }
-    app.instance.wait_until_up(&race.servers(how.cured)).await?;
+    app.server_watch
+        .wait_until_up(&race.servers(how.cured))
+        .await?;
     let (replay, started) = begin(&app, &replays, visitor.clone(), lesson, race, &how)?;
     // It has begun: wait until the other instances have been asked. One in the queue is answered at once.
     if replays.place_of(&replay).is_none() {
@@ -351,9 +353,9 @@ fn begin(
     lesson: &'static str,
     race: &'static Race,
     how: &StartOptions,
-) -> Result<(Arc<ActiveReplay>, StartReceiver), Error> {
+) -> Result<(Arc<VisitorReplay>, StartReceiver), Error> {
     let script = race.script(how.cured);
-    let replay = Arc::new(ActiveReplay {
+    let replay = Arc::new(VisitorReplay {
         id: Uuid::new_v4(),
         lesson,
         cured: how.cured,
@@ -361,7 +363,7 @@ fn begin(
         is_exclusive: race.is_exclusive(how.pace, &app.ctx.config),
         is_shared: how.shared.into(),
         visitor,
-        lasts: Duration::from_millis(script.lasts_ms()),
+        estimated_duration: Duration::from_millis(script.estimated_ms()),
         asked: Instant::now(),
         has_begun: AtomicBool::new(false),
         moves: MoveRequests::default(),
