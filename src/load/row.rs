@@ -154,7 +154,7 @@ pub(super) struct SaleResult {
 pub(super) struct OrderCheck {
     pub(super) to: Orders,
     pub(super) tally: RefusedOrders,
-    pub(super) report: check::Report,
+    pub(super) report: check::OrdersReport,
 }
 
 impl SaleResult {

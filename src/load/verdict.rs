@@ -91,7 +91,7 @@ pub fn judge(stock_change: StockChange, counts: OutcomeCounts) -> Verdict {
 }
 
 /// The verdict on a run that has sold a voucher: that of the books, but a run with failed requests is not exact.
-pub fn judge_orders(report: &check::Report, counts: OutcomeCounts) -> Verdict {
+pub fn judge_orders(report: &check::OrdersReport, counts: OutcomeCounts) -> Verdict {
     match report.verdict {
         check::OrdersVerdict::Exact if counts.failed() > 0 => Verdict::Errors,
         check::OrdersVerdict::Exact => Verdict::Exact,
@@ -162,7 +162,7 @@ mod tests {
     fn a_fault_in_the_orders_outweighs_unknown_answers() {
         use check::OrdersVerdict;
         let judged = |faulty: OrdersVerdict, unknown| {
-            let mut report = check::check(&check::VoucherRecords::default(), None);
+            let mut report = check::check_orders(&check::VoucherRecords::default(), None);
             report.verdict = faulty;
             judge_orders(&report, counts(1, 0, 0, unknown))
         };

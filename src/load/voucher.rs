@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     clients::http_client::{Ask, client},
-    seckill::check::{Answers, Report, VoucherOrder, VoucherRecords, check},
+    seckill::check::{OrderAnswers, OrdersReport, VoucherOrder, VoucherRecords, check_orders},
     terminal::failure::{Failure, unusable},
 };
 use chrono::{TimeDelta, Utc};
@@ -44,7 +44,7 @@ pub(super) struct Buyers {
     first: i64,
     orders: Orders,
     /// The orders that were answered, and how many were refused because of an earlier order.
-    answers: Mutex<(Answers, RefusedOrders)>,
+    answers: Mutex<(OrderAnswers, RefusedOrders)>,
 }
 
 /// The fields that are read of an answer.
@@ -67,9 +67,9 @@ impl Buyers {
     }
 
     /// The answers to the users. `unknown`: how many requests have no answer that tells their outcome.
-    pub(super) fn answers(&self, unknown: u64) -> (Answers, RefusedOrders) {
+    pub(super) fn answers(&self, unknown: u64) -> (OrderAnswers, RefusedOrders) {
         let (answers, tally) = self.answers.lock().clone();
-        (Answers { unknown, ..answers }, tally)
+        (OrderAnswers { unknown, ..answers }, tally)
     }
 
     /// The user of the `n`-th order: each user orders `repeats` times in a row, and then all again.
@@ -146,14 +146,17 @@ impl LoadVoucher {
     }
 
     /// Waits until all answered orders are written, or no more of them appear; returns the report of the checker.
-    pub(super) async fn check_orders(&self, answers: &Answers) -> Result<Report, Failure> {
+    pub(super) async fn check_orders(
+        &self,
+        answers: &OrderAnswers,
+    ) -> Result<OrdersReport, Failure> {
         let (mut most, mut since) = (0, Instant::now());
         loop {
             let records: VoucherRecords = read(&format!("{}/orders", self.url)).await?;
             if records.orders.len() > most {
                 (most, since) = (records.orders.len(), Instant::now());
             }
-            let report = check(&records, Some(answers));
+            let report = check_orders(&records, Some(answers));
             if report.lost_orders == 0 || since.elapsed() > QUIET_TIME {
                 return Ok(report);
             }

@@ -44,7 +44,7 @@ pub struct VoucherRecords {
 
 /// The answers to the clients, without the refusals: a refused request must leave no order.
 #[derive(Debug, Clone, Default)]
-pub struct Answers {
+pub struct OrderAnswers {
     /// The orders that were answered.
     pub orders: Vec<VoucherOrder>,
     /// Requests whose outcome is not known.
@@ -86,7 +86,7 @@ impl fmt::Display for OrdersVerdict {
 /// The numbers of a run, and its faults.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = VoucherCheck)]
-pub struct Report {
+pub struct OrdersReport {
     /// The worst fault, or `exact`.
     pub verdict: OrdersVerdict,
     /// All faults.
@@ -122,7 +122,7 @@ pub struct Report {
 }
 
 /// Judges a run. Without `answers`, lost and unasked orders are not looked for.
-pub fn check(records: &VoucherRecords, answers: Option<&Answers>) -> Report {
+pub fn check_orders(records: &VoucherRecords, answers: Option<&OrderAnswers>) -> OrdersReport {
     let answered = answers.map_or(&[][..], |answers| &answers.orders);
     let there: HashSet<_> = records.orders.iter().collect();
     let told: HashSet<_> = answered.iter().collect();
@@ -138,7 +138,7 @@ pub fn check(records: &VoucherRecords, answers: Option<&Answers>) -> Report {
     let count = |orders: usize| i64::try_from(orders).unwrap_or(i64::MAX);
     let orders = count(records.orders.len());
     let untold = there.difference(&told).count() as u64;
-    let mut report = Report {
+    let mut report = OrdersReport {
         verdict: OrdersVerdict::Exact,
         faults: Vec::new(),
         pieces: records.pieces,
@@ -218,9 +218,9 @@ mod tests {
             redis_stock: None,
             orders: entries(records),
         };
-        check(
+        check_orders(
             &records,
-            Some(&Answers {
+            Some(&OrderAnswers {
                 orders: entries(answered),
                 unknown,
             }),
@@ -264,7 +264,7 @@ mod tests {
             redis_stock: None,
             orders: entries(&[(11, 1)]),
         };
-        assert_eq!(check(&records, None).verdict, OrdersVerdict::Exact);
+        assert_eq!(check_orders(&records, None).verdict, OrdersVerdict::Exact);
     }
 
     #[test]
@@ -276,7 +276,7 @@ mod tests {
                 redis_stock,
                 orders: entries(&[(11, 1)]),
             };
-            check(&records, None)
+            check_orders(&records, None)
         };
         // More in Redis: another step sells the voucher too, and MySQL refuses what is too much.
         for sound in [None, Some(4), Some(5)] {
@@ -308,9 +308,9 @@ mod tests {
         #[test]
         fn a_run_that_was_tampered_with_is_never_exact(users in 1..50_i64, spare in 0..5_i64, which in 0..50_usize, how in 0..5) {
             let sold: Vec<_> = (0..users).map(|user| (user + 100, user)).collect();
-            let answers = Answers { orders: entries(&sold), unknown: 0 };
+            let answers = OrderAnswers { orders: entries(&sold), unknown: 0 };
             let mut records = VoucherRecords { pieces: users + spare, stock: spare, redis_stock: Some(spare), orders: entries(&sold) };
-            prop_assert_eq!(check(&records, Some(&answers)).verdict, OrdersVerdict::Exact);
+            prop_assert_eq!(check_orders(&records, Some(&answers)).verdict, OrdersVerdict::Exact);
             let which = which % sold.len();
             match how {
                 0 => drop(records.orders.remove(which)),
@@ -319,7 +319,7 @@ mod tests {
                 3 => records.orders.push(VoucherOrder { user_id: -1, ..records.orders[which] }),
                 _ => records.orders[which].user_id = -1,
             }
-            prop_assert_ne!(check(&records, Some(&answers)).verdict, OrdersVerdict::Exact);
+            prop_assert_ne!(check_orders(&records, Some(&answers)).verdict, OrdersVerdict::Exact);
         }
     }
 }

@@ -18,7 +18,7 @@
 use super::{
     stream::{self, QueuedOrder, StreamEntry},
     voucher,
-    write_behind::{self, Refusal},
+    write_behind::{self, WriteFailure},
 };
 use crate::{
     ctx::Ctx,
@@ -106,7 +106,7 @@ impl Consumer {
     /// Creates the consumer group if it is missing, then reads and writes until the instance closes; fails if a server does.
     /// Each read resets `pause`.
     async fn consume(&self, pause: &mut Duration) -> Result<(), Error> {
-        let mut redis = self.connection().await?;
+        let mut redis = self.open_connection().await?;
         let client: i64 = redis::cmd("CLIENT")
             .arg("ID")
             .query_async(&mut redis)
@@ -134,7 +134,7 @@ impl Consumer {
                 last_look = entries.is_empty().then(Instant::now);
             }
             if entries.is_empty() {
-                entries = self.new_entries(&mut redis, &orders, client).await?;
+                entries = self.read_new_entries(&mut redis, &orders, client).await?;
             }
             *pause = FIRST_OUTAGE_PAUSE;
             if entries.is_empty() && closing {
@@ -143,7 +143,7 @@ impl Consumer {
             if !entries.is_empty() {
                 let full = entries.len() == MAX_BATCH;
                 self.points.reach(Point::Delivered).await;
-                self.write(&mut redis, entries).await?;
+                self.write_and_settle(&mut redis, entries).await?;
                 if !full {
                     drop(tokio::time::timeout(GATHER_TIME, self.ctx.closing.cancelled()).await);
                 }
@@ -152,7 +152,7 @@ impl Consumer {
     }
 
     /// A connection of its own, since a blocking read would delay others.
-    async fn connection(&self) -> Result<MultiplexedConnection, Error> {
+    async fn open_connection(&self) -> Result<MultiplexedConnection, Error> {
         Ok(self.ctx.redis.own_connection().await?)
     }
 
@@ -176,7 +176,7 @@ impl Consumer {
 
     /// Reads up to [`MAX_BATCH`] new entries, waiting at most [`MAX_BLOCK`] for the first one. Closing ends the wait by the
     /// connection's id, `client`.
-    async fn new_entries(
+    async fn read_new_entries(
         &self,
         redis: &mut MultiplexedConnection,
         orders: &str,
@@ -214,7 +214,7 @@ impl Consumer {
 
     /// Writes these entries in one transaction, or one by one where that is refused. Settles those that are written, and
     /// buries those that cannot be.
-    async fn write(
+    async fn write_and_settle(
         &self,
         redis: &mut MultiplexedConnection,
         entries: Vec<StreamEntry>,
@@ -225,32 +225,35 @@ impl Consumer {
             .collect();
         if orders.len() == entries.len() && self.write_until_answered(&orders).await?.is_ok() {
             self.points.reach(Point::Written).await;
-            return stream::settle(&self.ctx, redis, &entries).await;
+            return stream::acknowledge_and_delete(&self.ctx, redis, &entries).await;
         }
         for entry in entries {
-            match self.write_one(redis, &entry).await? {
-                WriteResult::Written => stream::settle(&self.ctx, redis, &[entry]).await?,
-                WriteResult::Dead { reason, gives_back } => {
+            match self.write_entry(redis, &entry).await? {
+                EntryOutcome::Written => {
+                    stream::acknowledge_and_delete(&self.ctx, redis, &[entry]).await?
+                }
+                EntryOutcome::Unwritable { reason, gives_back } => {
                     let order = entry.order.as_ref().ok().filter(|_| gives_back);
                     let key = order.map(|order| voucher::stock_key(&self.ctx, order.voucher_id));
-                    stream::bury(&self.ctx, redis, &entry, &reason, key.as_deref()).await?;
+                    stream::move_to_dead_letters(&self.ctx, redis, &entry, &reason, key.as_deref())
+                        .await?;
                 }
-                WriteResult::Again => {}
+                EntryOutcome::RetryLater => {}
             }
         }
         Ok(())
     }
 
     /// Writes one entry alone. Settling or burying it is left to the caller.
-    async fn write_one(
+    async fn write_entry(
         &self,
         redis: &mut MultiplexedConnection,
         entry: &StreamEntry,
-    ) -> Result<WriteResult, Error> {
+    ) -> Result<EntryOutcome, Error> {
         let order = match &entry.order {
             Ok(order) => order,
             Err(reason) => {
-                return Ok(WriteResult::Dead {
+                return Ok(EntryOutcome::Unwritable {
                     reason: reason.clone(),
                     gives_back: false,
                 });
@@ -261,28 +264,30 @@ impl Consumer {
                 .write_until_answered(std::slice::from_ref(order))
                 .await?
             {
-                Ok(()) => WriteResult::Written,
-                Err(Refusal::Duplicate) if write_behind::is_stored(&self.ctx, order).await? => {
-                    WriteResult::Written
+                Ok(()) => EntryOutcome::Written,
+                Err(WriteFailure::Duplicate)
+                    if write_behind::is_stored(&self.ctx, order).await? =>
+                {
+                    EntryOutcome::Written
                 }
-                Err(Refusal::Duplicate) => WriteResult::Dead {
+                Err(WriteFailure::Duplicate) => EntryOutcome::Unwritable {
                     reason: "用户已经购买过一次!".into(),
                     gives_back: true,
                 },
                 // MySQL has none left, so one more in Redis could never be sold.
-                Err(Refusal::SoldOut) => WriteResult::Dead {
+                Err(WriteFailure::SoldOut) => EntryOutcome::Unwritable {
                     reason: "库存不足！".into(),
                     gives_back: false,
                 },
-                Err(Refusal::Refused(reason))
-                    if self.deliveries(redis, entry).await? >= MAX_DELIVERIES =>
+                Err(WriteFailure::Refused(reason))
+                    if self.count_deliveries(redis, entry).await? >= MAX_DELIVERIES =>
                 {
-                    WriteResult::Dead {
+                    EntryOutcome::Unwritable {
                         reason,
                         gives_back: true,
                     }
                 }
-                Err(Refusal::Refused(_) | Refusal::Down(_)) => WriteResult::Again,
+                Err(WriteFailure::Refused(_) | WriteFailure::Down(_)) => EntryOutcome::RetryLater,
             },
         )
     }
@@ -291,12 +296,14 @@ impl Consumer {
     async fn write_until_answered(
         &self,
         orders: &[QueuedOrder],
-    ) -> Result<Result<(), Refusal>, Error> {
+    ) -> Result<Result<(), WriteFailure>, Error> {
         let mut pause = FIRST_OUTAGE_PAUSE;
         loop {
             match write_behind::write(&self.ctx, orders).await {
-                Err(Refusal::Down(error)) if self.ctx.closing.is_cancelled() => return Err(error),
-                Err(Refusal::Down(error)) => {
+                Err(WriteFailure::Down(error)) if self.ctx.closing.is_cancelled() => {
+                    return Err(error);
+                }
+                Err(WriteFailure::Down(error)) => {
                     if pause == FIRST_OUTAGE_PAUSE {
                         tracing::warn!(%error, orders = orders.len(), "orders wait to be written");
                     }
@@ -308,7 +315,7 @@ impl Consumer {
     }
 
     /// The number of deliveries of an entry, this one included; 0 if it is no longer pending.
-    async fn deliveries(
+    async fn count_deliveries(
         &self,
         redis: &mut MultiplexedConnection,
         entry: &StreamEntry,
@@ -329,13 +336,13 @@ impl Consumer {
 }
 
 /// What became of an entry that was written alone.
-enum WriteResult {
+enum EntryOutcome {
     Written,
     /// It cannot be written, for this reason; whether its piece can be sold again.
-    Dead {
+    Unwritable {
         reason: String,
         gives_back: bool,
     },
     /// It stays as it is, and is claimed again.
-    Again,
+    RetryLater,
 }

@@ -69,20 +69,20 @@ struct LastSecond(AtomicI64);
 /// Draws the next number of this prefix, counting in Redis.
 /// Errors: [`Error::NoId`] if there is none to give: the day's count is used up, or the clock is out of range.
 /// [`Error::Unavailable`] if Redis is down.
-pub async fn next(ctx: &Ctx, prefix: &str) -> Result<i64, Error> {
-    batch(ctx, prefix, 1).await.map(|ids| *ids.end())
+pub async fn next_id(ctx: &Ctx, prefix: &str) -> Result<i64, Error> {
+    next_ids(ctx, prefix, 1).await.map(|ids| *ids.end())
 }
 
 /// Draws the next `count` numbers of this prefix, which follow each other, by one command.
-pub async fn batch(ctx: &Ctx, prefix: &str, count: u32) -> Result<RangeInclusive<i64>, Error> {
+pub async fn next_ids(ctx: &Ctx, prefix: &str, count: u32) -> Result<RangeInclusive<i64>, Error> {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    batch_at(ctx, prefix, count, since.as_secs().cast_signed()).await
+    next_ids_at(ctx, prefix, count, since.as_secs().cast_signed()).await
 }
 
-/// As [`batch`], with this Unix second for the clock's: for replays.
-pub async fn batch_at(
+/// As [`next_ids`], with this Unix second for the clock's: for replays.
+pub async fn next_ids_at(
     ctx: &Ctx,
     prefix: &str,
     count: u32,
@@ -100,7 +100,7 @@ pub async fn batch_at(
         .0
         .fetch_max(seconds, Ordering::Relaxed);
     let seconds = seconds.max(last);
-    let key = ctx.redis_key(&format!("icr:{prefix}:{}", date(seconds)));
+    let key = ctx.redis_key(&format!("icr:{prefix}:{}", format_date(seconds)));
     let mut redis = ctx.redis.connection();
     let counted: i64 = redis::cmd("INCRBY")
         .arg(&key)
@@ -134,7 +134,7 @@ pub async fn batch_at(
 /// Counts a new prefix of the day of `now_seconds`. If there are too many, removes its key and fails with
 /// [`Error::NoId`], because anybody may ask for any prefix.
 async fn begin_prefix(ctx: &Ctx, key: &str, now_seconds: i64) -> Result<(), Error> {
-    let begun = ctx.redis_key(&format!("icr-prefixes:{}", date(now_seconds)));
+    let begun = ctx.redis_key(&format!("icr-prefixes:{}", format_date(now_seconds)));
     let mut redis = ctx.redis.connection();
     let mut count = redis::pipe();
     count.incr(&begun, 1);
@@ -156,13 +156,13 @@ impl From<i64> for Id {
             id: id.to_string(),
             seconds,
             count: id & MAX_COUNT,
-            date: date(seconds),
+            date: format_date(seconds),
         }
     }
 }
 
 /// The UTC day of this second since 2022-01-01, as in the key: `2026:11:21`.
-fn date(seconds: i64) -> String {
+fn format_date(seconds: i64) -> String {
     DateTime::from_timestamp(BEGIN_TIMESTAMP + seconds, 0)
         .unwrap_or_default()
         .format("%Y:%m:%d")

@@ -80,11 +80,11 @@ pub(super) async fn deduct_and_insert(
     conn: &mut Conn,
     order: &Order,
 ) -> Result<OrderReceipt, Error> {
-    if mysql::execute_on(conn, &order.job, deduct(order)).await? == 0 {
+    if mysql::execute_on(conn, &order.job, deduct_statement(order)).await? == 0 {
         return Err(Error::SoldOut);
     }
-    let order_id = id_worker::next(ctx, "order").await?;
-    mysql::execute_on(conn, &order.job, insert(order, order_id)).await?;
+    let order_id = id_worker::next_id(ctx, "order").await?;
+    mysql::execute_on(conn, &order.job, insert_statement(order, order_id)).await?;
     Ok(OrderReceipt {
         order_id,
         lock: None,
@@ -92,7 +92,7 @@ pub(super) async fn deduct_and_insert(
 }
 
 /// The statement that takes one piece; it changes no row if none is left.
-pub(super) fn deduct(order: &Order) -> Write<'static> {
+pub(super) fn deduct_statement(order: &Order) -> Write<'static> {
     sqlx::query(
         "UPDATE tb_seckill_voucher SET stock = stock - 1 WHERE voucher_id = ? AND stock > 0",
     )
@@ -100,7 +100,7 @@ pub(super) fn deduct(order: &Order) -> Write<'static> {
 }
 
 /// The statement that writes the order.
-pub(super) fn insert(order: &Order, order_id: i64) -> Write<'static> {
+pub(super) fn insert_statement(order: &Order, order_id: i64) -> Write<'static> {
     let insert =
         sqlx::query("INSERT INTO tb_voucher_order (id, user_id, voucher_id) VALUES (?, ?, ?)");
     insert

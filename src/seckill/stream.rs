@@ -108,7 +108,7 @@ impl From<StreamId> for StreamEntry {
 
 /// Whether an order is queued, in MySQL, or buried.
 /// Errors: [`SeckillError::NoOrder`]; [`Error::Unavailable`] if a server is down.
-pub async fn state(ctx: &Ctx, order_id: i64) -> Result<OrderState, Error> {
+pub async fn read_order_state(ctx: &Ctx, order_id: i64) -> Result<OrderState, Error> {
     // Redis first: what is not queued any more was written before.
     let mut ask = redis::pipe();
     ask.hexists(ctx.redis_key(QUEUED_KEY), order_id)
@@ -135,7 +135,7 @@ fn failed_key(ctx: &Ctx, order_id: i64) -> String {
 }
 
 /// Counts the unsettled and the buried entries.
-pub async fn backlog(ctx: &Ctx) -> Result<Backlog, Error> {
+pub async fn count_backlog(ctx: &Ctx) -> Result<Backlog, Error> {
     let (orders, mut redis) = (ctx.redis_key(ORDERS_STREAM), ctx.redis.connection());
     let mut ask = redis::pipe();
     let (all, dead): (u64, u64) = ask
@@ -157,7 +157,7 @@ pub async fn backlog(ctx: &Ctx) -> Result<Backlog, Error> {
 }
 
 /// Acknowledges and deletes entries whose orders are written.
-pub(super) async fn settle(
+pub(super) async fn acknowledge_and_delete(
     ctx: &Ctx,
     redis: &mut impl ConnectionLike,
     written: &[StreamEntry],
@@ -169,7 +169,7 @@ pub(super) async fn settle(
 
 /// Moves an entry that cannot be written to the dead letters and marks its order as failed. Its piece is on sale again in
 /// `gives_back_to`, the key of its voucher, if given.
-pub(super) async fn bury(
+pub(super) async fn move_to_dead_letters(
     ctx: &Ctx,
     redis: &mut impl ConnectionLike,
     entry: &StreamEntry,

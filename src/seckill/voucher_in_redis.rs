@@ -33,12 +33,12 @@ pub(super) async fn publish(ctx: &Ctx, order: &Order) -> Result<(), Error> {
         conn.done();
         return Err(SeckillError::NoVoucher(order.voucher_id).into());
     }
-    let published = in_transaction(ctx, &mut conn, order).await;
+    let published = publish_in_transaction(ctx, &mut conn, order).await;
     mysql::end_uncommitted(conn, published).await
 }
 
 /// Marks the voucher in MySQL, writes it to Redis if this call has marked it, and commits.
-async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<(), Error> {
+async fn publish_in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<(), Error> {
     mysql::begin(conn, &order.job).await?;
     let marked = mysql::execute_on(
         conn,

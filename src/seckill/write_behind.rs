@@ -30,7 +30,7 @@ const FIND_ORDER: &str =
 
 /// Why no order of the batch was written.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum WriteFailure {
     /// One is there already, or another of the same user and voucher.
     Duplicate,
     /// A voucher has too few pieces, or does not exist.
@@ -42,13 +42,13 @@ pub(super) enum Refusal {
 }
 
 /// Writes these orders and takes their pieces from the stock, all or none.
-pub(super) async fn write(ctx: &Ctx, orders: &[QueuedOrder]) -> Result<(), Refusal> {
-    let mut conn = ctx.mysql(MYSQL_TIMEOUT).await.map_err(Refusal::Down)?;
-    let written = in_transaction(&mut conn, orders).await;
+pub(super) async fn write(ctx: &Ctx, orders: &[QueuedOrder]) -> Result<(), WriteFailure> {
+    let mut conn = ctx.mysql(MYSQL_TIMEOUT).await.map_err(WriteFailure::Down)?;
+    let written = insert_and_deduct_in_transaction(&mut conn, orders).await;
     match written {
         Ok(()) => conn.done(),
         // A connection without an answer is closed; after a refusal it is rolled back and reused.
-        Err(Refusal::Down(_)) => {}
+        Err(WriteFailure::Down(_)) => {}
         Err(_) => {
             let session = Session::of(&conn);
             session
@@ -61,7 +61,10 @@ pub(super) async fn write(ctx: &Ctx, orders: &[QueuedOrder]) -> Result<(), Refus
 }
 
 /// Inserts the orders, takes their pieces and commits. After an error the transaction may still be open.
-async fn in_transaction(conn: &mut Conn, orders: &[QueuedOrder]) -> Result<(), Refusal> {
+async fn insert_and_deduct_in_transaction(
+    conn: &mut Conn,
+    orders: &[QueuedOrder],
+) -> Result<(), WriteFailure> {
     let mut insert = QueryBuilder::<MySql>::new(INSERT_ORDERS);
     insert.push_values(orders, |mut row, order| {
         row.push_bind(order.order_id)
@@ -94,7 +97,7 @@ async fn in_transaction(conn: &mut Conn, orders: &[QueuedOrder]) -> Result<(), R
             .rows_affected()
             == 0
         {
-            return Err(Refusal::SoldOut);
+            return Err(WriteFailure::SoldOut);
         }
     }
     session
@@ -117,7 +120,7 @@ pub(super) async fn is_stored(ctx: &Ctx, order: &QueuedOrder) -> Result<bool, Er
     Ok(found.is_some())
 }
 
-impl From<sqlx::Error> for Refusal {
+impl From<sqlx::Error> for WriteFailure {
     fn from(error: sqlx::Error) -> Self {
         if let sqlx::Error::Database(refusal) = &error {
             // By the class of SQLSTATE: 22 and 23 are of the data, 45 of a trigger's SIGNAL. All else is the server's.

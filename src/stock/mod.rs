@@ -37,8 +37,8 @@ pub use strategies::mine::stages;
 pub(crate) use strategies::{
     mine::current_scripts,
     redis_multi::PARTS,
-    redis_reentrant::Reentrant,
-    redis_setnx_lua::DeleteByScript,
+    redis_reentrant::ReentrantScripts,
+    redis_setnx_lua::SetnxWithScript,
     zk_multi::PARTS as ZK_PARTS,
     zk_reentrant_as_printed::{
         THREAD_LOCAL, deduct as reentrant_as_printed, run_locked as run_locked_as_printed,

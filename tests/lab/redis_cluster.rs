@@ -175,7 +175,7 @@ async fn one_node_of_all_slots_resets_by_slot_and_claims_in_one(servers: &Server
             let order = ordered?.order_id;
             ctx.tasks.spawn(Consumer::new(Ctx::clone(&ctx)).run());
             wait_until("the order is written", async || {
-                Ok(stream::state(&ctx, order).await? == stream::OrderState::Stored)
+                Ok(stream::read_order_state(&ctx, order).await? == stream::OrderState::Stored)
             })
             .await?;
         } else {

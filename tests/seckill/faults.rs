@@ -9,7 +9,7 @@ use oversell::{
     ctx::Ctx,
     lab::{Lab, Options, Part},
     seckill::{
-        check::{Answers, OrdersVerdict, Report, VoucherOrder, check},
+        check::{OrderAnswers, OrdersReport, OrdersVerdict, VoucherOrder, check_orders},
         stream::{self, Backlog},
         voucher,
     },
@@ -70,7 +70,7 @@ struct Crowd {
     next: AtomicI64,
     over: AtomicBool,
     answered: AtomicI64,
-    answers: Mutex<Answers>,
+    answers: Mutex<OrderAnswers>,
 }
 
 impl Crowd {
@@ -173,11 +173,11 @@ async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<
         dead: 0,
     };
     wait_until("all is written", || async {
-        Ok(stream::backlog(&ctx).await? == settled)
+        Ok(stream::count_backlog(&ctx).await? == settled)
     })
     .await?;
     let answers = crowd.answers.lock().expect("nobody panics").clone();
-    let report = check(&voucher::read_records(&ctx, voucher).await?, Some(&answers));
+    let report = check_orders(&voucher::read_records(&ctx, voucher).await?, Some(&answers));
     wait_until_shown_as_settled(&crowd, answers.orders[0].order_id).await?;
     ctx.close(TEST_WAIT_LIMIT).await;
     lab.stop().await;
@@ -236,7 +236,11 @@ async fn answered_writes_survive_only_with_appendfsync_always() -> Result<()> {
     Ok(())
 }
 
-async fn orders_after_a_failure(lab: &mut Lab, ctx: &Arc<Ctx>, fsync: &str) -> Result<Report> {
+async fn orders_after_a_failure(
+    lab: &mut Lab,
+    ctx: &Arc<Ctx>,
+    fsync: &str,
+) -> Result<OrdersReport> {
     append_fsync(ctx, "always").await?;
     let mut sale = VoucherSale::open(Arc::clone(ctx)).await?;
     sale.order(0..1).await?;
@@ -252,7 +256,7 @@ async fn orders_after_a_failure(lab: &mut Lab, ctx: &Arc<Ctx>, fsync: &str) -> R
     }
     lab.restart("redis").await?;
     wait_until("Redis is there", || async {
-        Ok(stream::backlog(ctx).await.is_ok())
+        Ok(stream::count_backlog(ctx).await.is_ok())
     })
     .await?;
     sale.settled().await

@@ -5,7 +5,7 @@ use futures::future::try_join_all;
 use oversell::{
     ctx::Ctx,
     error::Error,
-    seckill::id_worker::{Id, batch_at, next},
+    seckill::id_worker::{Id, next_id, next_ids_at},
 };
 use std::{
     collections::HashSet,
@@ -34,7 +34,7 @@ async fn three_hundred_tasks_get_each_id_once_and_in_order(servers: &Servers) ->
         let task = async move {
             let mut ids = Vec::new();
             for _ in 0..EACH {
-                ids.push(next(&ctx, &prefix).await?);
+                ids.push(next_id(&ctx, &prefix).await?);
             }
             Ok::<_, Error>(ids)
         };
@@ -74,7 +74,7 @@ async fn a_thousand_prefixes_are_begun_on_a_day(servers: &Servers) -> Result<()>
     }
     let one_more = format!("{prefix}-more");
     ensure_refused(
-        batch_at(&ctx, &one_more, 1, MIDNIGHT).await,
+        next_ids_at(&ctx, &one_more, 1, MIDNIGHT).await,
         "1000 prefixes",
     )?;
     let left: bool = redis::cmd("EXISTS")
@@ -131,7 +131,7 @@ async fn a_count_that_is_used_up_is_refused_until_midnight(servers: &Servers) ->
         "the last id of the day is {last:?}"
     );
     for count in [1, 1000] {
-        ensure_refused(batch_at(&ctx, &prefix, count, MIDNIGHT - 1).await, &key)?;
+        ensure_refused(next_ids_at(&ctx, &prefix, count, MIDNIGHT - 1).await, &key)?;
     }
     take_ids(&ctx, &prefix, 1, MIDNIGHT).await.map(drop)
 }
@@ -209,7 +209,7 @@ async fn a_clock_that_the_seconds_cannot_tell_is_refused(servers: &Servers) -> R
         MIDNIGHT - seconds(MIDNIGHT) + (1 << 31),
     );
     for beyond in [first - 1, end] {
-        ensure_refused(batch_at(&ctx, &prefix, 1, beyond).await, "2090")?;
+        ensure_refused(next_ids_at(&ctx, &prefix, 1, beyond).await, "2090")?;
     }
     for within in [first, end - 1] {
         let id = *take_ids(&ctx, &prefix, 1, within).await?.end();
@@ -221,7 +221,7 @@ async fn a_clock_that_the_seconds_cannot_tell_is_refused(servers: &Servers) -> R
 #[apply(test!)]
 async fn without_redis_there_is_no_id(servers: &Servers) -> Result<()> {
     let alone = servers.with(|config| config.redis.url = "redis://127.0.0.1:1".into());
-    match next(&alone, "order").await {
+    match next_id(&alone, "order").await {
         Err(Error::Unavailable {
             server: "redis", ..
         }) => Ok(()),
@@ -238,7 +238,7 @@ async fn fresh(servers: &Servers) -> (Arc<Ctx>, String) {
 }
 
 async fn take_ids(ctx: &Ctx, prefix: &str, count: u32, now: i64) -> Result<Ids> {
-    Ok(batch_at(ctx, prefix, count, now).await?)
+    Ok(next_ids_at(ctx, prefix, count, now).await?)
 }
 
 fn ensure_refused(given: Result<Ids, Error>, why: &str) -> Result<()> {

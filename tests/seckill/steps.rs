@@ -11,9 +11,9 @@ use oversell::{
     seckill::{
         self, Order, OrderReceipt, SeckillError,
         check::{
-            Answers,
+            OrderAnswers, OrdersReport,
             OrdersVerdict::{self, DuplicateOrders, Exact, Oversold},
-            Report, VoucherOrder, check,
+            VoucherOrder, check_orders,
         },
         voucher,
     },
@@ -53,7 +53,7 @@ async fn is_judged(
 
 async fn judge(play: &mut Play) -> Result<(), Error> {
     let records = voucher::read_records(&play.ctx, play.stock_id).await?;
-    play.add_note(check(&records, None).verdict.to_string());
+    play.add_note(check_orders(&records, None).verdict.to_string());
     Ok(())
 }
 
@@ -283,7 +283,7 @@ struct Shop {
     step: &'static seckill::SeckillStep,
     ctxs: Vec<Arc<Ctx>>,
     voucher: i64,
-    answers: Arc<Mutex<Answers>>,
+    answers: Arc<Mutex<OrderAnswers>>,
 }
 
 impl Shop {
@@ -329,12 +329,12 @@ impl Shop {
     }
 
     /// The checker's verdict, once orders that are written behind are written.
-    async fn report(&self) -> Result<Report> {
+    async fn report(&self) -> Result<OrdersReport> {
         let answers = self.answers.lock().expect("nobody panics").clone();
         let written = async {
             loop {
                 let records = voucher::read_records(&self.ctxs[0], self.voucher).await?;
-                let report = check(&records, Some(&answers));
+                let report = check_orders(&records, Some(&answers));
                 if report.lost_orders == 0 || !self.step.spec.rank.is_beyond() {
                     return Ok(report);
                 }
@@ -463,7 +463,7 @@ async fn orders_before_after_and_beyond_the_stock_are_refused(servers: &Servers)
     }
     for voucher in [early, late, none] {
         let records = voucher::read_records(ctx, voucher).await?;
-        let report = check(&records, Some(&Answers::default()));
+        let report = check_orders(&records, Some(&OrderAnswers::default()));
         ensure!(report.verdict == Exact && report.orders == 0, "{report:?}");
         voucher::remove(ctx, voucher).await?;
         let gone = [

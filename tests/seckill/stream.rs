@@ -10,9 +10,9 @@ use oversell::{
     seckill::{
         self, Order, OrderReceipt, SeckillError,
         check::{
-            Answers,
+            OrderAnswers, OrdersReport,
             OrdersVerdict::{self, DuplicateOrders, Exact, LostOrders, LostPieces},
-            Report, VoucherOrder, check,
+            VoucherOrder, check_orders,
         },
         consumer::Consumer,
         id_worker,
@@ -34,7 +34,7 @@ const IDS: u32 = 1000;
 pub(crate) struct VoucherSale {
     pub(crate) ctx: Arc<Ctx>,
     pub(crate) voucher: i64,
-    pub(crate) answers: Answers,
+    pub(crate) answers: OrderAnswers,
 }
 
 impl VoucherSale {
@@ -43,7 +43,7 @@ impl VoucherSale {
         Ok(Self {
             ctx,
             voucher,
-            answers: Answers::default(),
+            answers: OrderAnswers::default(),
         })
     }
 
@@ -52,7 +52,7 @@ impl VoucherSale {
         let ctx = servers.with(|config| config.redis.prefix = format!("stall-{id}:"));
         // Each prefix counts its own ids, but all share one table of orders: so each starts at another number.
         let used = u32::try_from(id)? * IDS;
-        id_worker::batch(&ctx, "order", used).await?;
+        id_worker::next_ids(&ctx, "order", used).await?;
         Self::open(ctx).await
     }
 
@@ -75,10 +75,10 @@ impl VoucherSale {
     }
 
     /// Runs a consumer until the stream is empty; returns the verdict.
-    pub(crate) async fn settled(&self) -> Result<Report> {
+    pub(crate) async fn settled(&self) -> Result<OrdersReport> {
         let last = tokio::spawn(self.consumer("last").run());
         wait_until("all is settled", || async {
-            let Backlog { lag, pending, .. } = stream::backlog(&self.ctx).await?;
+            let Backlog { lag, pending, .. } = stream::count_backlog(&self.ctx).await?;
             Ok(lag + pending == 0)
         })
         .await?;
@@ -103,9 +103,9 @@ impl VoucherSale {
         (self.ctx).redis_key(&format!("seckill:{of}:{}", self.voucher))
     }
 
-    async fn report(&self) -> Result<Report> {
+    async fn report(&self) -> Result<OrdersReport> {
         let records = voucher::read_records(&self.ctx, self.voucher).await?;
-        Ok(check(&records, Some(&self.answers)))
+        Ok(check_orders(&records, Some(&self.answers)))
     }
 
     pub(crate) async fn close(self, verdict: OrdersVerdict) -> Result<()> {
@@ -117,7 +117,7 @@ impl VoucherSale {
     }
 
     async fn state(&self, order_id: i64) -> Result<OrderState> {
-        Ok(stream::state(&self.ctx, order_id).await?)
+        Ok(stream::read_order_state(&self.ctx, order_id).await?)
     }
 }
 
@@ -136,7 +136,7 @@ async fn a_consumer_dying_anywhere_loses_and_doubles_no_order(servers: &Servers)
         let mortal = tokio::spawn(mortal.run());
         within_limit(&point.to_string(), pause.wait_until_reached()).await?;
         let records = voucher::read_records(&sale.ctx, sale.voucher).await?;
-        let backlog = stream::backlog(&sale.ctx).await?;
+        let backlog = stream::count_backlog(&sale.ctx).await?;
         let all = USERS as u64;
         let unsettled = (backlog.lag, backlog.pending, backlog.dead);
         ensure!(unsettled == (0, all, 0), "{point}: {backlog:?}");
@@ -164,7 +164,7 @@ async fn a_consumer_that_was_slow_and_not_dead_doubles_no_order(servers: &Server
     sale.order(0..USERS).await?;
     sale.settle_beside_a_slow_consumer().await?;
     ensure!(
-        stream::backlog(&sale.ctx).await?.dead == 0,
+        stream::count_backlog(&sale.ctx).await?.dead == 0,
         "it has buried what is written"
     );
     sale.close(Exact).await
@@ -222,7 +222,7 @@ impl Twin {
         }
         let mut conn = sale.ctx.mysql(TEST_WAIT_LIMIT).await?;
         for entry in &entries {
-            let order_id = id_worker::next(&sale.ctx, "order").await?;
+            let order_id = id_worker::next_id(&sale.ctx, "order").await?;
             let insert = sqlx::query(
                 "INSERT INTO tb_voucher_order (id, user_id, voucher_id) VALUES (?, ?, ?)",
             );
@@ -266,7 +266,7 @@ async fn a_lost_set_of_users_costs_no_piece(servers: &Servers) -> Result<()> {
         "{in_redis} in Redis, {report:?}"
     );
     ensure!(
-        stream::backlog(&sale.ctx).await?.dead == USERS as u64,
+        stream::count_backlog(&sale.ctx).await?.dead == USERS as u64,
         "not all second orders were refused"
     );
     let _: i64 = redis.hincr(&key, "stock", -1).await?;
@@ -352,7 +352,7 @@ async fn an_unwritable_order_goes_to_the_dead_letters_with_its_reason(
         "{report:?}"
     );
     ensure!(
-        stream::backlog(&sale.ctx).await?.dead == 4,
+        stream::count_backlog(&sale.ctx).await?.dead == 4,
         "not four dead letters"
     );
     for (order_id, why) in [
@@ -385,7 +385,7 @@ async fn an_unwritable_order_goes_to_the_dead_letters_with_its_reason(
             .any(|reason| reason == "the entry has no number id"),
         "{reasons:?}"
     );
-    let unknown = stream::state(&sale.ctx, 7).await;
+    let unknown = stream::read_order_state(&sale.ctx, 7).await;
     ensure!(
         matches!(unknown, Err(Error::Seckill(SeckillError::NoOrder(7)))),
         "{unknown:?}"

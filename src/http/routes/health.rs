@@ -146,7 +146,7 @@ pub(in crate::http) async fn under_way(
 #[utoipa::path(get, path = "/metrics", tag = "operating",
     responses((status = 200, description = "Prometheus' text format", body = String, content_type = "text/plain")))]
 pub(in crate::http) async fn metrics(State(app): State<AppState>) -> impl IntoResponse {
-    let backlog = tokio::time::timeout(METRICS_TIMEOUT, stream::backlog(&app.ctx));
+    let backlog = tokio::time::timeout(METRICS_TIMEOUT, stream::count_backlog(&app.ctx));
     let levels = tokio::time::timeout(METRICS_TIMEOUT, stock_admin::read(&app.ctx, 1));
     let (backlog, levels) = tokio::join!(backlog, levels);
     app.metrics.set_gauges(

@@ -45,7 +45,7 @@ pub(in crate::http) async fn next(
         ));
     }
     let many = count.and_then(|count| u32::try_from(count.get()).ok());
-    let ids = id_worker::batch(&app.ctx, &prefix, many.unwrap_or(1)).await?;
+    let ids = id_worker::next_ids(&app.ctx, &prefix, many.unwrap_or(1)).await?;
     let lines: Vec<_> = ids.clone().map(|id| id.to_string()).collect();
     let json = match many {
         Some(_) => Ids::Many(ids.map(Id::from).collect()),

@@ -105,7 +105,7 @@ pub(in crate::http) async fn state(
     let number = order_id.parse().ok().filter(|number| *number > 0);
     let order_id =
         number.ok_or_else(|| Error::bad_input("order_id", "must be a positive whole number"))?;
-    Ok(Json(stream::state(&app.ctx, order_id).await?))
+    Ok(Json(stream::read_order_state(&app.ctx, order_id).await?))
 }
 
 /// Every step, in the text's order.

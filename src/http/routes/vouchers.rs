@@ -4,7 +4,7 @@ use crate::http::routes::prelude::*;
 use crate::{
     http::extract::Admin,
     seckill::{
-        check::{self, Report, VoucherRecords},
+        check::{self, OrdersReport, VoucherRecords},
         voucher::{self, Voucher},
     },
 };
@@ -112,14 +112,14 @@ pub(in crate::http) async fn orders(
 #[utoipa::path(get, path = "/voucher/{id}/check", tag = "seckill",
     params(("id" = i64, Path, description = "Its number", example = 1)),
     responses(
-        (status = 200, description = "The verdict, and the numbers that it rests on", body = Report),
+        (status = 200, description = "The verdict, and the numbers that it rests on", body = OrdersReport),
         (status = 404, description = "There is no such voucher"),
     ))]
 pub(in crate::http) async fn check(
     State(app): State<AppState>,
     Path(id): Path<i64>,
-) -> Result<axum::Json<Report>, Error> {
-    Ok(axum::Json(check::check(
+) -> Result<axum::Json<OrdersReport>, Error> {
+    Ok(axum::Json(check::check_orders(
         &voucher::read_records(&app.ctx, id).await?,
         None,
     )))

@@ -211,10 +211,10 @@ impl Ceilings {
                     .await?;
             }
             BareWork::Id => {
-                id_worker::batch(ctx, "bench", 1).await?;
+                id_worker::next_ids(ctx, "bench", 1).await?;
             }
             BareWork::Ids => {
-                id_worker::batch(ctx, "bench", IDS_PER_BATCH).await?;
+                id_worker::next_ids(ctx, "bench", IDS_PER_BATCH).await?;
                 return Ok(IDS_PER_BATCH);
             }
         }

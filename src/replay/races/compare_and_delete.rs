@@ -8,7 +8,7 @@
 //!
 //! Next: `reentry.rs`.
 
-use super::look_then_delete::{DELETES_ANOTHERS, LATE, LEAVES_ANOTHERS};
+use super::look_then_delete::{A_DELETES_LOCK_OF_B, A_LEAVES_LOCK_OF_B, LEASE_ENDS_BEFORE_DELETE};
 use super::*;
 
 pub(super) const RACE: Race = Race {
@@ -22,15 +22,15 @@ pub(super) const RACE: Race = Race {
         "脚本先比较，是自己的才删",
         "a script compares, and deletes only its own",
     ),
-    begin: &[All(LATE)],
+    begin: &[All(LEASE_ENDS_BEFORE_DELETE)],
     flaw: Variant {
         act: Act::Strategy("redis-setnx-ttl"),
-        steps: &[All(DELETES_ANOTHERS)],
+        steps: &[All(A_DELETES_LOCK_OF_B)],
         expected: ExpectedResult::sold(3, 2).inside(2),
     },
     cured: Variant {
         act: Act::Strategy("redis-setnx-lua"),
-        steps: &[All(LEAVES_ANOTHERS)],
+        steps: &[All(A_LEAVES_LOCK_OF_B)],
         expected: ExpectedResult::sold(3, 3).inside(1),
     },
 };

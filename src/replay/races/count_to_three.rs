@@ -40,7 +40,7 @@ pub(super) const RACE: Race = Race {
     begin: &[],
     flaw: Variant {
         act: Act::custom("count-by-commands", NAMES, |ctx, job| {
-            Box::pin(by_commands(ctx, job))
+            Box::pin(count_by_commands(ctx, job))
         }),
         steps: &[
             say(
@@ -80,7 +80,7 @@ pub(super) const RACE: Race = Race {
     },
     cured: Variant {
         act: Act::custom("count-by-script", NAMES, |ctx, job| {
-            Box::pin(by_script(ctx, job))
+            Box::pin(count_by_script(ctx, job))
         }),
         steps: &[
             say("A 和 B 各发一段脚本", "A and B each send a script"),
@@ -107,7 +107,7 @@ pub(super) const RACE: Race = Race {
 };
 
 /// Sets the counter to 0, increments it three times and reads it, by five commands with a point after each.
-async fn by_commands(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+async fn count_by_commands(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (mut redis, key) = (
         ctx.redis.connection(),
         ctx.redis_key(&job.redis_name(COUNTER)),
@@ -131,7 +131,7 @@ async fn by_commands(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 }
 
 /// Does the same five commands as one script.
-async fn by_script(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+async fn count_by_script(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let key = ctx.redis_key(&job.redis_name(COUNTER));
     report_end(
         job,

@@ -11,7 +11,7 @@
 //!
 //! Next: `late_delete.rs`, where one at a time gets in.
 
-use super::version_moved::{FINDS_ANOTHERS_WRITE, WRITES_OVER};
+use super::version_moved::{B_FINDS_WRITE_OF_A, B_OVERWRITES_A};
 use super::*;
 use crate::{section::redis_polling, stock::Store};
 
@@ -36,7 +36,7 @@ pub(super) const RACE: Race = Race {
             A.stops_at(Point::Read),
             say("B 也一样", "and so does B"),
             B.stops_at(Point::Read),
-            All(WRITES_OVER),
+            All(B_OVERWRITES_A),
         ],
         expected: ExpectedResult::sold(2, 1).inside(2).noting(
             "retries 0",
@@ -51,7 +51,7 @@ pub(super) const RACE: Race = Race {
             A.stops_at(Point::Read),
             say("B 也一样", "and so does B"),
             B.stops_at(Point::Read),
-            All(FINDS_ANOTHERS_WRITE),
+            All(B_FINDS_WRITE_OF_A),
         ],
         expected: ExpectedResult::sold(2, 2).noting("retries 1", "重试 1 次", "1 retry"),
     },

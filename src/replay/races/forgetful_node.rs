@@ -23,7 +23,7 @@ pub(super) const RACE: Race = Race {
         "a delayed restart: after what it knew has ended",
     ),
     begin: &[
-        All(ON_THREE),
+        All(A_LOCKS_THREE_NODES),
         say("redis-3 死了", "redis-3 dies"),
         Fault(Action::Kill, "redis-3"),
     ],
@@ -73,7 +73,7 @@ pub(super) const RACE: Race = Race {
 };
 
 /// A has the lock on the first three nodes; its instance is cut off from the other two.
-pub(super) const ON_THREE: &[Step] = &[
+pub(super) const A_LOCKS_THREE_NODES: &[Step] = &[
     say(
         "A 的网络不好：连不上 redis-4 和 redis-5",
         "A's network is bad: it does not reach redis-4 and redis-5",

@@ -12,7 +12,7 @@
 //!
 //! Next: `deadlock`s, in `classroom::deadlocks`.
 
-use super::forgetful_node::ON_THREE;
+use super::forgetful_node::A_LOCKS_THREE_NODES;
 use super::*;
 
 pub(super) const RACE: Race = Race {
@@ -30,7 +30,7 @@ pub(super) const RACE: Race = Race {
     flaw: Variant {
         act: Act::Strategy("redis-redlock"),
         steps: &[
-            All(ON_THREE),
+            All(A_LOCKS_THREE_NODES),
             say(
                 "节点的时钟往前跳：A 的锁提前到期",
                 "a node's clock jumps forward: A's lock ends early there",

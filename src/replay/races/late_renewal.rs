@@ -15,7 +15,7 @@ use crate::{
     error::Error,
     replay::play::Play,
     section::{Deduction, Job, Name, Points, redis_polling},
-    stock::{Reentrant, Store},
+    stock::{ReentrantScripts, Store},
 };
 use std::time::Duration;
 use tokio_util::task::AbortOnDropHandle;
@@ -105,7 +105,7 @@ pub(super) const RACE: Race = Race {
 
 /// Takes a piece under the lock of §2.7 with the text's timer, which does not check the owner.
 async fn hold_with_blind_timer(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let lock = Reentrant::lock(ctx, job, LOCK);
+    let lock = ReentrantScripts::lock(ctx, job, LOCK);
     let (key, lease) = (lock.key.clone(), lock.lease);
     let held = redis_polling::lock(ctx, job, lock).await?;
     let timer = AbortOnDropHandle::new(tokio::spawn(renew_blindly(

@@ -40,19 +40,19 @@ pub(super) const RACE: Race = Race {
             B.stops_at(Point::Read),
             say("C 在等", "C waits"),
             C.stops_at(Point::Refused),
-            All(DELETES_ANOTHERS),
+            All(A_DELETES_LOCK_OF_B),
         ],
         expected: ExpectedResult::sold(3, 2).inside(2),
     },
     cured: Variant {
         act: Act::Strategy("redis-setnx-lua"),
-        steps: &[All(LATE), All(LEAVES_ANOTHERS)],
+        steps: &[All(LEASE_ENDS_BEFORE_DELETE), All(A_LEAVES_LOCK_OF_B)],
         expected: ExpectedResult::sold(3, 3).inside(1),
     },
 };
 
 /// A has written; its lease ends before it deletes its lock.
-pub(super) const LATE: &[Step] = &[
+pub(super) const LEASE_ENDS_BEFORE_DELETE: &[Step] = &[
     say("A 拿到锁，读，写", "A has the lock, reads, and writes"),
     A.lease(3000).stops_at(Point::Written),
     say(
@@ -67,7 +67,7 @@ pub(super) const LATE: &[Step] = &[
 ];
 
 /// A deletes B's lock.
-pub(super) const DELETES_ANOTHERS: &[Step] = &[
+pub(super) const A_DELETES_LOCK_OF_B: &[Step] = &[
     say("A 的 DEL 删掉了 B 的锁", "A's DEL deletes B's lock"),
     A.finishes_and_unlocks(),
     say("C 进来了，和 B 同时在临界区", "C gets in beside B"),
@@ -78,7 +78,7 @@ pub(super) const DELETES_ANOTHERS: &[Step] = &[
 ];
 
 /// A leaves B's lock.
-pub(super) const LEAVES_ANOTHERS: &[Step] = &[
+pub(super) const A_LEAVES_LOCK_OF_B: &[Step] = &[
     say(
         "A 的脚本比较：不是它的，不删",
         "A's script compares: it is not A's, and stays",

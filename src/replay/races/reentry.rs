@@ -13,11 +13,11 @@ use crate::{
     error::Error,
     replay::play::Play,
     section::{Deduction, Job, Name, redis_polling},
-    stock::{DeleteByScript, Store},
+    stock::{SetnxWithScript, Store},
 };
 
 /// Notes the holds of the lock by its owner.
-const HOLDS: Step = Custom(|play| Box::pin(note_holds(play)));
+const NOTE_HOLDS: Step = Custom(|play| Box::pin(note_holds(play)));
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.6", "002.reentrant"],
@@ -36,7 +36,7 @@ pub(super) const RACE: Race = Race {
             Store::Redis,
             "redis-setnx-lua-twice",
             &[Name::Redis("lock:redis-setnx-lua")],
-            |ctx, job| Box::pin(a(ctx, job)),
+            |ctx, job| Box::pin(method_a(ctx, job)),
         ),
         steps: &[
             say(
@@ -66,25 +66,25 @@ pub(super) const RACE: Race = Race {
                 "a(): A takes the lock, the count is 1",
             ),
             A.stops_at(Point::Taken),
-            HOLDS,
+            NOTE_HOLDS,
             say(
                 "b()：A 再拿一次，计数 2",
                 "b(): A takes it again, the count is 2",
             ),
             A.stops_at(Point::Locked),
-            HOLDS,
+            NOTE_HOLDS,
             say(
                 "b() 写完，还一次，计数 1",
                 "b() writes and leaves, the count is 1",
             ),
             A.stops_at(Point::Unlocked),
-            HOLDS,
+            NOTE_HOLDS,
             say(
                 "a() 也还：计数到 0，锁才释放",
                 "a() leaves too: at 0 the lock is free",
             ),
             A.finishes(),
-            HOLDS,
+            NOTE_HOLDS,
         ],
         expected: ExpectedResult::sold(1, 1).inside(1).noting(
             "1 2 1 0",
@@ -95,15 +95,15 @@ pub(super) const RACE: Race = Race {
 };
 
 /// The course's `a()`, under the lock of §2.5.
-async fn a(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let held = redis_polling::lock(ctx, job, DeleteByScript::lock(ctx, job)).await?;
+async fn method_a(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+    let held = redis_polling::lock(ctx, job, SetnxWithScript::lock(ctx, job)).await?;
     job.reach(Point::Locked).await;
-    redis_polling::run_then_release(held, b(ctx, job)).await
+    redis_polling::run_then_release(held, method_b(ctx, job)).await
 }
 
 /// The course's `b()`, under the same lock.
-async fn b(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let held = redis_polling::lock(ctx, job, DeleteByScript::lock(ctx, job)).await?;
+async fn method_b(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
+    let held = redis_polling::lock(ctx, job, SetnxWithScript::lock(ctx, job)).await?;
     redis_polling::run_then_release(held, redis_polling::read_then_write(ctx, job)).await
 }
 

@@ -38,13 +38,13 @@ pub(super) const RACE: Race = Race {
     },
     cured: Variant {
         act: Act::Strategy("select-for-update"),
-        steps: &[All(UNDER_THE_ROWS_LOCK)],
+        steps: &[All(A_READS_UNDER_ROW_LOCK)],
         expected: ExpectedResult::sold(2, 2).inside(1),
     },
 };
 
 /// A reads under the row lock, and B waits for it.
-pub(super) const UNDER_THE_ROWS_LOCK: &[Step] = &[
+pub(super) const A_READS_UNDER_ROW_LOCK: &[Step] = &[
     say(
         "A 用 FOR UPDATE 读：这一行锁住了",
         "A reads FOR UPDATE: the row is locked",

@@ -10,7 +10,7 @@
 //!
 //! Next: `version_moved.rs`, which locks nothing.
 
-use super::row_lock::UNDER_THE_ROWS_LOCK;
+use super::row_lock::A_READS_UNDER_ROW_LOCK;
 use super::*;
 use crate::replay::play::Play;
 
@@ -58,7 +58,7 @@ pub(super) const RACE: Race = Race {
     },
     cured: Variant {
         act: Act::Strategy("select-for-update"),
-        steps: &[All(UNDER_THE_ROWS_LOCK), NoteFrom(Play::retry_note)],
+        steps: &[All(A_READS_UNDER_ROW_LOCK), NoteFrom(Play::retry_note)],
         expected: ExpectedResult::sold(2, 2).inside(1).noting(
             "retries 0",
             "重试 0 次",

@@ -33,7 +33,7 @@ pub(super) const RACE: Race = Race {
     ],
     flaw: Variant {
         act: Act::Strategy("none"),
-        steps: &[All(WRITES_OVER)],
+        steps: &[All(B_OVERWRITES_A)],
         expected: ExpectedResult::sold(2, 1).inside(2).noting(
             "retries 0",
             "重试 0 次",
@@ -42,13 +42,13 @@ pub(super) const RACE: Race = Race {
     },
     cured: Variant {
         act: Act::Strategy("version-cas"),
-        steps: &[All(FINDS_ANOTHERS_WRITE)],
+        steps: &[All(B_FINDS_WRITE_OF_A)],
         expected: ExpectedResult::sold(2, 2).noting("retries 1", "重试 1 次", "1 retry"),
     },
 };
 
 /// A writes; B has read before, and overwrites it.
-pub(super) const WRITES_OVER: &[Step] = &[
+pub(super) const B_OVERWRITES_A: &[Step] = &[
     say("A 写", "A writes"),
     A.finishes(),
     say("B 也写：盖掉了 A 的", "B writes over it"),
@@ -57,7 +57,7 @@ pub(super) const WRITES_OVER: &[Step] = &[
 ];
 
 /// A writes; B has read before, and finds the row changed.
-pub(super) const FINDS_ANOTHERS_WRITE: &[Step] = &[
+pub(super) const B_FINDS_WRITE_OF_A: &[Step] = &[
     say("A 写", "A writes"),
     A.finishes(),
     say(

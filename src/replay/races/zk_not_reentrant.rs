@@ -10,7 +10,7 @@
 //!
 //! Next: `herd.rs`.
 
-use super::zk_reentry::{COUNTED, ENTERS, acquire_again};
+use super::zk_reentry::{A_TAKES_LOCK_TWICE, COUNTED_REENTRY, acquire_again};
 use super::*;
 use crate::{
     ctx::Ctx,
@@ -44,7 +44,7 @@ pub(super) const RACE: Race = Race {
             |ctx, job| Box::pin(acquire_twice(ctx, job)),
         ),
         steps: &[
-            ENTERS,
+            A_TAKES_LOCK_TWICE,
             A.stops_at(Point::Locked),
             say(
                 "租约只有一个，在 A 自己手里：A 等到超时",
@@ -54,7 +54,7 @@ pub(super) const RACE: Race = Race {
         ],
         expected: ExpectedResult::NOTHING.inside(1),
     },
-    cured: COUNTED,
+    cured: COUNTED_REENTRY,
 };
 
 /// Takes the lock of §3.7.2, tries to sell under the same lock taken again, and releases it.

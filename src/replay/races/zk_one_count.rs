@@ -45,7 +45,7 @@ pub(super) const RACE: Race = Race {
                 "A 拿到用户锁，再要库存锁：计数已经是 1，直接放行",
                 "A has the lock of a user, and takes that of the stock: its count is 1, and it is let in",
             ),
-            A.acting(BOTH_AS_PRINTED).stops_at(Point::Read),
+            A.acting(TAKE_BOTH_AS_PRINTED).stops_at(Point::Read),
             say("B 写 4999，A 也写 4999", "B writes 4999, and so does A"),
             B.finishes(),
             A.finishes(),
@@ -59,7 +59,7 @@ pub(super) const RACE: Race = Race {
                 "A 有了用户锁，再要库存锁：等 B",
                 "A has the lock of a user, and asks for that of the stock, which B has",
             ),
-            A.acting(BOTH).will_stop_at(Point::Read),
+            A.acting(TAKE_BOTH).will_stop_at(Point::Read),
             QueueHas(1),
             say("B 写 4999，释放锁", "B writes 4999, and releases"),
             B.finishes(),
@@ -71,14 +71,14 @@ pub(super) const RACE: Race = Race {
 };
 
 /// A's act in the flaw.
-const BOTH_AS_PRINTED: Act = Act::custom_selling(
+const TAKE_BOTH_AS_PRINTED: Act = Act::custom_selling(
     Store::MySql,
     "zk-two-locks-as-printed",
     &[Name::ZooKeeper(USER)],
     |ctx, job| Box::pin(THREAD_LOCAL.scope(Cell::new(0), take_both_as_printed(ctx, job))),
 );
 /// A's act on the cure.
-const BOTH: Act = Act::custom_selling(
+const TAKE_BOTH: Act = Act::custom_selling(
     Store::MySql,
     "zk-two-locks",
     &[Name::ZooKeeper(USER)],

@@ -46,7 +46,7 @@ pub(super) const RACE: Race = Race {
             |ctx, job| Box::pin(acquire_twice(ctx, job)),
         ),
         steps: &[
-            ENTERS,
+            A_TAKES_LOCK_TWICE,
             A.stops_at(Point::Locked),
             say(
                 "节点已经有了：A 等自己，等到超时",
@@ -56,17 +56,17 @@ pub(super) const RACE: Race = Race {
         ],
         expected: ExpectedResult::NOTHING.inside(1),
     },
-    cured: COUNTED,
+    cured: COUNTED_REENTRY,
 };
 
 /// The caption before the lock is taken twice.
-pub(super) const ENTERS: Step = say(
+pub(super) const A_TAKES_LOCK_TWICE: Step = say(
     "A 拿到锁，里面又要同一把锁",
     "A has the lock, and takes the same lock again inside",
 );
 
 /// The cure: the owner takes a lock that counts its holds twice.
-pub(super) const COUNTED: Variant = Variant {
+pub(super) const COUNTED_REENTRY: Variant = Variant {
     act: Act::Strategy("zk-reentrant"),
     steps: &[
         say(

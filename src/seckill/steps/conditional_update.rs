@@ -13,12 +13,12 @@ pub(super) const STEP: StepSpec = StepSpec {
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     rows::check_on_sale(ctx, order).await?;
     order.job.enter_and_stay().await;
-    if mysql::execute(ctx, &order.job, rows::deduct(order)).await? == 0 {
+    if mysql::execute(ctx, &order.job, rows::deduct_statement(order)).await? == 0 {
         return Err(Error::SoldOut);
     }
-    let order_id = id_worker::next(ctx, "order").await;
+    let order_id = id_worker::next_id(ctx, "order").await;
     let order_id = order_id.map_err(Error::after_piece_was_taken)?;
-    let written = mysql::execute(ctx, &order.job, rows::insert(order, order_id)).await;
+    let written = mysql::execute(ctx, &order.job, rows::insert_statement(order, order_id)).await;
     written.map_err(Error::after_piece_was_taken)?;
     Ok(OrderReceipt {
         order_id,

@@ -20,13 +20,13 @@ pub(super) const STEP: StepSpec = StepSpec {
 
 /// Places the order under the user's key, which names no owner.
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
-    place_under_lock(ctx, order, FixedId).await
+    place_under_lock(ctx, order, SetnxWithFixedId).await
 }
 
 /// SET NX with a lease and the value 1 to lock, DEL to unlock, whoever's the key is by then.
-struct FixedId;
+struct SetnxWithFixedId;
 
-impl LockCommands for FixedId {
+impl LockCommands for SetnxWithFixedId {
     const HAS_OWNER: bool = false;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {

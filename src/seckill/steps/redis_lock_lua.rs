@@ -28,13 +28,13 @@ pub(super) const STEP: StepSpec = StepSpec {
 
 /// Places the order under the user's key, which a script unlocks if it is its own.
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
-    place_under_lock(ctx, order, DeleteByScript).await
+    place_under_lock(ctx, order, SetnxWithScript).await
 }
 
 /// SET NX with lease and owner to lock; to unlock a script that compares and deletes in one step.
-struct DeleteByScript;
+struct SetnxWithScript;
 
-impl LockCommands for DeleteByScript {
+impl LockCommands for SetnxWithScript {
     const HAS_OWNER: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {

@@ -20,13 +20,13 @@ pub(super) const STEP: StepSpec = StepSpec {
 
 /// Places the order under the user's key, which GET and DEL unlock if it is its own.
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
-    place_under_lock(ctx, order, CheckOwner).await
+    place_under_lock(ctx, order, SetnxWithOwner).await
 }
 
 /// SET NX with lease and owner to lock; to unlock GET, a comparison here, then DEL.
-struct CheckOwner;
+struct SetnxWithOwner;
 
-impl LockCommands for CheckOwner {
+impl LockCommands for SetnxWithOwner {
     const HAS_OWNER: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {

@@ -18,19 +18,23 @@ const INSERT: &str =
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     rows::check_on_sale(ctx, order).await?;
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
-    let placed = in_transaction(ctx, &mut conn, order).await;
+    let placed = place_in_transaction(ctx, &mut conn, order).await;
     mysql::end_uncommitted(conn, placed).await
 }
 
 /// Checks, takes a piece, writes the order and commits. The unique key refuses a second order of the user.
-async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<OrderReceipt, Error> {
+async fn place_in_transaction(
+    ctx: &Ctx,
+    conn: &mut Conn,
+    order: &Order,
+) -> Result<OrderReceipt, Error> {
     mysql::begin(conn, &order.job).await?;
     rows::check_not_ordered_yet(conn, order).await?;
     order.job.enter_and_stay().await;
-    if mysql::execute_on(conn, &order.job, rows::deduct(order)).await? == 0 {
+    if mysql::execute_on(conn, &order.job, rows::deduct_statement(order)).await? == 0 {
         return Err(Error::SoldOut);
     }
-    let order_id = id_worker::next(ctx, "order").await?;
+    let order_id = id_worker::next_id(ctx, "order").await?;
     let insert = sqlx::query(INSERT)
         .bind(order_id)
         .bind(order.user_id)

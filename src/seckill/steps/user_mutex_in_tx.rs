@@ -15,12 +15,16 @@ pub(super) const STEP: StepSpec = StepSpec {
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     rows::check_on_sale(ctx, order).await?;
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
-    let placed = in_transaction(ctx, &mut conn, order).await;
+    let placed = place_in_transaction(ctx, &mut conn, order).await;
     mysql::end_uncommitted(conn, placed).await
 }
 
 /// Begins, places the order under the user's mutex, unlocks, and commits only then.
-async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<OrderReceipt, Error> {
+async fn place_in_transaction(
+    ctx: &Ctx,
+    conn: &mut Conn,
+    order: &Order,
+) -> Result<OrderReceipt, Error> {
     mysql::begin(conn, &order.job).await?;
     let held = user_mutex::lock(ctx, order).await?;
     rows::check_not_ordered_yet(conn, order).await?;

@@ -22,12 +22,12 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 /// Sells in a transaction that outlives the mutex inside it.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
-    let sold = in_transaction(ctx, &mut conn, job).await;
+    let sold = deduct_in_transaction(ctx, &mut conn, job).await;
     mysql::end_uncommitted(conn, sold).await
 }
 
 /// Begins, reads and writes under the mutex, unlocks, stays for `hold_ms`, and commits only then.
-async fn in_transaction(ctx: &Ctx, conn: &mut Conn, job: &Job) -> Result<Deduction, Error> {
+async fn deduct_in_transaction(ctx: &Ctx, conn: &mut Conn, job: &Job) -> Result<Deduction, Error> {
     mysql::begin(conn, job).await?;
     let held = mutex::lock(ctx, job).await?;
     job.reach(Point::Locked).await;

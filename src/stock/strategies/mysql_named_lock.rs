@@ -29,7 +29,7 @@ const UNLOCK: &str = "SELECT RELEASE_LOCK(CONCAT(DATABASE(), '.', ?))";
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let name = job.redis_name("stock");
-    let mut sold = under_lock(&mut conn, job, &name).await;
+    let mut sold = deduct_under_lock(&mut conn, job, &name).await;
     // A connection that is not returned to the pool is closed, which releases its lock. Without a lock there is nothing to
     // release.
     let unlock = sqlx::query_scalar::<_, Option<i64>>(UNLOCK).bind(&name);
@@ -48,7 +48,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 }
 
 /// Waits for the lock, at most as long as the job may, then reads and writes the row. Does not release it.
-async fn under_lock(conn: &mut Conn, job: &Job, name: &str) -> Result<Deduction, Error> {
+async fn deduct_under_lock(conn: &mut Conn, job: &Job, name: &str) -> Result<Deduction, Error> {
     let seconds = if job.wait_left().is_zero() {
         0
     } else {

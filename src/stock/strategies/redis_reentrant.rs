@@ -30,29 +30,37 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 /// Takes the lock, and inside takes it again and sells.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let held =
-        redis_polling::lock(ctx, job, Reentrant::lock(ctx, job, "lock:redis-reentrant")).await?;
+    let held = redis_polling::lock(
+        ctx,
+        job,
+        ReentrantScripts::lock(ctx, job, "lock:redis-reentrant"),
+    )
+    .await?;
     redis_polling::run_then_release(held, deduct_again(ctx, job)).await
 }
 
 /// Takes the lock a second time as the same owner, sells under it, and gives back this inner hold alone.
 async fn deduct_again(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let held =
-        redis_polling::lock(ctx, job, Reentrant::lock(ctx, job, "lock:redis-reentrant")).await?;
+    let held = redis_polling::lock(
+        ctx,
+        job,
+        ReentrantScripts::lock(ctx, job, "lock:redis-reentrant"),
+    )
+    .await?;
     redis_polling::run_then_release(held, redis_polling::read_then_write(ctx, job)).await
 }
 
 /// The commands of a lock that is a hash of its owner and the count of its holds: a script enters it, another leaves it.
-pub(crate) struct Reentrant;
+pub(crate) struct ReentrantScripts;
 
-impl Reentrant {
+impl ReentrantScripts {
     /// The lock of this name for the job's product, with the requested lease, else the configured one.
     pub(crate) fn lock(ctx: &Ctx, job: &Job, name: &str) -> Lock<Self> {
         Lock::new(ctx, job, name, job.lease(ctx), Self)
     }
 }
 
-impl LockCommands for Reentrant {
+impl LockCommands for ReentrantScripts {
     const HAS_OWNER: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {

@@ -21,15 +21,21 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 /// Sells under a key without a lease.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let lock = Lock::new(ctx, job, "lock:redis-setnx", redis_polling::LEASE, Setnx);
+    let lock = Lock::new(
+        ctx,
+        job,
+        "lock:redis-setnx",
+        redis_polling::LEASE,
+        PlainSetnx,
+    );
     let held = redis_polling::lock(ctx, job, lock).await?;
     redis_polling::run_then_release(held, redis_polling::read_then_write(ctx, job)).await
 }
 
 /// SETNX to lock, DEL to unlock.
-struct Setnx;
+struct PlainSetnx;
 
-impl LockCommands for Setnx {
+impl LockCommands for PlainSetnx {
     const HAS_OWNER: bool = false;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {

@@ -26,21 +26,21 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 /// Sells under a key with lease and owner, which a script deletes if it is its own.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let held = redis_polling::lock(ctx, job, DeleteByScript::lock(ctx, job)).await?;
+    let held = redis_polling::lock(ctx, job, SetnxWithScript::lock(ctx, job)).await?;
     redis_polling::run_then_release(held, redis_polling::read_then_write(ctx, job)).await
 }
 
 /// SET NX with lease and owner to lock; to unlock a script that compares and deletes in one step.
-pub(crate) struct DeleteByScript;
+pub(crate) struct SetnxWithScript;
 
-impl DeleteByScript {
+impl SetnxWithScript {
     /// The lock of this strategy for the job's product.
     pub(crate) fn lock(ctx: &Ctx, job: &Job) -> Lock<Self> {
         Lock::new(ctx, job, "lock:redis-setnx-lua", redis_polling::LEASE, Self)
     }
 }
 
-impl LockCommands for DeleteByScript {
+impl LockCommands for SetnxWithScript {
     const HAS_OWNER: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {

@@ -26,16 +26,16 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
         job,
         "lock:redis-setnx-owner",
         redis_polling::LEASE,
-        CheckOwner,
+        SetnxWithOwner,
     );
     let held = redis_polling::lock(ctx, job, lock).await?;
     redis_polling::run_then_release(held, redis_polling::read_then_write(ctx, job)).await
 }
 
 /// SET NX with lease and owner to lock; to unlock GET, a comparison here, then DEL.
-struct CheckOwner;
+struct SetnxWithOwner;
 
-impl LockCommands for CheckOwner {
+impl LockCommands for SetnxWithOwner {
     const HAS_OWNER: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {

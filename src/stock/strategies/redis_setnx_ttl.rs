@@ -21,15 +21,21 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 /// Sells under a key with a lease, and deletes the key whoever's it is by then.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let lock = Lock::new(ctx, job, "lock:redis-setnx-ttl", redis_polling::LEASE, Ttl);
+    let lock = Lock::new(
+        ctx,
+        job,
+        "lock:redis-setnx-ttl",
+        redis_polling::LEASE,
+        SetnxWithLease,
+    );
     let held = redis_polling::lock(ctx, job, lock).await?;
     redis_polling::run_then_release(held, redis_polling::read_then_write(ctx, job)).await
 }
 
 /// SET NX with a lease to lock, DEL to unlock, whoever's the key is by then.
-struct Ttl;
+struct SetnxWithLease;
 
-impl LockCommands for Ttl {
+impl LockCommands for SetnxWithLease {
     const HAS_OWNER: bool = false;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {

@@ -1,6 +1,6 @@
 #![doc = include_str!("redis_watchdog.md")]
 
-use super::redis_reentrant::Reentrant;
+use super::redis_reentrant::ReentrantScripts;
 use crate::section::{
     Points, lua,
     redis_polling::{self, Lock, LockCommands},
@@ -27,7 +27,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 
 /// Takes a piece under the re-entrant lock, while a task renews its lease.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let lock = || Reentrant::lock(ctx, job, "lock:redis-watchdog");
+    let lock = || ReentrantScripts::lock(ctx, job, "lock:redis-watchdog");
     let held = redis_polling::lock(ctx, job, lock()).await?;
     let watchdog = AbortOnDropHandle::new(tokio::spawn(renew(
         ctx.clone(),
@@ -52,7 +52,7 @@ pub(super) trait Renewable: LockCommands {
     ) -> impl Future<Output = RedisResult<bool>> + Send;
 }
 
-impl Renewable for Reentrant {
+impl Renewable for ReentrantScripts {
     async fn renew(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         RENEW
             .key(&lock.key)

@@ -17,12 +17,12 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 /// Sells in one transaction under the row's lock.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
-    let sold = in_transaction(&mut conn, job).await;
+    let sold = deduct_in_transaction(&mut conn, job).await;
     mysql::end_uncommitted(conn, sold).await
 }
 
 /// Begins, reads the row `FOR UPDATE`, stays, writes one less, and commits.
-async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Deduction, Error> {
+async fn deduct_in_transaction(conn: &mut Conn, job: &Job) -> Result<Deduction, Error> {
     mysql::begin(conn, job).await?;
     job.reach(Point::Waits).await;
     let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";

@@ -19,7 +19,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut retries = 0;
     loop {
         let mut conn = ctx.mysql(job.wait_left()).await?;
-        let tried = in_transaction(&mut conn, job).await;
+        let tried = try_in_transaction(&mut conn, job).await;
         if let Some(count) = mysql::end_uncommitted(conn, tried).await? {
             return Ok(Deduction {
                 retries,
@@ -34,7 +34,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 }
 
 /// One attempt: returns what is left, or `None` if the server has rolled it back to end a deadlock.
-async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Option<i64>, Error> {
+async fn try_in_transaction(conn: &mut Conn, job: &Job) -> Result<Option<i64>, Error> {
     mysql::begin(conn, job).await?;
     job.reach(Point::Waits).await;
     let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? LOCK IN SHARE MODE";

@@ -23,8 +23,8 @@ use tokio::{
 
 experiments! {
     "3.2.majority" => ensemble_survives_one_death(false), twin(true);
-    "5.reliability" => rank_stores_by_failures(FAULTS.map(|(fault, ..)| fault)), twin([Fault::None; 4]);
-    "003.correctness" => only_redlock_oversells_after_pause(Fault::HolderPaused), twin(Fault::None);
+    "5.reliability" => rank_stores_by_failures(FAULTS.map(|(fault, ..)| fault)), twin([LockFault::None; 4]);
+    "003.correctness" => only_redlock_oversells_after_pause(LockFault::HolderPaused), twin(LockFault::None);
 }
 
 /// The longest wait of the second buyer: longer than a ZooKeeper session, 10 s, and than the lease of 5 s. A lock that is still
@@ -39,7 +39,7 @@ const STAY_MS: u64 = 6000;
 
 /// What happens while the lock is held: nothing, its holder dies or pauses, or its server is restarted or lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
+enum LockFault {
     /// Nothing.
     None,
     /// The holder's instance dies.
@@ -53,20 +53,20 @@ enum Fault {
 }
 
 /// The faults under which the locks are compared, in both languages.
-const FAULTS: [(Fault, &str, &str); 4] = [
-    (Fault::HolderKilled, "持有者被杀", "its holder killed"),
+const FAULTS: [(LockFault, &str, &str); 4] = [
+    (LockFault::HolderKilled, "持有者被杀", "its holder killed"),
     (
-        Fault::HolderPaused,
+        LockFault::HolderPaused,
         "持有者停顿 13 s",
         "its holder paused for 13 s",
     ),
     (
-        Fault::ServerRestarted,
+        LockFault::ServerRestarted,
         "服务器被杀、又启动",
         "its server killed and started",
     ),
     (
-        Fault::ServerLost,
+        LockFault::ServerLost,
         "服务器被杀、不再回来（Redis、ZooKeeper 有备用的，数据库没有）",
         "its server killed for good (Redis and ZooKeeper have another, the database has none)",
     ),
@@ -128,12 +128,12 @@ impl<'a> Contest<'a> {
         matches!(outcome(&answer), Outcome::Sold)
     }
 
-    /// Runs `fault` while one buyer holds the lock and another waits, then `mended`. Returns the pieces sold and the wait.
+    /// Runs `fault` while one buyer holds the lock and another waits, then `repair`. Returns the pieces sold and the wait.
     async fn run_with_fault(
         &self,
         stay_ms: u64,
         fault: impl Future<Output = Result<(), NoVerdict>>,
-        mended: impl Future<Output = Result<(), NoVerdict>>,
+        repair: impl Future<Output = Result<(), NoVerdict>>,
     ) -> Result<(i64, Option<u64>), NoVerdict> {
         let [other, .., holder] = self.on.instances() else {
             return Err(NoVerdict::unavailable(
@@ -159,7 +159,7 @@ impl<'a> Contest<'a> {
                 Ok(None)
             };
             let (waited, ()) = try_join(waits, fault).await?;
-            mended.await?;
+            repair.await?;
             let waited = waited.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX));
             Ok::<_, NoVerdict>((sold + i64::from(waited.is_some()), waited))
         };
@@ -195,7 +195,7 @@ impl<'a> Contest<'a> {
 async fn try_fault_of_holder(
     on: &Cluster,
     locks: &[&'static str],
-    fault: Fault,
+    fault: LockFault,
 ) -> Result<Vec<LockResult>, NoVerdict> {
     let contests = try_join_all(locks.iter().map(|lock| Contest::new(on, lock))).await?;
     let holder = on.servers()?.instances.last();
@@ -206,8 +206,8 @@ async fn try_fault_of_holder(
             return Ok(());
         }
         match fault {
-            Fault::HolderKilled => on.inject_fault(Action::Kill, holder).await,
-            Fault::HolderPaused => {
+            LockFault::HolderKilled => on.inject_fault(Action::Kill, holder).await,
+            LockFault::HolderPaused => {
                 on.inject_fault(Action::Pause, holder).await?;
                 sleep(HOLDER_PAUSE).await;
                 on.inject_fault(Action::Resume, holder).await
@@ -215,7 +215,7 @@ async fn try_fault_of_holder(
             _ => Ok(()),
         }
     };
-    let stay_ms = if fault == Fault::HolderKilled {
+    let stay_ms = if fault == LockFault::HolderKilled {
         60_000
     } else {
         STAY_MS
@@ -224,7 +224,7 @@ async fn try_fault_of_holder(
     let outcomes =
         (contests.iter()).map(|contest| contest.run_with_fault(stay_ms, fault_all(), still()));
     let outcomes = try_join_all(outcomes).await?;
-    if fault == Fault::HolderKilled {
+    if fault == LockFault::HolderKilled {
         on.inject_fault(Action::Start, holder).await?;
     }
     let cells = contests.iter().zip(outcomes);
@@ -240,7 +240,7 @@ async fn try_fault_of_holder(
 async fn try_fault_of_server(
     own: &OwnLab,
     lock: &'static str,
-    fault: Fault,
+    fault: LockFault,
     lags: bool,
 ) -> Result<LockResult, NoVerdict> {
     let on = &own.cluster;
@@ -255,20 +255,20 @@ async fn try_fault_of_server(
     let dies = async {
         on.inject_fault(Action::Kill, &server).await?;
         match fault {
-            Fault::ServerRestarted => on.inject_fault(Action::Start, &server).await,
+            LockFault::ServerRestarted => on.inject_fault(Action::Start, &server).await,
             _ => Ok(()),
         }
     };
-    let mended = async {
+    let repair = async {
         // The stock is in the database, so it must come back.
         match (lock, fault) {
-            ("table-lock", Fault::ServerLost) => on.inject_fault(Action::Start, &server).await,
+            ("table-lock", LockFault::ServerLost) => on.inject_fault(Action::Start, &server).await,
             _ => Ok(()),
         }
     };
     // The lab is stopped, and its product with it.
     let contest = Contest::new(on, lock).await?;
-    let outcome = contest.run_with_fault(STAY_MS, dies, mended).await?;
+    let outcome = contest.run_with_fault(STAY_MS, dies, repair).await?;
     contest.compare_with_stock(outcome).await
 }
 
@@ -276,13 +276,13 @@ async fn try_fault_of_server(
 /// Redis lags or not.
 async fn rank_stores_by_failures(
     on: &Cluster,
-    faults: [Fault; 4],
+    faults: [LockFault; 4],
 ) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, REPLICATED).await?;
     let mut matrix = Vec::new();
     for (fault, (_, zh, en)) in faults.into_iter().zip(FAULTS) {
         let cells = match fault {
-            Fault::ServerRestarted | Fault::ServerLost => {
+            LockFault::ServerRestarted | LockFault::ServerLost => {
                 let [zookeeper, redis, mysql] =
                     LOCKS.map(|lock| try_fault_of_server(&own, lock, fault, false));
                 let (zookeeper, redis) = try_join(zookeeper, redis).await?;
@@ -293,9 +293,9 @@ async fn rank_stores_by_failures(
         matrix.push((Words::new(zh, en), cells));
     }
     own.stop().await?;
-    let lagging = if faults.contains(&Fault::ServerLost) {
+    let lagging = if faults.contains(&LockFault::ServerLost) {
         let own = OwnLab::start(on, REPLICATED).await?;
-        let result = try_fault_of_server(&own, "redis-lock", Fault::ServerLost, true).await?;
+        let result = try_fault_of_server(&own, "redis-lock", LockFault::ServerLost, true).await?;
         own.stop().await?;
         result
     } else {
@@ -338,7 +338,7 @@ async fn rank_stores_by_failures(
 /// Claim: if the holder is paused, Redlock oversells, and locks in ZooKeeper and in the database do not.
 async fn only_redlock_oversells_after_pause(
     on: &Cluster,
-    fault: Fault,
+    fault: LockFault,
 ) -> Result<Observation, NoVerdict> {
     const LOCKS: [&str; 4] = ["redis-redlock", "zk-lock", "select-for-update", "zk-fenced"];
     let cells = try_fault_of_holder(on, &LOCKS, fault).await?;

@@ -16,7 +16,7 @@ use std::{
 use tokio::time::interval;
 
 experiments! {
-    "003.qps" => throughput_is_concurrency_by_response_time(&STEADY_STREAMS), twin(&OVERLOAD);
+    "003.qps" => throughput_is_concurrency_by_response_time(&STEADY_STREAMS), twin(&OVERLOAD_STREAM);
     "003.static" => nginx_serves_static_files("style.css"), twin("stock");
     "003.cache" => unchanged_file_is_not_sent_again(None), twin(Some("stock"));
     "003.balance" => nginx_serves_instances_in_turn(false), twin(true);
@@ -31,32 +31,32 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Purchases that begin at a fixed rate, whether or not the earlier ones have ended.
 #[derive(Debug, Clone, Copy)]
-struct Stream {
+struct PurchaseStream {
     strategy: &'static str,
     hold_ms: u64,
     per_second: u32,
 }
 
 /// Streams with far fewer purchases than can be served; `mutex` serves them one after the other.
-const STEADY_STREAMS: [Stream; 3] = [
-    Stream {
+const STEADY_STREAMS: [PurchaseStream; 3] = [
+    PurchaseStream {
         strategy: "none",
         hold_ms: 500,
         per_second: 8,
     },
-    Stream {
+    PurchaseStream {
         strategy: "none",
         hold_ms: 200,
         per_second: 8,
     },
-    Stream {
+    PurchaseStream {
         strategy: "mutex",
         hold_ms: 20,
         per_second: 5,
     },
 ];
 /// A stream that overloads the service: forty purchases a second of 50 ms each, one after the other.
-const OVERLOAD: [Stream; 1] = [Stream {
+const OVERLOAD_STREAM: [PurchaseStream; 1] = [PurchaseStream {
     strategy: "mutex",
     hold_ms: 50,
     per_second: 40,
@@ -84,13 +84,13 @@ impl StreamFigures {
 /// not while a queue grows.
 async fn throughput_is_concurrency_by_response_time(
     on: &Cluster,
-    streams: &[Stream],
+    streams: &[PurchaseStream],
 ) -> Result<Observation, NoVerdict> {
     let mut flows = Vec::new();
     for stream in streams {
         flows.push((stream, measure_stream(on, *stream).await?));
     }
-    let each = |of: fn(&(&Stream, StreamFigures)) -> Words| {
+    let each = |of: fn(&(&PurchaseStream, StreamFigures)) -> Words| {
         Words::join(&flows.iter().map(of).collect::<Vec<_>>(), ["；", "; "])
     };
     let Words { zh, en } = each(|(stream, flow)| {
@@ -116,7 +116,7 @@ async fn throughput_is_concurrency_by_response_time(
 }
 
 /// Sends a stream and measures it; requests that are still under way at the end are given up.
-async fn measure_stream(on: &Cluster, stream: Stream) -> Result<StreamFigures, NoVerdict> {
+async fn measure_stream(on: &Cluster, stream: PurchaseStream) -> Result<StreamFigures, NoVerdict> {
     let product = on.create_product(5000).await?;
     let hold = format!("&hold_ms={}", stream.hold_ms);
     let mut sending = interval(Duration::from_secs(1) / stream.per_second);

@@ -23,7 +23,7 @@ use crate::{
     load::history::Outcome,
     seckill::{
         self,
-        check::{Answers, VoucherOrder, VoucherRecords, check},
+        check::{OrderAnswers, VoucherOrder, VoucherRecords, check_orders},
     },
     stock::{self, Promise, Store},
     terminal::bilingual::Bilingual,
@@ -285,11 +285,11 @@ impl FaultResult {
     /// Compares the buyers' answers with a voucher's orders. An answered order that is not there is lost; a second order of a
     /// user or a number is doubled.
     fn of_orders(told: &BuyerAnswers, records: &VoucherRecords) -> Self {
-        let answers = Answers {
+        let answers = OrderAnswers {
             orders: told.orders.clone(),
             unknown: u64::try_from(told.counts.unknown).unwrap_or_default(),
         };
-        let report = check(records, Some(&answers));
+        let report = check_orders(records, Some(&answers));
         let lost = signed(report.lost_orders);
         let vanished = i64::try_from(report.unasked_orders).unwrap_or(i64::MAX);
         Self {
