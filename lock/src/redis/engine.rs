@@ -1,6 +1,6 @@
 //! What every object in Redis shares: waiting, running a command to its end, undoing one that was not answered.
 //!
-//! 1. [`AcquireRequest::guard`] asks for a guard: of the hold that its owner has, or of a new one.
+//! 1. [`AcquireRequest::acquire_guard`] asks for a guard: of the hold that its owner has, or of a new one.
 //! 2. A process's waiters for one object stand in one [`Line`]; only its head asks Redis, so a thousand waiters here
 //!    are one contender there.
 //! 3. [`try_until`]: try; wait for the object's channel, for the end of what is in the way, or for [`RECHECK_INTERVAL`],
