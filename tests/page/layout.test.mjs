@@ -5,7 +5,8 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { PROJECTOR, SOAK, getJson, lab } from './support.mjs';
+import { NINETY_MINUTES } from '../../static/js/lesson/ninety-minutes.js';
+import { PROJECTOR, SOAK, getJson, lab, ownLab, sendJson } from './support.mjs';
 
 /** @type {import('./support.mjs').Size} */
 const TALL_PHONE = [390, 844];
@@ -128,6 +129,36 @@ describe('the two layouts of a race', () => {
   });
 });
 
+describe('a race whose class has voted', () => {
+  const suite = ownLab();
+
+  // English answers have more lines.
+  it('projected: votes, pictures and explanation are on one screen', async () => {
+    const tab = await suite.openTab('#/1.1', PROJECTOR);
+    await tab.waitForLesson('1.1');
+    await tab.click('#en');
+    await tab.click('#projector');
+    await tab.press('#race-class');
+    for (const lesson of SOAK ? NINETY_MINUTES.map(([id]) => id) : ['2.3']) {
+      await tab.go(lesson);
+      await tab.waitForLesson(lesson);
+      await tab.waitForElement('#race-run[aria-disabled=false]');
+      await tab.waitForElement('#race-guess .share');
+      for (const [who, guess] of [['小明', 1], ['小红', 1], ['小刚', 0]]) await sendJson(`${suite.at.http}/classroom/guesses`, { lesson, who, guess });
+      await tab.waitForText('#race-class', /3/);
+      await tab.pressKey('r');
+      await tab.waitForElement('#race-run.cancel');
+      await tab.waitForElement('#race.ended');
+      const { guess, pictures, why, woken, height, least } = await tab.evaluate(boxes);
+      assert.ok(guess.top >= 0 && guess.bottom > guess.top && guess.bottom <= pictures[0], `${lesson}: the votes: ${JSON.stringify([guess, pictures])}`);
+      assert.ok(Math.max(why.bottom, woken.bottom) <= height, `${lesson}: the end: ${JSON.stringify([why, woken])}`);
+      assert.ok(least >= MIN_LABEL_PX, `${lesson}: a word of ${least} px`);
+      await tab.screenshot(`projected-votes-${lesson}`);
+    }
+    tab.assertNoErrors();
+  });
+});
+
 /** From now on, the heights that a half gets while a race plays, after its first; a flaw that was alone gets another beside its cure. */
 function watchHeights() {
   const changes = (/** @type {any} */ (window).changes = { playing: [], watch: new ResizeObserver(() => {
@@ -156,7 +187,7 @@ function boxes() {
     return { last, words, host: box(`race-${half}`) };
   });
   return {
-    height: innerHeight, claim: of('claim'), bar: of('race-run'), flaw: of('race-flaw'), why: of('race-why'), woken: of('race-woken'), pictures: halves.map((half) => of(`race-${half}`).top),
+    height: innerHeight, claim: of('claim'), bar: of('race-run'), guess: of('race-guess'), flaw: of('race-flaw'), why: of('race-why'), woken: of('race-woken'), pictures: halves.map((half) => of(`race-${half}`).top),
     least: Math.min(...[...document.querySelectorAll('#race .timeline text')].map((one) => parseFloat(getComputedStyle(one).fontSize))),
     lights: document.getElementById('lights').checkVisibility(),
     last: marks.map(({ last, host }) => (last ? (last.right - host.left) / host.width : 0)),

@@ -59,10 +59,13 @@ const [MIN_SCALE, MIN_SCALE_PROJECTED] = [0.75, 0.667];
 const [CAPTION_HEIGHTS, EXPLANATION_HEIGHTS, MARGINS] = [[32, 19, 70], [27, 18, 22], [29, 8, 29]];
 /** The charts of woken waiters below the explanation, in the same measure: usually, and projected. */
 const CHART_HEIGHTS = [206, 142];
-/** Above a caption, in the same measure. */
-const CAPTION_EDGE = 5;
-/** So much closer everything in the pictures may stand, so that they fit on a small screen; on a large one they grow by this at most, with the commands below them. */
-const [MIN_GROWTH, MAX_GROWTH] = [0.9, 1.25];
+/** Above a caption, in the same measure: usually, projected, and on a phone. */
+const CAPTION_EDGES = [5, 1, 5];
+/**
+ * So much closer everything in the pictures may stand, usually and projected, so that they fit on a small screen; on a large one they grow
+ * by this at most, with the commands below them.
+ */
+const [MIN_GROWTH, MIN_GROWTH_PROJECTED, MAX_GROWTH] = [0.9, 0.87, 1.25];
 /**
  * A picture shows a little more time than a race usually takes, in microseconds per millisecond; a longer one adds this share at a time,
  * so that the axis seldom moves. Once it has ended the axis begins and ends with it.
@@ -504,16 +507,16 @@ function heightsOf(its) {
   const isFlawAlone = its.alone && !recordingOf(true);
   const shown = isFlawAlone ? 1 : 2;
   const high = sum(needs.slice(0, shown));
-  const [caption, line, margins] = [CAPTION_HEIGHTS, EXPLANATION_HEIGHTS, MARGINS].map((sizes) => sizes[dense ? 1 : isPhone() ? 2 : 0]);
+  const [caption, edge, line, margins] = [CAPTION_HEIGHTS, CAPTION_EDGES, EXPLANATION_HEIGHTS, MARGINS].map((sizes) => sizes[dense ? 1 : isPhone() ? 2 : 0]);
   // Where the cure comes later, the explanation is read while it plays.
   const isExplained = over || (its.alone && !isFlawAlone);
   const explanation = isExplained ? Math.max(line, $('race-why').offsetHeight / unit) : line * (isFlawAlone ? 3 : 1);
   // A long verdict has its lines above the picture.
-  const captions = halves.map(({ name }) => (over ? Math.max(caption, $(`race-${name}-part`).firstElementChild.offsetHeight / unit + CAPTION_EDGE) : caption));
+  const captions = halves.map(({ name }) => (over ? Math.max(caption, $(`race-${name}-part`).firstElementChild.offsetHeight / unit + edge) : caption));
   const charts = wokenWaiters.isIn(its) && !isPhone() ? CHART_HEIGHTS[dense ? 1 : 0] : 0;
   const free = (innerHeight - picturesTop) / unit - sum(captions.slice(0, shown)) - explanation - margins - charts;
   const scale = Math.max(dense ? MIN_SCALE_PROJECTED : MIN_SCALE, Math.min(1, free / high));
-  const growth = Math.max(MIN_GROWTH, Math.min(dense ? Infinity : MAX_GROWTH, free / (high * scale)));
+  const growth = Math.max(dense ? MIN_GROWTH_PROJECTED : MIN_GROWTH, Math.min(dense ? Infinity : MAX_GROWTH, free / (high * scale)));
   return { scale, heights: needs.map((need, i) => Math.floor((captions[i] + need * scale * growth) * unit)) };
 }
 
