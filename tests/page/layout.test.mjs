@@ -11,6 +11,8 @@ import { PROJECTOR, SOAK, getJson, lab, ownLab, sendJson } from './support.mjs';
 /** @type {import('./support.mjs').Size} */
 const TALL_PHONE = [390, 844];
 const MIN_LABEL_PX = 20;
+/** The least height of a button for a finger. */
+const MIN_TARGET_PX = 40;
 /** The last mark is at least here, as a share of the picture: the axis ends where the race ends. */
 const LAST_MARK_AT = 0.8;
 
@@ -125,6 +127,17 @@ describe('the two layouts of a race', () => {
       assert.ok(!(await tab.isWiderThanWindow()), lesson);
       await tab.screenshot(`phone-${lesson}`);
     }
+    // English words are the longest.
+    await tab.go('2.3');
+    await tab.waitForLesson('2.3');
+    await tab.click('#en');
+    await tab.waitForText('#race-run', /^Play/);
+    const buttons = await tab.page.$$eval('#race-run, #race-schedule, #race-timing', (all) => all.map((one) => ({
+      top: one.getBoundingClientRect().top, height: one.getBoundingClientRect().height, isCut: one.scrollWidth > one.clientWidth,
+    })));
+    assert.equal(buttons.length, 3);
+    assert.ok(buttons.every(({ top, height, isCut }) => top === buttons[0].top && height >= MIN_TARGET_PX && !isCut), JSON.stringify(buttons));
+    await tab.screenshot('phone-buttons');
     tab.assertNoErrors();
   });
 });

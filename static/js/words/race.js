@@ -38,7 +38,7 @@ export const zh = {
 
 /** @type {import('./all.js').Words} */
 export const en = {
-  raceAgain: 'Play it again',
+  raceAgain: 'Play again',
   raceIdle: (s) => `Played on the real servers, the flaw and its cure together, in about ${s} s.`,
   raceOrdered: ({ sold }) => (sold > 1 ? `${sold} orders of one user. ` : 'One order of one user. '),
   legendOf: (kind) => choose({ waits: 'waits', inside: 'inside', leaves: 'has written, not unlocked yet', overlap: 'inside with another, or on a stale value', stopped: 'stopped', shared: 'inside with others, as allowed', vain: 'a vain attempt', shut: 'believes to be inside; its token is old', wedge: 'lock: its owner, and the rest of its lease', message: 'sent to the server', carry: 'a stale value that overwrites another', arrow: 'hits the lock or the row', open: 'a read', full: 'a write or another step', times: '×2: held how often', bang: '!: nothing has left' }, kind), legend: 'Legend',
@@ -59,12 +59,12 @@ export const en = {
     locked: `has the lock${token ? `, token ${token}` : ''}`, waits: 'waits', released: 'unlocks', lost: 'unlocks: the lock is no longer its own',
     'refused-by-row': 'refused by the row: an old token', failed: `fails: ${refusalText('en', value)}`, stopped: 'stands still', continued: 'goes on', statement: value ?? '',
   }, event),
-  linesSent: 'Really sent', linesLongLease: ' (ten minutes: here the clock alone ends it)', scheduleOpen: 'Be the scheduler', scheduleClose: 'Close',
-  timingOpen: 'Drag the times', timingTitle: 'Drag the times: let go, and the servers play it', timingAt: 'A stands still: ', timingLocked: 'inside, before it reads', timingRead: 'between read and write', timingWritten: 'before it unlocks',
+  linesSent: 'Really sent', linesLongLease: ' (ten minutes: here the clock alone ends it)', scheduleOpen: 'You schedule', scheduleClose: 'Close',
+  timingOpen: 'Drag times', timingTitle: 'Drag the times: let go, and the servers play it', timingAt: 'A stands still: ', timingLocked: 'inside, before it reads', timingRead: 'between read and write', timingWritten: 'before it unlocks',
   timingPause: 'A stands for', timingLease: 'Lease', timingAfter: 'B comes after', timingIs: (s) => `${s} s`, timingKept: 'At these times nothing is oversold: A stands for less than its lease, or before it reads, or after it has written. ',
   next: (name, place) => `Next${place ? ` (${place})` : ''}: ${name} →`, spineEnd: 'The ninety minutes end here: no lock, a lock in the wrong place, a lock that ends, a lock that needs a token. From here: ', spineLibraries: 'ready-made locks (§2.10)', spineTable: 'a table as a lock (chapter 4)', ninety: '90 minutes', ninetyDone: (seen, all, minutes) => `${seen} / ${all}${minutes ? ` · ${minutes} min left` : ''}`, ninetySeen: 'was played',
   sharedReplay: (id) => `The class watches the race of lesson ${id}.`,
-  votes: (n) => ` · ${n}`, votesAsk: 'Let the class guess', votesAsked: (n) => `Phones guess: ${n}`,
+  votes: (n) => ` · ${n}`, votesAsk: 'Ask the class', votesAsked: (n) => `Phones guess: ${n}`,
   besideLink: 'Run these side by side', noButton: 'This lesson has no button: read it, or do it by hand in a terminal.', verdictAny: 'all',
   searchFound: (n) => `${n} lessons`, loadTitle: 'And a run: many who buy at once',
 };
