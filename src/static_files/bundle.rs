@@ -71,7 +71,10 @@ impl BundledFiles {
             .filter_map(|line| address(line, STYLE))
             .collect();
         let script = self.script(name, &scripts, &BTreeSet::new(), "");
-        let style: String = styles.iter().map(|path| text(path)).collect();
+        let style: String = styles
+            .iter()
+            .map(|path| without_comments(&text(path)))
+            .collect();
         let style = self.add(name, "css", style);
         let mut served = String::new();
         for line in page.lines() {
@@ -127,6 +130,16 @@ impl BundledFiles {
     }
 }
 
+/// A style sheet without its comments; no string in it may contain `/*`. White space stays, since `minifier` drops the space of
+/// `.a :is(.b)` in a nested rule.
+fn without_comments(style: &str) -> String {
+    let mut parts = style.split("/*");
+    let before = parts.next().unwrap_or_default().to_owned();
+    parts.fold(before, |small, part| {
+        small + part.split_once("*/").map_or("", |(_, after)| after)
+    })
+}
+
 /// A hash that is the same in every instance of one program.
 pub(crate) fn hash(content: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -179,6 +192,21 @@ mod tests {
         for later in ["page", "scheduler", "html-report"] {
             let found = |path: &&String| path.starts_with(&format!("{FOLDER}{later}-"));
             assert_eq!(bundles.0.keys().filter(found).count(), 1, "{later}");
+        }
+    }
+
+    #[test]
+    fn comments_of_a_style_sheet_are_removed() {
+        let style = "/* a /* b */\n.a :is(.b, .c) { left: calc(1px + 2px); /* c */ top: 0; }/**/";
+        let wanted = "\n.a :is(.b, .c) { left: calc(1px + 2px);  top: 0; }";
+        assert_eq!(without_comments(style), wanted);
+    }
+
+    #[test]
+    fn served_style_sheets_have_no_comments() {
+        let bundles = BundledFiles::make();
+        for (path, style) in bundles.0.iter().filter(|(path, _)| path.ends_with(".css")) {
+            assert!(!style.contains("/*") && !style.contains("*/"), "{path}");
         }
     }
 }

@@ -72,6 +72,22 @@ describe('the light page', () => {
     tab.assertNoErrors();
   });
 
+  it('has every rule of its style sheets without their comments', async () => {
+    const tab = await suite.openTab('favicon.svg');
+    for (const page of ['', 'class.html', 'mine.html', 'limits.html', 'cache.html', 'glossary.html', 'errata.html']) {
+      const sheets = async (/** @type {string} */ address) => {
+        const html = await fetchText(`${suite.at.http}/${address}`);
+        const paths = [...html.matchAll(/<link rel="stylesheet" href="([^"]+)"/g)].map(([, path]) => path);
+        return (await Promise.all(paths.map((path) => fetchText(`${suite.at.http}/${path}`)))).join('');
+      };
+      const [served, source] = [await sheets(page), await sheets(`${page}?modules`)];
+      assert.ok(!served.includes('/*') && source.includes('/*'), page);
+      const [rules, wanted] = [await tab.evaluate(rulesOf, served), await tab.evaluate(rulesOf, source)];
+      assert.ok(wanted.length > 0, page);
+      assert.deepEqual(rules, wanted, page);
+    }
+  });
+
   it('loads the scheduler when it is opened', async () => {
     const tab = await suite.openTab('#/1.1');
     await tab.waitForLesson('1.1');
@@ -97,6 +113,13 @@ describe('the light page', () => {
     assert.deepEqual(await fetchPage(suite.at.http), before);
   });
 });
+
+/** The rules of a style sheet as the browser understands them. @param {string} style @returns {string[]} */
+function rulesOf(style) {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(style);
+  return [...sheet.cssRules].map((rule) => rule.cssText);
+}
 
 /** The page, its files, and the scripts that follow. @param {string} base */
 async function fetchPage(base) {
