@@ -126,8 +126,18 @@ describe('a schedule of one’s own', () => {
     await tab.click('#en');
     await tab.waitForElement('#opening:not([hidden])');
     await tab.press('#race-schedule');
+    await tab.waitForElement('#schedule-buttons [data-key=A][aria-disabled=false]');
+    const levels = await tab.evaluate(() => document.getElementById('schedule-levels').getBoundingClientRect().top);
+    assert.ok(levels >= 0, `the game is in sight from its top: ${levels}`);
+    const buttons = await tab.page.$$eval('#schedule-again, #schedule-all', (all) => all.map((one) => one.getBoundingClientRect().top));
+    assert.equal(buttons[0], buttons[1], 'its buttons stand in one row');
     for (const actor of ['A', 'B', 'A', 'B']) await tab.press(`#schedule-buttons [data-key=${actor}][aria-disabled=false]`);
     await tab.waitForText('#schedule-next', /^Next level/);
+    const { now, bars } = await tab.evaluate(() => ({
+      now: Math.max(...[...document.querySelectorAll('#schedule-lanes .now')].map((one) => one.getBoundingClientRect().right)),
+      bars: document.querySelector('#schedule-lanes .ground').getBoundingClientRect().right,
+    }));
+    assert.ok(now <= bars, `what an actor does stands beside its bar: ${now} of ${bars}`);
     assert.ok(!(await tab.isWiderThanWindow()));
     assert.ok(!(await tab.evaluate(() => document.getElementById('opening').checkVisibility())));
     const bottom = await tab.evaluate(() => document.getElementById('schedule-lanes').getBoundingClientRect().bottom + scrollY);

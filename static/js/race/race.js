@@ -244,6 +244,8 @@ async function toggleScheduler() {
   else refusal = t('unreached');
   ownTimes.closePanel();
   redraw();
+  // What stood above the game is hidden now.
+  if (isScheduling()) scrollTo({ top: 0, behavior: 'instant' });
 }
 
 /** A double click does not cancel. */

@@ -56,7 +56,7 @@ export const en = {
   scheduleLevelWon: (n, par) => `won in ${n}; ${par} are enough`,
   scheduleNextLevel: (name) => `Next level: ${name} →`,
   scheduleWhich: 'Which one',
-  scheduleAgain: 'From the start',
+  scheduleAgain: 'Restart',
   scheduleAll: 'Try all orders',
   scheduleGoalFlaw: (goal) => `Make ${WRONG.en[goal]} in the fewest presses: whom you press takes a step.`,
   scheduleGoalCure: (goal) => `The same requests, on the cure: can you still make ${WRONG.en[goal]}?`,
