@@ -242,7 +242,7 @@ impl From<&Domain> for Problem {
             Domain::Replay(_) => P::unavailable("replay", "重演没有按剧本走"),
             Domain::Unknown { server, .. } => P {
                 detail: format!("{server} did not answer a write; its outcome is unknown"),
-                ..P::unavailable("unknown", format!("结果未知：{server} 没有回答"))
+                ..P::unavailable("unknown", format!("结果未知：{server} 没有应答"))
                     .with_unknown_outcome()
             },
             Domain::RequestTimeout(_) => {

@@ -257,7 +257,7 @@ pub(super) fn troubles(servers: &States, all: &[Neighbour]) -> Vec<InstanceTroub
             note(
                 Some(name),
                 None,
-                format!("{name} 没有回应"),
+                format!("{name} 没有应答"),
                 format!("{name} does not answer: {why}"),
             );
         }

@@ -119,7 +119,7 @@ pub(super) async fn require_success(
         let hint = match &why {
             HttpError::Refused { status, .. } if matches!(status.as_u16(), 401 | 403) => {
                 localized!(
-                    "（需要管理员口令：请设置 OVERSELL__ADMIN__TOKEN）",
+                    "（需要管理口令：请设置 OVERSELL__ADMIN__TOKEN）",
                     " (it needs the admin token: set OVERSELL__ADMIN__TOKEN)"
                 )
             }

@@ -444,7 +444,7 @@ async fn exclusion(trial: &Trial) -> TrialResult {
     let ended = join_all(LOAD_OWNERS.map(enter_and_leave)).await;
     ended.into_iter().collect::<Result<Vec<()>, TrialError>>()?;
     Ok(Bilingual::of(
-        "8 个各进出 10 次，里面从来只有一个。",
+        "8 个各进出 10 次，临界区里从来只有一个。",
         "Eight went in and out ten times each, and never two at once.",
     ))
 }
@@ -572,7 +572,7 @@ async fn long_job(trial: &Trial) -> TrialResult {
                 match trial.renew.is_some() && renewed.elapsed() >= TESTED_LEASE {
                     true => TrialError::Untried(STALLED),
                     false => TrialError::Broken(Bilingual::of(
-                        "A 还在里面，租约到期了，B 也进去了。",
+                        "A 还在临界区，租约到期了，B 也进去了。",
                         "A was still inside when its lease ended, and B got in too.",
                     )),
                 },

@@ -75,7 +75,7 @@ pub(super) async fn flaw_and_cure(
         None => ("", ""),
     };
     let words = words!(
-        "重演{how_zh}：{flaw_zh}；采用解法后：{cure_zh}。",
+        "重演{how_zh}：{flaw_zh}；修正后：{cure_zh}。",
         "Replayed{how_en}: {flaw_en}; with its cure: {cure_en}."
     );
     Ok(Observation::holds(flaw.ends.as_meant && cure.ends.as_meant, words).plays([flaw, cure]))

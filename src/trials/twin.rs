@@ -96,7 +96,7 @@ fn describe_twin_run(run: &Run, is_twin: bool) -> Option<Words> {
     let place = |other: &str| words!("换成 {other}", "{other} in its place");
     Some(match run {
         Run::Replay => words!(
-            "不加解法的竞争，却说有解法",
+            "未修正的竞态，却说修正过",
             "the race without its cure, said to have it"
         ),
         Run::Exact { .. } => place(OVERSELLS),
@@ -116,7 +116,7 @@ fn describe_twin_run(run: &Run, is_twin: bool) -> Option<Words> {
         }
         Run::Crowd { comes_to, .. } => place(step_with_another_verdict(*comes_to)),
         Run::RefusedBeside(_) => place(step_with_another_verdict(OrdersVerdict::Exact)),
-        Run::Deadlock(_) => words!("只有解法", "its cure alone"),
+        Run::Deadlock(_) => words!("只有修正后的", "its cure alone"),
         Run::Burst(burst) => place(if is_twin { burst.route } else { UNLIMITED }),
         Run::ExclusiveRoute(_) => words!("另一把锁的路由", "a route with another lock"),
         Run::Typed => words!("不输入第 1 行", "the first line is not typed"),

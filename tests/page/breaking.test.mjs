@@ -32,7 +32,7 @@ describe('the fault panel', () => {
     await tab.click(lightOf(victim));
     await pressFault(tab, `pause ${victim}`);
     await tab.waitForText('#say', new RegExp(`^停住了.*在等 ${victim}`));
-    await tab.waitForText('#notice', new RegExp(`${victim} 没有回应`));
+    await tab.waitForText('#notice', new RegExp(`${victim} 没有应答`));
     assert.doesNotMatch(await tab.text('#notice'), /(mysql|redis|zookeeper) 停了/, 'no server is blamed');
     await pressFault(tab, `resume ${victim}`);
     await tab.waitForText('#say', /^分毫不差/);
@@ -41,7 +41,7 @@ describe('the fault panel', () => {
     await startRun(tab);
     await tab.click(`#breaking-members [data-key="${sender}"]`);
     await pressFault(tab, `pause ${sender}`);
-    await tab.waitForText('#say', new RegExp(`^停在.*${sender} 没有回应`));
+    await tab.waitForText('#say', new RegExp(`^停在.*${sender} 没有应答`));
     await tab.waitForText('#breaking-acts', /像一次很长的 GC/);
     await tab.screenshot('breaking-paused-1280');
     await tab.assertAccessible();
@@ -93,7 +93,7 @@ describe('the fault panel', () => {
     assert.deepEqual({ ...flaw, verdict: '' }, { verdict: '', isSeen: true, isRed: true, written: 2 });
     await tab.waitForElement('#race.ended');
     const heard = await tab.evaluate('window.heard');
-    assert.deepEqual(heard.filter((text) => !/^zookeeper 停了/.test(text) || /没有回应|连不上/.test(text)), []);
+    assert.deepEqual(heard.filter((text) => !/^zookeeper 停了/.test(text) || /没有应答|连不上/.test(text)), []);
     await tab.click('#lights [data-key=zookeeper]');
     await pressFault(tab, 'all');
     await tab.waitForElement(lightOf('zookeeper'));
@@ -200,7 +200,7 @@ describe("the fault panel on the class's page", () => {
     const console = `#consoles [data-instance="${victim}"] h2`;
     await tab.waitForText(console, new RegExp(`^${victim} 停了$`));
     await tab.waitFor(() => [...document.querySelectorAll('#consoles h2')].filter((h) => h.textContent.includes('停了')).length === 1);
-    await tab.waitForText('#trouble', new RegExp(`${victim} 没有回应`));
+    await tab.waitForText('#trouble', new RegExp(`${victim} 没有应答`));
     await tab.screenshot('class-paused-1280');
     await tab.assertAccessible();
     await pressFault(tab, 'all');

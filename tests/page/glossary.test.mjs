@@ -37,7 +37,7 @@ describe('the reason of a failure', () => {
   it('is said in Chinese on the Chinese page', () => {
     for (const [reason, chinese] of [
       ['the replay left its script: it took longer than 90 s', '重演没有按剧本走：超过 90 秒还没有演完'],
-      ['the instance at http://127.0.0.1:8100 did not play its actor: Connection refused (os error 111)', '实例 http://127.0.0.1:8100 没有回应：连接被拒绝'],
+      ['the instance at http://127.0.0.1:8100 did not play its actor: Connection refused (os error 111)', '实例 http://127.0.0.1:8100 没有应答：连接被拒绝'],
       ['redis is not available: 2 of 5 nodes answered, 3 needed', 'redis 不可用：5 个节点只有 2 个应答，至少要 3 个'],
       ['renew: a comment ends with its line', '注释只能写到行尾'],
       // The twin: what nobody has translated stays as it came.

@@ -70,7 +70,7 @@ const CHINESE: &[(&str, &str)] = &[
     ),
     ("longest wait over the mean", "最长等待比平均"),
     ("p99 over the median", "p99 比中位数"),
-    (" ms inside, one instance", " 毫秒在里面，一个实例"),
+    (" ms inside, one instance", " 毫秒在临界区，一个实例"),
     ("orders by ", "下单："),
     ("ids, one by one", "编号，逐个"),
     ("ids, in batches of 100", "编号，一百个一批"),

@@ -58,7 +58,7 @@ pub(super) const RACE: Race = Race {
         act: Act::Strategy("table-lock-lease"),
         steps: &[
             say(
-                "没人替 A 续约：租约到期",
+                "没人替 A 续期：租约到期",
                 "nobody renews A's lease: it ends",
             ),
             RowLeaseEnds,

@@ -56,7 +56,7 @@ pub(super) const RACE: Race = Race {
             ),
             B.self_ending_lease(1000, 100).stops_at(Point::Worked),
             say(
-                "两个都在里面；A 干完，锁已经不是它的了",
+                "两个都在临界区；A 干完，锁已经不是它的了",
                 "both are inside; A is done, and its lock is no longer its own",
             ),
             A.finishes_with_lock_lost(),

@@ -27,7 +27,7 @@ pub(super) const RACE: Race = Race {
     lessons: &["2.10.7"],
     title: Bilingual::of("班长锁门", "The monitor locks the door"),
     breaks: Bilingual::of(
-        "不等人：门锁上时，B 和 C 还在里面",
+        "不等人：门锁上时，B 和 C 还在教室里",
         "nobody is waited for: B and C are still in",
     ),
     cure: Bilingual::of(
@@ -42,7 +42,7 @@ pub(super) const RACE: Race = Race {
         steps: &[
             A.stops_at(Point::Door),
             say(
-                "班长 A 来了就锁门：B 和 C 还在里面",
+                "班长 A 来了就锁门：B 和 C 还在教室里",
                 "A, the monitor, locks the door: B and C are still in",
             ),
             A.finishes(),

@@ -25,7 +25,7 @@ const PERMITS: u32 = 2;
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.10.6"],
-    title: Bilingual::of("两个名额，来了三个", "Two permits, and three that come"),
+    title: Bilingual::of("两个许可，来了三个", "Two permits, and three that come"),
     breaks: Bilingual::of(
         "没有信号量：来多少进多少",
         "without a semaphore all that come are inside",
@@ -36,7 +36,7 @@ pub(super) const RACE: Race = Race {
     ),
     begin: &[
         say(
-            "这里两个名额（课程是三个）：A 进来",
+            "这里两个许可（课程是三个）：A 进来",
             "two permits here (the course has three): A comes in",
         ),
         A.stops_at(Point::Locked),

@@ -38,13 +38,13 @@ const WRITE: Act = Act::custom("rw-write", NAMES, |ctx, job| {
 });
 
 /// The caption of a reader behind a reader.
-const READ_READ: Step = say("A 在里面读；B 也来读", "A reads; B comes, and reads");
+const READ_READ: Step = say("A 正在读；B 也来读", "A reads; B comes, and reads");
 /// The caption of a writer behind a reader.
-const READ_WRITE: Step = say("A 在里面读；B 也来写", "A reads; B comes, and writes");
+const READ_WRITE: Step = say("A 正在读；B 也来写", "A reads; B comes, and writes");
 /// The caption of a reader behind a writer.
-const WRITE_READ: Step = say("A 在里面写；B 也来读", "A writes; B comes, and reads");
+const WRITE_READ: Step = say("A 正在写；B 也来读", "A writes; B comes, and reads");
 /// The caption of a writer behind a writer.
-const WRITE_WRITE: Step = say("A 在里面写；B 也来写", "A writes; B comes, and writes");
+const WRITE_WRITE: Step = say("A 正在写；B 也来写", "A writes; B comes, and writes");
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.10.5"],

@@ -23,7 +23,7 @@ pub(super) const RACE: Race = Race {
     lessons: &["2.6", "002.reentrant"],
     title: Bilingual::of("拿着锁的人还要这把锁", "A holder needs its lock again"),
     breaks: Bilingual::of(
-        "SETNX 不认得自己的主人：自己等自己",
+        "SETNX 不认得持有者：持有者等自己",
         "SETNX does not know its owner, who waits for itself",
     ),
     cure: Bilingual::of(

@@ -49,7 +49,7 @@ pub(super) const RACE: Race = Race {
         act: Act::Strategy("zk-lock-as-printed"),
         steps: &[
             say(
-                "C 不再看，直接进来：A 还在里面",
+                "C 不再看，直接进来：A 还在临界区",
                 "C does not look again, and gets in: A is still inside",
             ),
             C.stops_at(Point::Read),

@@ -88,7 +88,7 @@ pub(in crate::trials) async fn play_deadlock_and_cure(
         ),
     );
     zh += &format!(
-        "采用解法后：没有错误，{} 个提交，最多锁 {} 行。",
+        "修正后：没有错误，{} 个提交，最多锁 {} 行。",
         cure.committed.len(),
         most(cure)
     );

@@ -96,7 +96,7 @@ async fn lose_members_of_ensemble(
     let [follower_s, leader_s, back_s] =
         [without_follower, without_leader, back].map(format_seconds);
     let words = words!(
-        "三台里的一个 Follower 被杀：最长 {follower_s} s 没有卖出；它回来以后 Leader 被杀：{leader_s} s；又死一台，{} s 里卖出 {in_minority} 件；它再启动，{back_s} s 后又卖。一共卖出 {} 件，库存减少 {} 件，{} 个没有回答。",
+        "三台里的一个 Follower 被杀：最长 {follower_s} s 没有卖出；它回来以后 Leader 被杀：{leader_s} s；又死一台，{} s 里卖出 {in_minority} 件；它再启动，{back_s} s 后又卖。一共卖出 {} 件，库存减少 {} 件，{} 个没有应答。",
         "A follower of three is killed: at most {follower_s} s without a sale; it is back, and the leader is killed: {leader_s} s; with a second one dead {in_minority} are sold in {} s; it is started, and {back_s} s later there are sales. {} were sold, {} are gone, {} are unknown.",
         MINORITY_DURATION.as_secs(),
         all.sold,
@@ -158,7 +158,7 @@ async fn lose_writers(on: &Cluster, two_die: bool) -> Result<Observation, NoVerd
     };
     let all = purchases.counts(gone);
     let words = words!(
-        "三个节点，只写一个，它被杀（kill -9）：最长 {killed_s} s 没有卖出；接着写的那个正常关机（SIGTERM）：{ended_s} s，剩下的一个接着卖。一共卖出 {} 件，库存减少 {} 件，{} 个没有回答，拒绝 {} 个。",
+        "三个节点，只写一个，它被杀（kill -9）：最长 {killed_s} s 没有卖出；接着写的那个正常关机（SIGTERM）：{ended_s} s，剩下的一个接着卖。一共卖出 {} 件，库存减少 {} 件，{} 个没有应答，拒绝 {} 个。",
         "Three nodes, of which one is written, and it is killed (kill -9): at most {killed_s} s without a sale; the one that is written next ends in order (SIGTERM): {ended_s} s, and the last one goes on selling. {} were sold, {} are gone, {} are unknown, {} were refused.",
         all.sold,
         all.gone,

@@ -129,7 +129,7 @@ async fn release_reaches_paused_node(
     send_command::<()>(&mut hung, &["DEL", &key]).await?;
     product.remove().await?;
     let words = words!(
-        "五个节点里一个没有响应：加锁、买、释放共 {took} ms，得到 {status}；它恢复以后，上面留下的锁：{left} 个。",
+        "五个节点里一个没有应答：加锁、买、释放共 {took} ms，得到 {status}；它恢复以后，上面留下的锁：{left} 个。",
         "One of five nodes does not answer: lock, purchase and release took {took} ms and came to {status}; once it goes on, locks that are left on it: {left}."
     );
     Ok(Observation::holds(status == 200 && left == 0, words)

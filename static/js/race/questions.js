@@ -9,7 +9,7 @@
 export const QUESTIONS = {
   '1.1': {
     is: 1,
-    zh: ['两个人都买到了，货架只少一件：谁的写没了？', 'B 的：先写的算数', 'A 的：被 B 盖掉', '都在：MySQL 合成一次', '都没了：都回滚'],
+    zh: ['两个人都买到了，库存只减少一件：谁的写没了？', 'B 的：先写的算数', 'A 的：被 B 盖掉', '都在：MySQL 合成一次', '都没了：都回滚'],
     en: ['Both have bought, one piece is gone: whose write is lost?', 'B’s: the first one counts', 'A’s: B writes over it', 'neither: MySQL joins them', 'both: they are rolled back'],
   },
   '1.6': {
@@ -64,7 +64,7 @@ export const QUESTIONS = {
   },
   '003.pause': {
     is: 2,
-    zh: ['修正后，谁拒绝了 A 迟到的写？', 'Redis：锁不是它的了', 'A 自己：租约过了', 'MySQL 的那一行：见过更大的令牌', 'B：它还在里面'],
+    zh: ['修正后，谁拒绝了 A 迟到的写？', 'Redis：锁不是它的了', 'A 自己：租约过了', 'MySQL 的那一行：见过更大的令牌', 'B：它还在临界区'],
     en: ['With the cure, who refuses A’s late write?', 'Redis: the lock is no longer A’s', 'A itself: its lease is over', 'the row in MySQL: it has a greater token', 'B, which is still inside'],
   },
   '002.new-mutex': {

@@ -122,7 +122,7 @@ const INCIDENTAL = ['start', 'renew', 'renewed', 'retries'];
 const LEASE_ENDS = ['expired', 'free'];
 const RELEASES = ['deleted', 'released', 'lost', 'sold', 'done'];
 /** Words of a caption that name no event of its own: what has not happened, is awaited, is wanted, or was before; who comes to read, or to write. */
-const NO_EVENT = /(没|不|等(?!得|到)|要|只拿|自动)[^，：；。、]*|[^，：；。]*以后|(在里面|在|(?<=来)|独自)[读写]|读完/g;
+const NO_EVENT = /(没|不|等(?!得|到)|要|只拿|自动)[^，：；。、]*|[^，：；。]*以后|(在|(?<=来)|独自)[读写]|读完/g;
 /** What the words of a caption name; an empty list is whatever comes of its doer. @type {[RegExp, string[]][]} */
 const NAMED_EVENTS = [
   [/(?<!进)来/, []], [/拿到|进来|进去|进了|放行/, ['locked', 'taken', 'entered']], [/读|看|GET/, ['read', 'checked', 'compared', 'lost']], [/(?<!检)查/, ['read', 'checked', 'compared', 'lost', 'failed']],

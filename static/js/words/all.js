@@ -37,7 +37,7 @@ const zh = {
 
   promiseLong: (p) => choose({
     unsafe: '读和写之间，谁都可以插进来。', 'one-process': '一个实例上，一次只进去一个。',
-    lease: '租约没到期，一次只进去一个。', safe: '无论几个实例，卖出多少，货架上就少多少。',
+    lease: '租约没到期，一次只进去一个。', safe: '无论几个实例，卖出多少，库存就减少多少。',
   }, p),
   stop: '。', colon: '：', comma: '，',
   needs: (servers) => `需要 ${servers}`,
@@ -47,12 +47,12 @@ const zh = {
   run: '运行', cancel: '取消',
   alone: '这里只有一个实例，所以只能选一个实例。三个实例要用 oversell lab 启动。',
 
-  sold: '卖出', gone: '库存减少', over: '超卖', errors: '出错', soldOut: '售罄', noAnswer: '无响应',
+  sold: '卖出', gone: '库存减少', over: '超卖', errors: '出错', soldOut: '售罄', noAnswer: '没有应答',
   waitsFor: (servers) => `${servers} 停了，这一课在等它回来。`,
   starting: '正在重置库存…',
   lost: (done, all) => `连接断了，正在接上；那边照常在跑（${done} / ${all}）。`,
   exact: '分毫不差：卖出多少，库存就减少多少。', exactOnly: '这一场没有超卖：卖出多少，库存就减少多少。这一课说的是另一件事，这一场看不出来。',
-  oversold: (n) => `对不上：有 ${n} 件卖给了人，却没有离开货架。`,
+  oversold: (n) => `对不上：有 ${n} 件卖给了人，库存却没有减少。`,
   failing: (n) => `有 ${n} 次出错，这一场不能算数。`,
   cancelled: (done, all) => `取消了，停在 ${done} / ${all}。`,
   reason: (why) => reasonText('zh', why), failed: (why) => (isCancelled(why) ? '已取消。' : `没有跑成：${reasonText('zh', why)}`),
@@ -61,8 +61,8 @@ const zh = {
   watch: '去看',
   plan: (p) => `${p.target === 'three' ? '三个实例' : '一个实例'} · ${p.threads} × ${p.loops} · 停留 ${p.hold_ms} ms · 库存 ${p.count}`,
 
-  shelf: '货架', absent: '停了', version: (v) => `版本 ${v}`, reset: (n) => `重置为 ${n}`,
-  buy: '买一件', buyTwo: '两人同时买', buyTwoWhy: '两个请求一起出发，各在里面停留至少 200 ms',
+  shelf: '库存', absent: '停了', version: (v) => `版本 ${v}`, reset: (n) => `重置为 ${n}`,
+  buy: '买一件', buyTwo: '两人同时买', buyTwoWhy: '两个请求一起出发，各在临界区停留至少 200 ms',
   token: '管理口令', tokenWanted: '这一步要管理口令。',
   bought: '买到了', left: (n) => `剩 ${n}`, waited: (ms) => `等 ${ms} ms`, held: (ms) => `停留 ${ms} ms`,
   lockLost: (n) => `解锁时锁已丢 ${n} 次`,
@@ -70,7 +70,7 @@ const zh = {
   retries: (n) => `重试 ${n} 次`, fence: (n) => `令牌 ${n}`,
   sameAnswer: (n) => `两人都写回 ${n}：卖出两件，只少一件`,
 
-  disconnected: '连不上这里的服务，每 3 秒再试一次。', unreached: '服务没有回答',
+  disconnected: '连不上这里的服务，每 3 秒再试一次。', unreached: '服务没有应答',
   noInstance: (status) => `nginx 没有等到实例的回答（${status}）：有实例停了。过几秒再试一次；点首页上它的灯，可以启动它。`, shelfUnread: (why) => `库存没有读到：${why}`,
 
   marks: '记号',
@@ -91,7 +91,7 @@ const zh = {
     bucket: '桶里先有 10 个令牌，之后每 100 ms 来一个；拿不到就马上拒绝。三个实例就有三个桶：合起来每秒 30 个。',
     shared: '任何一秒之内最多 10 个：先来的 10 个马上放行，要等它们满一秒才有下 10 个。',
     queued: '每 1000 ms 漏一个，5 个排队等着，再多的马上拒绝。',
-    nodelay: '1 + 5 个立即处理，之后每 1000 ms 才空出一个位子。',
+    nodelay: '1 + 5 个立即处理，之后每 1000 ms 才释放一个排队位置。',
     address: '不管多快，只限并发连接数：20 个进去停留 2.5 秒，其余马上拒绝。浏览器最多 6 个连接，所以由服务来发。',
     server: '同样只限并发连接数，所有 IP 合起来 100 个。',
   }, id),
@@ -114,7 +114,7 @@ const zh = {
   at: (s) => `${s} s`, unscaled: '一步一格，不按时间',
   lanes: '时间线', cursor: '时间',
   lockLane: '锁', rowLane: '行.fence', asSentences: '用文字看这一遍',
-  laneNow: (kind) => choose({ waits: '在等', inside: '在里面', shared: '在里面', vain: '尝试', shut: '被行挡住', leaves: '写完了', stopped: '停住了' }, kind) ?? '',
+  laneNow: (kind) => choose({ waits: '在等', inside: '在临界区', shared: '在临界区', vain: '尝试', shut: '被行挡住', leaves: '写完了', stopped: '停住了' }, kind) ?? '',
   lockNow: (held) => (held ? `${held.owner}${held.count > 1 ? ` ×${held.count}` : ''}${held.left < 0 || held.left > 99_000 ? '' : ` 剩 ${(held.left / 1000).toFixed(1)} s`}` : '空着'),
   tick: (e) => choose({
     waits: e.value === 'self' ? '等自己' : '等', statement: shortStatement(e.value), error: e.value, watched: 'WATCH', read: `读 ${e.value ?? ''}`, written: `写 ${e.value ?? ''}`, checked: e.owner ? `GET = ${e.owner}` : '查：没有订单', deleted: 'DEL',
@@ -126,7 +126,7 @@ const zh = {
   replayInside: (n) => (n > 1 ? `临界区内最多 ${n} 个。` : '临界区内始终只有一个。'),
   replayApart: '这一次和平时不一样。',
   told: (e) => {
-    const who = choose({ lock: `锁${lessonWords.nodeName(e.key)}`, stock: '货架', row: '行', step: '' }, e.actor) ?? e.actor;
+    const who = choose({ lock: `锁${lessonWords.nodeName(e.key)}`, stock: '库存', row: '行', step: '' }, e.actor) ?? e.actor;
     const text = choose({
       start: `开始（${e.value ?? ''}）`, waits: '等锁', refused: '没抢到', taken: '拿到锁', locked: '进去了', read: `读${e.value == null ? '了' : `到 ${e.value}`}`, written: `写${e.value == null ? '了' : `回 ${e.value}`}`, sent: `发 ${e.value ?? ''}`,
       checked: e.owner ? `看锁是谁的：${e.owner}` : '查订单：没有', deleted: e.value === 'foreign' ? `删掉了 ${e.owner ?? '别人'} 的锁` : '删掉锁', released: '解锁', lost: '解锁时锁已不是它的',

@@ -5,7 +5,7 @@ import { choose } from './choose.js';
 /** @type {import('./all.js').Words} */
 export const zh = {
   breaking: '弄坏它', lightOpens: '按一下，看能把它怎么样', breakingClose: '收起', breakingAll: '全部恢复', breakingAsk: '正在问 lab…',
-  breakingNone: '所有实例都没有回应，没有人能把命令交给 lab。请在终端里用 oversell lab fault。',
+  breakingNone: '所有实例都没有应答，没有人能把命令交给 lab。请在终端里用 oversell lab fault。',
   breakingGoing: '正在照做…',
   memberState: (state) => choose({ running: '在跑', paused: '暂停了', killed: '被杀掉了' }, state) ?? state,
   memberMeans: (state, instance) => choose({
@@ -21,10 +21,10 @@ export const zh = {
   faultDone: (member, action) => `${member}：${choose({
     pause: '暂停了', resume: '继续了', kill: '杀掉了', start: '启动了', expire: '会话过期了', promote: '现在是主节点', cut: '断开了', slow: '变慢了', jump: '时钟拨快了', mend: '恢复了',
   }, action) ?? action}。`,
-  faultAll: '全部恢复了。', faultLeft: '还有没恢复的，请再按一次。', senderStill: (done, all, name) => `停在 ${done} / ${all}：发请求的实例 ${name} 没有回应，要等它继续。`,
+  faultAll: '全部恢复了。', faultLeft: '还有没恢复的，请再按一次。', senderStill: (done, all, name) => `停在 ${done} / ${all}：发请求的实例 ${name} 没有应答，要等它继续。`,
 
-  lanesRead: '一行是一个请求（线程·第几次）：点线在等，实条在里面；红的是不止一个同时在临界区。',
-  lanesShared: '一行是一个请求（线程·第几次）：点线在等，灰条在里面；共享锁下可以有几个同时在临界区。',
+  lanesRead: '一行是一个请求（线程·第几次）：点线在等，实条在临界区；红的是不止一个同时在临界区。',
+  lanesShared: '一行是一个请求（线程·第几次）：点线在等，灰条在临界区；共享锁下可以有几个同时在临界区。',
   lanesTries: '一行是一个请求（线程·第几次）：谁也不独占，可以同时进行。空框是失败的一次尝试，别人先写了；灰条是写成的那次，从读到（一条语句的，从发出）到写完；点线在等。',
   lanesCrowd: (of, n) => `${of} 个请求里只画 ${n} 个：同时进行的最多的那一刻前后，一个接一个开始的。`,
   lanesMiddle: (of, n) => `${of} 个请求里只画 ${n} 个：中间一段，一个接一个开始的。`,

@@ -8,7 +8,7 @@ export const zh = {
   raceAgain: '再演一遍',
   raceIdle: (s) => `在真的服务器上演，有问题的和修正后的一起，约 ${s} 秒。`,
   raceOrdered: ({ sold }) => (sold > 1 ? `一个人下了 ${sold} 单。` : '一个人一单。'),
-  legendOf: (kind) => choose({ waits: '在等', inside: '在里面', leaves: '写完，还没解锁', overlap: '和别人同时在临界区，或用旧值', stopped: '停住', shared: '一起在里面（允许）', vain: '失败的一次尝试', shut: '自以为在里面，令牌已旧', wedge: '锁：谁的，还剩多少租约', message: '发给服务器', carry: '读到的旧值，盖掉了别人的写', arrow: '作用在锁或行上', open: '读', full: '写或其他一步', times: '×2：重入的次数', bang: '!：没有少' }, kind), legend: '图例',
+  legendOf: (kind) => choose({ waits: '在等', inside: '在临界区', leaves: '写完，还没解锁', overlap: '和别人同时在临界区，或用旧值', stopped: '停住', shared: '一起在临界区（允许）', vain: '失败的一次尝试', shut: '自以为在临界区，令牌已旧', wedge: '锁：谁的，还剩多少租约', message: '发给服务器', carry: '读到的旧值，盖掉了别人的写', arrow: '作用在锁或行上', open: '读', full: '写或其他一步', times: '×2：重入的次数', bang: '!：没有少' }, kind), legend: '图例',
   bothFlaw: '时间线：有问题', bothCure: '时间线：修正后',
   replayOther: (lesson, which) => `正在演第 ${lesson} 课（${which}），演完才能演这一课。`,
   why: '为什么：', cureIs: '修正：',

@@ -45,7 +45,7 @@ export const zh = {
   meansTold: '监听的客户端收到了这些通知',
   meansCreated: '节点建成了',
   meansEphemeral: '属于一个会话：是临时节点',
-  meansStopped: '它从现在起没有回应',
+  meansStopped: '它从现在起没有应答',
   meansRunsAgain: '它又回来了',
   meansThere: '键在',
   meansThereLock: '键在：锁被拿着',
@@ -89,7 +89,7 @@ export const zh = {
   stepInstance: (port) => `实例 ${port}`,
   stepPeople: (n) => `${n} 个人同时`,
   stepUser: (id) => `用户 ${id}`,
-  stepStays: (s) => `在里面停 ${s} 秒`,
+  stepStays: (s) => `在临界区停 ${s} 秒`,
   stepLease: (s) => `租约 ${s} 秒`,
   stepWaits: (s) => `最多等 ${s} 秒`,
   stepOrders: (step) => `下一单${step ? `（${step}）` : ''}`,
@@ -100,7 +100,7 @@ export const zh = {
   stepAsks: (path) => `请求 ${path}`,
   meansOrders: (n) => `这种券一共有 ${n} 单`,
   meansVouchersLeft: (n) => (n < 0 ? `剩 ${n} 张：超卖` : `还剩 ${n} 张`),
-  meansLeft: (n) => `货架上还有 ${n} 件`,
+  meansLeft: (n) => `库存还有 ${n} 件`,
   meansNodes: (n) => `有 ${n} 个这样的节点`,
 };
 
