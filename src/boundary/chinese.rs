@@ -14,7 +14,7 @@ const SEARCHED_PATHS: [&str; 6] = [
 ];
 
 /// Each word that was replaced, and the word that stands in its place.
-const REPLACED_WORDS: [(&str, &str); 79] = [
+const REPLACED_WORDS: [(&str, &str); 80] = [
     ("重现", "复现"),
     ("说法", "论断"),
     ("在误差之内", "误差范围内"),
@@ -46,6 +46,7 @@ const REPLACED_WORDS: [(&str, &str); 79] = [
     ("没有回应", "没有应答"),
     ("没有回答", "没有应答"),
     ("没有声音", "失联"),
+    ("卖完了", "售罄"),
     ("还在里面", "还在临界区"),
     ("都在里面", "都在临界区"),
     ("正在里面", "正在临界区"),

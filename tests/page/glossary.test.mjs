@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { TERMS } from '../../static/js/glossary/terms.js';
-import { reasonText } from '../../static/js/words/reasons.js';
 import { getJson, lab } from './support.mjs';
 
 describe('the glossary', () => {
@@ -30,21 +29,5 @@ describe('the glossary', () => {
     await Promise.all([tab.page.waitForNavigation(), tab.click('#terms li:first-child a')]);
     await tab.waitForLesson(TERMS[0].lesson);
     tab.assertNoErrors();
-  });
-});
-
-describe('the reason of a failure', () => {
-  it('is said in Chinese on the Chinese page', () => {
-    for (const [reason, chinese] of [
-      ['the replay left its script: it took longer than 90 s', '重演没有按剧本走：超过 90 秒还没有演完'],
-      ['the instance at http://127.0.0.1:8100 did not play its actor: Connection refused (os error 111)', '实例 http://127.0.0.1:8100 没有应答：连接被拒绝'],
-      ['redis is not available: 2 of 5 nodes answered, 3 needed', 'redis 不可用：5 个节点只有 2 个应答，至少要 3 个'],
-      ['renew: a comment ends with its line', '注释只能写到行尾'],
-      // The twin: what nobody has translated stays as it came.
-      ['something else', 'something else'],
-    ]) {
-      assert.equal(reasonText('zh', reason), chinese);
-      assert.equal(reasonText('en', reason), reason);
-    }
   });
 });

@@ -34,7 +34,7 @@ const EVENTS = {
 
 /** Reasons of refusals. @type {Record<'zh' | 'en', Record<string, string>>} */
 const REFUSED = {
-  zh: { 'not-had': '没等到', 'sold-out': '卖完了', 'already-ordered': '已经下过单', 'under-way': '另一单还没完', lost: '锁丢了', dead: '死了', killed: 'kill -9', 'hung-up': '挂断了', 'rolled-back': '被 MySQL 回滚' },
+  zh: { 'not-had': '没等到', 'sold-out': '售罄', 'already-ordered': '已经下过单', 'under-way': '另一单还没完', lost: '锁丢了', dead: '死了', killed: 'kill -9', 'hung-up': '挂断了', 'rolled-back': '被 MySQL 回滚' },
   en: { 'not-had': 'waited in vain', 'sold-out': 'sold out', 'already-ordered': 'has ordered already', 'under-way': 'another order is under way', lost: 'has lost the lock', dead: 'dies', killed: 'kill -9', 'hung-up': 'hangs up', 'rolled-back': 'rolled back by MySQL' },
 };
 
