@@ -90,6 +90,7 @@ describe('a reason of the service', () => {
       ['redis refuses this: it is full (maxmemory) (OOM command not allowed)', 'redis 拒绝了：内存满了（maxmemory）'],
       ['mysql connection pool was not acquired within 3000 ms', '3000 ms 内没有等到 mysql 的连接'],
       ['renew: a comment ends with its line', '注释只能写到行尾'],
+      ['1205 (HY000): Lock wait timeout exceeded; try restarting transaction', 'MySQL 错误 1205（HY000）'],
       ['greater than 60000', '不能大于 60000'],
     ]) {
       assert.equal(reasonText('zh', reason), chinese);

@@ -100,6 +100,7 @@ const REASONS = [
   [/^the client was closed$/, () => '客户端已关闭'],
   [/^not the JSON that was expected: .*$/s, () => '应答不是预期的 JSON'],
   [/^(\d{3}) [A-Z].*$/s, (status) => `应答是 HTTP ${status}`],
+  [/^(?:error returned from database: )?(\d{4}) \((\w+)\): .*$/s, (number, state) => `MySQL 错误 ${number}（${state}）`],
 
   [/^another transaction is in the way .*$/, () => '另一个事务挡着（行锁，或集群的表决）'],
   [/^its table or its disk is full$/, () => '表或磁盘满了'],
