@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, it } from 'node:test';
-import { reasonText } from '../../static/js/words/reasons.js';
+import { loadReasons, reasonText } from '../../static/js/words/reasons.js';
+
+await loadReasons();
 
 const ROOT = new URL('../../', import.meta.url);
 

@@ -10,6 +10,7 @@ import { follow } from '../shared/event-stream.js';
 import { MAX_PACES, paceBetween } from './run-figures.js';
 import { sessionStore } from '../shared/storage.js';
 import { errorText } from '../shared/language.js';
+import { loadReasons } from '../words/reasons.js';
 
 /** @typedef {{strategy: string, target: 'one' | 'three', threads: number, loops: number, hold_ms: number, count: number}} Plan */
 /**
@@ -125,6 +126,7 @@ export class Runs {
     if (this.active?.state === 'starting') return;
     const askedId = this.active?.id;
     const current = await api.currentRun();
+    if (current?.state === 'failed') await loadReasons();
     const now = current?.own ? current : null;
     const known = this.active;
     // Meanwhile the stream or a click may have moved on to a newer run.

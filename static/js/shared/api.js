@@ -1,5 +1,6 @@
 /** The service's routes that the page uses: only requests, no drawing. */
 
+import { loadReasons } from '../words/reasons.js';
 import { sessionStore } from './storage.js';
 import { visitorId } from './visitor.js';
 
@@ -45,7 +46,11 @@ async function request(path, { method = 'GET', body, accept = [], soon = false, 
   // A broken answer is an error; for a refusal the status is enough.
   const read = () => (answer.ok ? answer.json() : answer.json().catch(() => null));
   const json = /json/.test(answer.headers.get('content-type') ?? '') ? await read() : null;
-  if (!answer.ok && !(accept.includes(answer.status) && json)) throw new ApiError(answer.status, json);
+  if (!answer.ok && !(accept.includes(answer.status) && json)) {
+    // Only the rule of a field has no Chinese title.
+    if (json?.field) await loadReasons();
+    throw new ApiError(answer.status, json);
+  }
   return { json, instance: answer.headers.get('x-instance') ?? '' };
 }
 

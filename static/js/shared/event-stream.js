@@ -3,6 +3,8 @@
  * an error, as that of a proxy whose upstream is gone: then a new connection is opened.
  */
 
+import { loadReasons } from '../words/reasons.js';
+
 const RECONNECT_MS = 1000;
 
 /**
@@ -19,6 +21,7 @@ export function follow(path, events, { opened = () => {}, lost = () => {}, last 
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   let failures = 0;
+  let isLeft = false;
   const close = () => {
     clearTimeout(timer);
     source.close();
@@ -41,12 +44,16 @@ export function follow(path, events, { opened = () => {}, lost = () => {}, last 
       lost();
     };
     for (const [name, act] of Object.entries(events)) {
-      source.addEventListener(name, ({ data }) => {
+      source.addEventListener(name, async ({ data }) => {
         if (last.includes(name)) close();
-        act(JSON.parse(data));
+        if (name === 'failed') await loadReasons();
+        if (!isLeft) act(JSON.parse(data));
       });
     }
   };
   open();
-  return close;
+  return () => {
+    isLeft = true;
+    close();
+  };
 }

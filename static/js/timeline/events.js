@@ -1,6 +1,7 @@
 /** The events of a replay, as the service sends them, and how a replay is followed. */
 
 import { follow } from '../shared/event-stream.js';
+import { loadReasons } from '../words/reasons.js';
 
 /** A replay that is gone (the service was restarted) answers an error for ever. */
 const MAX_ATTEMPTS = 5;
@@ -66,7 +67,10 @@ export function parseEvent(raw) {
  * @returns {() => void} ends the stream
  */
 export const followReplay = (path, { begin, event, over }) => follow(path, {
-  message: (data) => event(parseEvent(data)),
+  message: (data) => {
+    if (data.event === 'failed') loadReasons();
+    event(parseEvent(data));
+  },
   done: (ending) => over('done', ending),
   failed: (ending) => over('failed', ending),
 }, { opened: begin, last: ['done', 'failed'], attempts: MAX_ATTEMPTS, gaveUp: () => over('failed', {}) });
