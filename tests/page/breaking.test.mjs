@@ -6,17 +6,9 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { describe, it } from 'node:test';
-import { PHONE, PROGRAM, describeInSoak, getJson, itInSoak, lab, waitUntil } from './support.mjs';
+import { BREAKABLE, PHONE, PROGRAM, describeInSoak, getJson, itInSoak, lab, waitUntil } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
-
-
-/**
- * A lab whose links can be cut and whose Redis fails over. After a longer pause than usual an instance cuts off the requests sent to it
- * meanwhile, and the run has another verdict.
- * @type {[string[], Record<string, string>]}
- */
-const BREAKABLE = [['--ways', '--replica', '--redis-ports=0,0,0,0,0'], { OVERSELL__SERVER__HEADER_TIMEOUT_MS: '60000' }];
 
 describe('the fault panel', () => {
   const suite = lab(...BREAKABLE);

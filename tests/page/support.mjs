@@ -46,6 +46,13 @@ const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 /** Debian's Chromium without a window system, which is much faster; without it, Chrome. */
 const HEADLESS_SHELL = '/usr/bin/chromium-headless-shell';
 
+/**
+ * A lab whose links can be cut and whose Redis fails over. After a longer pause than usual an instance cuts off the requests sent to it
+ * meanwhile, and the run has another verdict.
+ * @type {[string[], Record<string, string>]}
+ */
+export const BREAKABLE = [['--ways', '--replica', '--redis-ports=0,0,0,0,0'], { OVERSELL__SERVER__HEADER_TIMEOUT_MS: '60000' }];
+
 /** The labs of this process by their options, and how many suites still need each. @type {Map<string, {suite: Suite, users: number}>} */
 const labs = new Map();
 

@@ -59,7 +59,7 @@ export function linesOf(events) {
   return lines;
 }
 
-/** The library took or released a lock that a server holds: that it told nothing does not mean that it sent nothing. @param {ReplayEvent[]} events @param {ReplayEvent} e */
+/** The library took or released a lock in a server over an encrypted connection to MySQL, of which no statement can be read. @param {ReplayEvent[]} events @param {ReplayEvent} e */
 const isUnlisted = (events, e) => SAID_BY_COMMANDS.includes(e.event) && events.some(({ actor, owner }) => actor === 'lock' && owner === e.actor);
 
 /** Did this actor come in by a lock? @param {ReplayEvent[]} events @param {string} actor */
