@@ -111,5 +111,18 @@ export const linesIn = (tab, events) => tab.evaluate(async (given) => {
 /** Says of a line that the lock's library has sent something that is not listed. */
 export const UNLISTED = /没有逐条列出/;
 
+/** In the page: the marks of pictures that their legend lacks, and those that it has too many. @param {string} pictures @param {string} legend */
+export function unlikeLegend(pictures, legend) {
+  const all = [...document.querySelectorAll(pictures)];
+  const has = (/** @type {string} */ at) => all.some((one) => one.querySelector(at));
+  const words = all.flatMap((one) => [...one.querySelectorAll('text.label')]);
+  const says = (/** @type {RegExp} */ like, /** @type {boolean} */ isOwner) => words.some((word) => word.classList.contains('owner') === isOwner && like.test(word.textContent));
+  const shown = new Set(all.flatMap((one) => [...one.querySelectorAll('[data-kind]')].map((mark) => mark.getAttribute('data-kind'))));
+  const others = { open: has('circle.dot-open'), full: has('circle.dot-full'), red: has('circle.red'), place: has('rect.place'), times: says(/×\d/, true), repeated: says(/× \d/, false), bang: says(/ !$/, false) };
+  for (const [mark, isShown] of Object.entries(others)) if (isShown) shown.add(mark);
+  const explained = [...document.querySelectorAll(`${legend} [data-mark]`)].map((one) => one.getAttribute('data-mark'));
+  return [...[...shown].filter((mark) => !explained.includes(mark)).map((mark) => `without ${mark}`), ...explained.filter((mark) => !shown.has(mark)).map((mark) => `${mark} too many`)];
+}
+
 /** What a lab without options cannot play. */
 export const NEEDS_OPTIONS = ['003.master', '003.redlock.answers', '003.redlock.clock', '003.redlock.restart', '2.10.4', '2.8', '2.9', '2.9.nodes'];

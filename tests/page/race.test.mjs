@@ -6,10 +6,12 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
+import { QUESTIONS } from '../../static/js/race/questions.js';
 import { modelOf } from '../../static/js/timeline/model.js';
 import { addEvent, emptyRecording } from '../../static/js/timeline/player.js';
 import { stateAt } from '../../static/js/timeline/state-at-moment.js';
 import { languages } from '../../static/js/words/all.js';
+import { unlikeLegend } from './race-events.mjs';
 import { PHONE, SOAK, getJson, itInSoak, lab, waitUntil } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
@@ -38,6 +40,10 @@ const ALL_RACES = [
 /** That of 2.3 is observed while it plays. */
 const [LATE_DELETE] = ALL_RACES.filter(({ lesson }) => lesson === '2.3');
 const RACES = ALL_RACES.filter((race) => race !== LATE_DELETE && (SOAK || ['1.1', '2.6', '2.10.6', '002.cluster'].includes(race.lesson)));
+/** Between the last caption and the verdict, and between the verdict and the explanation. */
+const MIN_CLIMAX_MS = 500;
+/** From an event to its caption. */
+const MAX_CAPTION_DELAY_MS = 300;
 const NOTHING_RED = { broken: false, arrows: 0, carries: 0 };
 
 describe('the words of a race', () => {
@@ -141,6 +147,7 @@ describe('the race of a lesson', () => {
     }
     await tab.assertAccessible();
     tab.assertNoErrors();
+    assert.ok((await finishedIds(tab)).includes('1.1'));
 
     // The twin: overlapping words are found. In one turn, since the picture may be drawn again.
     const found = await tab.evaluate(`(() => {
@@ -168,7 +175,7 @@ describe('the race of a lesson', () => {
     tab.assertNoErrors();
   });
 
-  it('captions and highlighted commands follow the events', async () => {
+  it('captions and highlighted commands follow the events', async (test) => {
     const tab = await suite.openTab('#/2.3');
     await tab.waitForLesson('2.3');
     // Each caption, as soon as it appears, with what is drawn at that moment.
@@ -178,7 +185,20 @@ describe('the race of a lesson', () => {
       new MutationObserver(() => heard.push({
         said: say.textContent, lock: [...document.querySelectorAll('#race-flaw .now')].map((now) => now.textContent).join(' '),
         red: getComputedStyle(document.getElementById('race-flaw-end')).visibility === 'visible',
+        // The player's time, which is drawn after the caption.
+        at: parseFloat(document.getElementById('race-at').textContent), when: performance.now(),
       })).observe(say, { childList: true });
+      // When verdicts and explanation were shown.
+      const shown = (/** @type {any} */ (window).shown = {});
+      for (const id of ['race-flaw-end', 'race-cure-end', 'race-why']) {
+        const one = document.getElementById(id);
+        new MutationObserver(() => {
+          if (!one.classList.contains('later') && document.querySelector('#race-flaw circle')) shown[id] ??= performance.now();
+        }).observe(one, { attributes: true, attributeFilter: ['class'] });
+      }
+      // The longest time in which the page could not draw.
+      const stalls = (/** @type {any} */ (window).stalls = { longest: 0, last: performance.now() });
+      setInterval(() => Object.assign(stalls, { longest: Math.max(stalls.longest, performance.now() - stalls.last), last: performance.now() }), 20);
       // Also the picture's left, and the distance to the other one below, while it plays.
       const stood = (/** @type {any} */ (window).stood = { left: new Set(), top: new Set() });
       new MutationObserver(() => {
@@ -199,6 +219,19 @@ describe('the race of a lesson', () => {
     const ended = heard.find(({ said }) => said.startsWith('A 的租约到期'));
     assert.doesNotMatch(ended.lock, /A 剩/, 'the lease has ended by then');
     assert.ok(heard.slice(0, -1).every(({ red }) => !red), 'the verdict comes last');
+    // One thing after the other is read: the last caption, the verdict, the explanation.
+    const shown = await tab.evaluate('window.shown');
+    const verdict = Math.max(shown['race-flaw-end'], shown['race-cure-end']);
+    assert.ok(shown['race-flaw-end'] - heard.at(-1).when >= MIN_CLIMAX_MS && shown['race-why'] - verdict >= MIN_CLIMAX_MS, JSON.stringify({ ...shown, caption: heard.at(-1) }));
+    // Each caption is on the page as soon as its event has come.
+    const [captions, stall] = await tab.evaluate(async () => {
+      const [{ modelOf: model }, { sessionStore }] = await Promise.all(['timeline/model', 'shared/storage'].map((name) => import(`${location.origin}/js/${name}.js`)));
+      return [model(sessionStore.get('race 2.3 false').events).captions, /** @type {any} */ (window).stalls.longest];
+    });
+    const late = captions.map(({ at, zh }) => ({ zh, ms: Math.round(1000 * heard.find(({ said }) => said === zh)?.at - at / 1000) }));
+    assert.equal(late.length, heard.length, JSON.stringify({ late, heard }));
+    assert.ok(late.every(({ ms }) => ms <= MAX_CAPTION_DELAY_MS + stall), `${stall} ms without a drawing: ${JSON.stringify(late)}`);
+    test.diagnostic(`captions after ${late.map(({ ms }) => ms)} ms; verdict after ${Math.round(shown['race-flaw-end'] - heard.at(-1).when)} ms, explanation after ${Math.round(shown['race-why'] - verdict)} ms`);
 
     const sent = await tab.page.$$eval('#race-flaw-lines li', (all) => all.map((line) => line.textContent));
     assert.ok(sent.some((line) => /^ASET lock:redis-setnx-ttl 111 NX PX 3000/.test(line)), sent.join('\n'));
@@ -228,6 +261,58 @@ describe('the race of a lesson', () => {
     });
     assert.ok(presses < 20, `${presses} presses through all captions of both`);
     tab.assertNoErrors();
+  });
+
+  it('as text nobody waits for a free lock', async () => {
+    const tab = await suite.openTab('#/1.6');
+    await tab.waitForLesson('1.6');
+    await playRace(tab);
+    const told = await tab.page.$$eval('#race-told ol', (lists) => lists.map((list) => [...list.children].map((line) => line.textContent.replace(/^[\d.]+ s /, ''))));
+    assert.equal(told.length, 2);
+    const waits = (/** @type {string[]} */ lines) => lines.filter((line) => /^[AB]：等锁$/.test(line));
+    assert.deepEqual(waits(told[0]), [], 'in the flaw each mutex is free');
+    // The twin: with one mutex for both, B waits.
+    assert.ok(waits(told[1]).length > 0, told[1].join('\n'));
+    tab.assertNoErrors();
+  });
+
+  it('is finished only if both halves end as meant', async () => {
+    const tab = await suite.openTab('#/1.1');
+    await tab.waitForLesson('1.1');
+    // The first half to end does not end as meant.
+    await tab.evaluate(() => {
+      const listen = EventSource.prototype.addEventListener;
+      let spoiled = 0;
+      EventSource.prototype.addEventListener = function (/** @type {string} */ name, /** @type {any} */ act) {
+        listen.call(this, name, name !== 'done' ? act : (/** @type {any} */ { data }) => {
+          const ending = JSON.parse(data);
+          if ('as_meant' in ending && (spoiled += 1) === 1) ending.as_meant = false;
+          act({ data: JSON.stringify(ending) });
+        });
+      };
+    });
+    await playRace(tab);
+    await tab.waitForText('#race', /这一次和平时不一样/);
+    assert.deepEqual(await finishedIds(tab), []);
+    tab.assertNoErrors();
+  });
+
+  it('asks before a race only what its lesson asks', async () => {
+    const { replays } = await getJson(`${suite.at.http}/replays`);
+    const tab = await suite.openTab('#/1.8');
+    await tab.waitForLesson('1.8');
+    const asked = await tab.evaluate(async (all) => {
+      const { questionOf } = await import(`${location.origin}/js/race/outcome-guess.js`);
+      return all.filter(questionOf).map(({ lesson }) => lesson);
+    }, replays);
+    assert.deepEqual(asked.sort(), Object.keys(QUESTIONS).sort());
+    // A lesson without one has no guess, neither here nor on a phone of the class.
+    for (const id of ['race-guess', 'race-class']) assert.equal(await tab.evaluate((at) => document.getElementById(at).checkVisibility(), id), false, id);
+    const phone = await suite.openTab('class.html#/1.8?me', PHONE);
+    await phone.waitForText('#guess-ask', /^看前面的屏幕。$/);
+    assert.equal(await phone.count('#guess-choices button'), 0);
+    tab.assertNoErrors();
+    phone.assertNoErrors();
   });
 
   it('a step back shows the caption of that moment', async () => {
@@ -322,6 +407,9 @@ describe('the race of a lesson', () => {
   }
 });
 
+/** The lessons of the ninety minutes that this browser has finished. @param {Tab} tab @returns {Promise<string[]>} */
+const finishedIds = (tab) => tab.evaluate(() => JSON.parse(localStorage.getItem('oversell.seen') ?? '[]'));
+
 /** One press, then wait for the explanation. @param {Tab} tab */
 async function playRace(tab) {
   await tab.waitForElement('#race-run[aria-disabled=false]');
@@ -358,10 +446,7 @@ async function assertDrawnAsExpected(tab, { lesson, flaw, cure = NOTHING_RED, na
   // Read in one turn, since both may be drawn again.
   const [a, b] = await tab.evaluate(() => ['flaw', 'cure'].map((half) => [...document.querySelectorAll(`#race-${half} .axis text`)].map((text) => text.getAttribute('x') + text.textContent)));
   assert.deepEqual(a, b, 'both at one scale');
-  // Each mark of the pictures is in the legend.
-  const kinds = await tab.evaluate(() => [...new Set([...document.querySelectorAll('#race .half [data-kind]')].map((one) => one.getAttribute('data-kind')))]);
-  const explained = await tab.page.$$eval('#race-legend [data-mark]', (all) => all.map((one) => one.getAttribute('data-mark')));
-  assert.deepEqual(kinds.filter((kind) => !explained.includes(kind)), [], lesson);
+  assert.deepEqual(await tab.evaluate(unlikeLegend, '#race .half', '#race-legend'), [], lesson);
   await tab.screenshot(`race-${lesson}-1280`);
 }
 

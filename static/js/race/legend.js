@@ -18,23 +18,29 @@ const MARKS = [
   ['carry', '[data-kind=carry]', () => svg('path', { class: 'carry', d: 'M2 3V10H28V3' })],
   ['arrow', '[data-kind=arrow]', () => svg('path', { class: 'arrow', d: 'M16 0V14m-5 -5l5 6l5 -6' })],
   ['open', '.dot-open', () => svg('circle', { class: 'dot-open', cx: 16, cy: 8, r: 5 })],
+  ['place', '.place', () => svg('rect', { class: 'place', x: 2, y: 2, width: 28, height: 12 })],
   ['full', '.dot-full', () => svg('circle', { class: 'dot-full', cx: 16, cy: 8, r: 5 })],
+  ['red', 'circle.red', () => svg('circle', { class: 'dot-full red', cx: 16, cy: 8, r: 5 })],
 ];
 
 /** @param {string} kind */
 const box = (kind) => svg('rect', { class: kind, x: 2, y: 2, width: 28, height: 12 });
 
-let lastDrawn = '';
+/** A mark that is part of a word. @type {[string, string, RegExp][]} */
+const SIGNS = [['times', '.owner', /×/], ['repeated', ':not(.owner)', / × \d/], ['bang', '.bold', /!$/]];
 
-/** @param {HTMLElement} host @param {string} lesson @param {boolean} isFinished the pictures stand */
-export function draw(host, lesson, isFinished) {
-  host.hidden = !isFinished;
-  const used = isFinished ? MARKS.filter(([, at]) => document.querySelector(`#race .half ${at}`)) : [];
-  const texts = [...document.querySelectorAll('#race .half .label')].map((label) => label.textContent ?? '');
-  const signs = /** @type {[string, RegExp][]} */ ([['times', /×/], ['bang', /!$/]]).filter(([, sign]) => texts.some((text) => sign.test(text)));
-  const now = JSON.stringify([lesson, currentLanguage(), used.map(([kind]) => kind), signs.map(([kind]) => kind)]);
-  if (now === lastDrawn) return;
-  lastDrawn = now;
+/** @type {WeakMap<Element, string>} */
+const lastDrawn = new WeakMap();
+
+/** @param {HTMLElement} host @param {HTMLElement[]} pictures that stand; none: they still move */
+export function draw(host, pictures) {
+  const isUsed = (/** @type {string} */ at) => pictures.some((picture) => picture.querySelector(at));
+  const used = MARKS.filter(([, at]) => isUsed(at));
+  const signs = SIGNS.filter(([, at, sign]) => pictures.some((picture) => [...picture.querySelectorAll(`.label${at}`)].some((label) => sign.test(label.textContent ?? ''))));
+  host.hidden = !used.length;
+  const now = JSON.stringify([currentLanguage(), used.map(([kind]) => kind), signs.map(([kind]) => kind)]);
+  if (now === lastDrawn.get(host)) return;
+  lastDrawn.set(host, now);
   host.replaceChildren(...used.map(([kind, , make]) => el('li', { 'data-mark': kind }, svg('svg', { class: 'timeline', viewBox: '0 0 32 16', width: 32, height: 16, 'aria-hidden': 'true' }, make()), t('legendOf', kind))),
     ...signs.map(([kind]) => el('li', { 'data-mark': kind }, t('legendOf', kind))));
 }

@@ -1,13 +1,11 @@
-/** A guess before a race is played, shown beside the answer: a question of the lesson's own, or how its flaw ends. */
+/** A guess before a race is played, shown beside the answer: the lesson's question, if it has one. */
 
 import { $, el, svg } from '../shared/dom.js';
 import { icons } from '../shared/icon.js';
-import { currentLanguage, formatNumber, t } from '../shared/language.js';
+import { currentLanguage, t } from '../shared/language.js';
 import { QUESTIONS } from './questions.js';
 
 /** @typedef {import('./race.js').Race} Race */
-
-const INITIAL_STOCK = 5000;
 
 /** @type {number | null} */
 let guessed = null;
@@ -20,24 +18,14 @@ export function clearGuess() {
   guessed = null;
 }
 
-/** Races of [002] about two orders of one user for one voucher. @param {Race} race */
-export const isVoucherRace = ({ lesson }) => ['002.new-mutex', '002.cluster', '002.late-unlock'].includes(lesson);
-
 /** A choice: what is sent as the guess, and its words. @typedef {{key: number, text: string}} Choice */
 
-/** The question, its choices and the key of the right one; null if the race has nothing to guess. @param {Race} race @returns {{ask: string, choices: Choice[], is: number} | null} */
-export function questionOf(race) {
-  const own = QUESTIONS[race.lesson];
-  if (own) {
-    const [ask, ...answers] = own[currentLanguage()];
-    return { ask, choices: answers.map((text, key) => ({ key, text })), is: own.is };
-  }
-  const numbers = (/** @type {string} */ ask, /** @type {number} */ least, /** @type {number} */ is) => ({ ask, choices: [0, 1, 2].map((n) => ({ key: least + n, text: formatNumber(least + n) })), is });
-  const { ends: { sold = 0, gone = 0, inside = 0 }, cured_ends: cured } = race;
-  if (isVoucherRace(race)) return numbers(t('guessOrders'), 0, sold);
-  if (sold > 0 && (sold !== gone || gone !== (cured.gone ?? 0))) return numbers(t('guessLeft', sold), INITIAL_STOCK - Math.max(sold, gone), INITIAL_STOCK - gone);
-  if (inside > 0 && inside !== (cured.inside ?? 0)) return numbers(t('guessInside'), 1, inside);
-  return null;
+/** The question, its choices and the key of the right one; null if the lesson asks nothing. @param {Race} race @returns {{ask: string, choices: Choice[], is: number} | null} */
+export function questionOf({ lesson }) {
+  const own = QUESTIONS[lesson];
+  if (!own) return null;
+  const [ask, ...answers] = own[currentLanguage()];
+  return { ask, choices: answers.map((text, key) => ({ key, text })), is: own.is };
 }
 
 /**

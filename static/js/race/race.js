@@ -21,7 +21,7 @@ import * as ownTimes from './own-times.js';
 import { losingPair, modelOf } from '../timeline/model.js';
 import { heightOf } from '../timeline/layout.js';
 import { Picture, sentences } from '../timeline/picture.js';
-import { ACTOR_NAME, TRANSPORT, followReplay } from '../timeline/events.js';
+import { ACTOR_NAME, TRANSPORT, followReplay, withoutVainWaits } from '../timeline/events.js';
 import { Player, addEvent, emptyRecording } from '../timeline/player.js';
 import * as legend from './legend.js';
 import * as wokenWaiters from './woken-waiters.js';
@@ -342,7 +342,8 @@ function finish(at, recording, ending, why) {
   }
   isCureNext = false;
   isJustOver = activeReplays.size === 0;
-  if (ending && !activeReplays.size && !ninetyMinutes.isFinished(lesson)) {
+  const isMeant = [false, true].every((each) => recordings.get(keyOf(lesson, each))?.ending?.as_meant);
+  if (isMeant && !activeReplays.size && !ninetyMinutes.isFinished(lesson)) {
     ninetyMinutes.markFinished(lesson);
     if (ninetyMinutes.isFinished(lesson)) onFinished();
   }
@@ -446,12 +447,12 @@ function draw() {
     showEnd();
   }
   $('race').classList.toggle('ended', isEnded);
-  legend.draw($('race-legend'), shownRace.lesson, isEnded);
+  legend.draw($('race-legend'), isEnded ? halves.map(({ name }) => $(`race-${name}`)) : []);
 }
 
 /** At times of one's own no captions come: the last event is told. @param {import('../timeline/events.js').ReplayEvent[]} events @param {number} cursor */
 function lastEventAt(events, cursor) {
-  const last = events.findLast((e) => e.t_us <= cursor && e.actor !== 'stock' && !TRANSPORT.includes(e.event));
+  const last = withoutVainWaits(events).findLast((e) => e.t_us <= cursor && e.actor !== 'stock' && !TRANSPORT.includes(e.event));
   return last ? t('told', last) : '';
 }
 
@@ -566,7 +567,7 @@ function frame(its) {
   setText($('race-class'), classGuesses.isAsked(its.lesson) ? t('votesAsked', classGuesses.total()) : t('votesAsk'));
   const events = both.flatMap((one) => (one && !one.live ? [one.events] : []));
   $('race-told-part').hidden = !events.length;
-  $('race-told').replaceChildren(...events.flatMap((list, i) => [el('h3', {}, t(i ? 'cured' : 'flaw')), el('ol', { class: 'told' }, ...sentences(list.filter((e) => e.event !== 'stands')))]));
+  $('race-told').replaceChildren(...events.flatMap((list, i) => [el('h3', {}, t(i ? 'cured' : 'flaw')), el('ol', { class: 'told' }, ...sentences(withoutVainWaits(list).filter((e) => e.event !== 'stands')))]));
   $('race').classList.toggle('playing', activeReplays.size > 0);
   $('race-schedule').hidden = !its.scheduled;
   $('race-schedule').setAttribute('aria-disabled', String((activeReplays.size > 0 || cannot) && !isScheduling()));
@@ -595,8 +596,11 @@ function idleNote(its, both) {
   return both.some(Boolean) || !lasts ? [] : [t('raceIdle', Math.ceil(lasts / 1000))];
 }
 
+/** Races of [002] about two orders of one user for one voucher. @param {Race} race */
+const isVoucherRace = ({ lesson }) => ['002.new-mutex', '002.cluster', '002.late-unlock'].includes(lesson);
+
 /** More was sold than left the shelf, or one user has two orders. @param {import('../timeline/events.js').Ending | null | undefined} ending @param {Race} its */
-const isOversold = (ending, its) => (outcomeGuess.isVoucherRace(its) ? (ending?.sold ?? 0) > 1 : (ending?.sold ?? 0) > (ending?.gone ?? 0) && sellsStock(its));
+const isOversold = (ending, its) => (isVoucherRace(its) ? (ending?.sold ?? 0) > 1 : (ending?.sold ?? 0) > (ending?.gone ?? 0) && sellsStock(its));
 /** @param {Race} its */
 const sellsStock = ({ ends }) => (ends.sold ?? 0) > 0 || (ends.gone ?? 0) > 0;
 
@@ -621,7 +625,7 @@ function endingText(ending, its, cured) {
   const saw = meant ? meant.said[currentLanguage()] : ending.saw;
   // A commit after the unlock lets another in before it: then "one inside" explains nothing.
   const alone = inside === 1 && sold === gone && (cured || !otherFlaw(its));
-  const parts = [sellsStock(its) ? t(outcomeGuess.isVoucherRace(its) ? 'raceOrdered' : 'replaySold', ending) : '', inside > 1 || alone ? t('replayInside', inside) : '',
+  const parts = [sellsStock(its) ? t(isVoucherRace(its) ? 'raceOrdered' : 'replaySold', ending) : '', inside > 1 || alone ? t('replayInside', inside) : '',
     saw ? `${saw[0].toUpperCase()}${saw.slice(1)}${t('stop')}` : '', ending.as_meant === false ? t('replayApart') : ''];
   return parts.join('').trim();
 }
@@ -640,7 +644,7 @@ function anomalies(its, model) {
   const names = [];
   if (model.arrows.some((arrow) => arrow.to === 'lock')) names.push('late-release');
   if (model.lanes.some((lane) => lane.carries.length)) names.push('lost-update');
-  if (outcomeGuess.isVoucherRace(its)) names.push('check-then-act');
+  if (isVoucherRace(its)) names.push('check-then-act');
   const other = otherFlaw(its);
   if (other && !names.includes(other)) names.push(other);
   if (!names.length && !sellsStock(its) && (its.ends.inside ?? 0) > 1 && its.cured_ends.inside === 1) names.push('two-holders');

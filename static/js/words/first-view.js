@@ -6,7 +6,6 @@ export const zh = {
   openingRun: '卖出 5,000 件', openingNote: '100 个人同时买，三个实例，没有锁。约 1 秒。', openingThen: '卖出的件数和库存减少的件数对不上。为什么？看下面两个人的竞态，然后是左边 90 分钟的课。',
   skip: '跳到正文', lights: '实例与服务器', language: '语言', lessons: '课程', help: '键盘', projector: '投影', search: '找一课',
   raceTitle: '竞态：有问题的和修正后的', race: '演一遍', raceComing: '马上开始…', replayCannot: (why) => `现在演不了：${why}`,
-  guessLeft: (n) => `猜有问题的：${n} 个人都买到了，5,000 件还剩多少？`, guessInside: '猜有问题的：临界区内最多几个？', guessOrders: '猜有问题的：一个人同时下两单，最后有几单？',
 };
 
 /** @type {import('./all.js').Words} */
@@ -15,5 +14,4 @@ export const en = {
   openingRun: 'Sell 5,000', openingNote: '100 buyers at once, three instances, no lock. About 1 s.', openingThen: 'Sold and gone do not agree. Why? See the race of two below, then the ninety minutes of lessons at the left.',
   skip: 'Skip to the lesson', lights: 'Instances and servers', language: 'Language', lessons: 'Lessons', help: 'Keyboard', projector: 'Projector', search: 'Find a lesson',
   raceTitle: 'The race: its flaw and its cure', race: 'Play it', raceComing: 'About to begin…', replayCannot: (why) => `It cannot be played now: ${why}`,
-  guessLeft: (n) => `Guess the flaw: ${n} are sold; how many of 5,000 are left?`, guessInside: 'Guess the flaw: how many are inside at once, at most?', guessOrders: 'Guess the flaw: one user orders twice at once; how many orders are there?',
 };
