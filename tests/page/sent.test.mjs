@@ -137,6 +137,25 @@ describe('the lines that were really sent', () => {
     tab.assertNoErrors();
   });
 
+  // An actor's first step sends something: what, is known from a replay at full speed.
+  it('the first button of every actor names a statement', async () => {
+    const { replays } = await getJson(`${suite.at.http}/replays`);
+    const tab = await suite.openTab('#/1.1');
+    await tab.waitForLesson('1.1');
+    const without = [];
+    for (const race of replays.filter((one) => one.scheduled && isPlayed(one))) {
+      for (const [cured, { goal, stops }] of /** @type {[boolean, any][]} */ ([[false, race.scheduled], [true, race.cured_scheduled]])) {
+        // There the statement comes from the service.
+        if (goal === 'deadlock') continue;
+        const { events } = await play(suite.at.http, race.lesson, cured);
+        const sent = await tab.evaluate(async (all, points) => (await import(`${location.origin}/js/race/scheduler.js`)).programOf(all, points)[0].sent, events, stops);
+        if (!sent.length) without.push(`${race.lesson}, cured: ${cured}`);
+      }
+    }
+    assert.deepEqual(without, []);
+    tab.assertNoErrors();
+  });
+
   it('are shown with the answer that came', async () => {
     const tab = await suite.openTab('#/2.3');
     await tab.waitForLesson('2.3');

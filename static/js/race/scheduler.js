@@ -18,6 +18,7 @@ import { losingPair, modelOf } from '../timeline/model.js';
 import { Picture } from '../timeline/picture.js';
 import { addEvent, emptyRecording } from '../timeline/player.js';
 import { fewestPresses } from './fewest-presses.js';
+import * as legend from './legend.js';
 import * as levels from './levels.js';
 import { waitsPicture } from './waits-picture.js';
 import * as scheduleWords from '../words/scheduler.js';
@@ -444,11 +445,18 @@ async function learnProgram(race) {
   programs.set(name, programOf(events, /** @type {ScheduleOptions} */ (optionsOf(race)).stops));
 }
 
-/** The program of the actor that nothing interrupted; where none gets through, of the one that gets farthest. @param {ReplayEvent[]} events @param {string[]} points where it pauses @returns {ProgramStep[]} */
-function programOf(events, points) {
-  const straightOnes = ['A', 'B', 'C'].map((actor) => events.filter((e) => e.actor === actor)).filter((list) => !list.some((e) => ['conflict', 'refused'].includes(e.event)));
+/**
+ * The program of the actor that nothing interrupted; where none gets through, of the one that gets farthest. Where all are refused, it ends
+ * with what is refused first.
+ * @param {ReplayEvent[]} events @param {string[]} points where it pauses @returns {ProgramStep[]}
+ */
+export function programOf(events, points) {
+  const all = ['A', 'B', 'C'].map((actor) => events.filter((e) => e.actor === actor)).filter((list) => list.length);
+  const refusalIn = (/** @type {ReplayEvent[]} */ list) => list.findIndex((e) => ['conflict', 'refused'].includes(e.event));
+  const straightOnes = all.filter((list) => refusalIn(list) < 0);
   const through = straightOnes.filter((list) => list.some((e) => e.event === 'sold')).sort((a, b) => a.length - b.length);
-  const [straight] = through.length ? through : [...straightOnes].sort((a, b) => b.length - a.length);
+  const farthest = (straightOnes.length ? straightOnes : all.map((list) => list.slice(0, refusalIn(list)))).sort((a, b) => b.length - a.length);
+  const [straight] = through.length ? through : farthest;
   /** @type {ProgramStep[]} */
   const parts = [{ point: '', sent: [] }];
   for (const e of straight ?? []) {
@@ -459,6 +467,7 @@ function programOf(events, points) {
       parts.push({ point: '', sent: [] });
     }
   }
+  if (!straightOnes.length) parts[parts.length - 1].point = 'asks';
   return parts;
 }
 
@@ -597,6 +606,7 @@ export function redraw(race) {
   const model = modelOf(shown.recording.events, 0, 1, { live: shown.recording.live, actors: options.actors });
   for (const { actor, ticks } of model.lanes) for (const tick of ticks) tick.red ||= guilty?.some((moment) => moment.actor === actor && moment.at === tick.at) ?? false;
   picture.draw(model, model.end, { live: false, moves: true, scaled: false, span: spanOf(Math.max(model.end, 4e6), false), ...(document.documentElement.hasAttribute('data-projector') ? PROJECTED : {}) });
+  legend.draw($('schedule-legend'), shown.recording.events.some(isActor) ? [$('schedule-lanes')] : []);
   sentCommands.draw($('schedule-lines'), shown.recording.events, model.end, guilty ?? []);
   drawTried(race, search);
 }
@@ -689,7 +699,7 @@ function statusText(race, replay, search, isSearching) {
   if (!replay.isStuck && !replay.ending && !guilty) return '';
   const outcome = replay.isStuck || replay.ending ? outcomeText(race, replay, options) : t('scheduleWrong', options.goal, (guilty ?? []).map(({ actor }) => actor), replay.victim);
   const presses = replay.wrongAfter ?? replay.schedule.length;
-  const why = guilty && cured ? t('scheduleCureLoses', replay.schedule.includes(CLOCK)) : '';
+  const why = guilty && cured ? t('scheduleCureLoses', race.cured_runs, replay.schedule.includes(CLOCK)) : '';
   return `${outcome}${guilty ? t('scheduleWon', presses, parOf(race)) : t('scheduleLost', options.goal)}${why}`;
 }
 

@@ -26,7 +26,7 @@ export const zh = {
   scheduleGoalFlaw: (goal) => `用最少的次数，让${WRONG.zh[goal]}。你按谁，谁走一步。`,
   scheduleGoalCure: (goal) => `同样的请求，修正后的代码：你还能让${WRONG.zh[goal]}吗？`,
   schedulePresses: (n, par) => `按了 ${n} 次${par < Infinity ? `，最少 ${par} 次` : ''}`,
-  scheduleNext: (point, isFirst) => `${isFirst ? '来买：' : ''}${choose({ read: '读库存', written: '写回', checked: '看锁是谁的', released: '解锁', conflict: '重来', refused: '再来抢锁', '': isFirst ? '一步做完' : '收尾（解锁、提交、回答）' }, point) ?? point}`,
+  scheduleNext: (point, isFirst) => `${isFirst ? '来买：' : ''}${choose({ read: '读库存', written: '写回', checked: '看锁是谁的', released: '解锁', conflict: '重来', refused: '再来抢锁', asks: '抢锁', '': isFirst ? '一步做完' : '收尾（解锁、提交、回答）' }, point) ?? point}`,
   scheduleClock: (owner) => (owner ? `时钟走到头：${owner} 的租约到期` : '时钟：现在没有租约'),
   scheduleFailover: (state) => choose({ done: '从节点升上来了', way: 'Sentinel 正在切换，要几秒' }, state) ?? '主节点没了：Sentinel 把断了线的从节点升为主节点',
   scheduleDeath: (actor) => `${actor} 死在这一步`,
@@ -45,7 +45,11 @@ export const zh = {
   scheduleWrong: (goal, [first, second], { actor, error }) => choose({ oversold: `${second ?? first} 用读到的旧值盖掉了别人的写：超卖。`, overtaken: `${first} 先来，${second} 先进去：插队。`, deadlock: `MySQL 让 ${actor} 出错：${error}。` }, goal) ?? '',
   scheduleLost: (goal) => `这个顺序没有${SEEN.zh[goal]}。`,
   scheduleTriedOne: (wrong, n, goal) => (wrong ? `第 ${n} 次${SEEN.zh[goal]}` : `没有${SEEN.zh[goal]}`),
-  scheduleCureLoses: (clock) => (clock ? '为什么修正后也会：它只保证不删别人的锁；租约在写之前到期，锁就保护不了写，要续期或者令牌。' : '为什么修正后也会：写的时候，锁已经不在它手里，存储没有检查。'),
+  scheduleCureLoses: (cure, clock) => `为什么修正后也会：${choose({
+    'redis-setnx-owner': '它只在删锁以前看一眼锁是谁的；租约在写之前到期，锁就保护不了写，要续期或者令牌。',
+    'redis-setnx-lua': '它只保证不删别人的锁；租约在写之前到期，锁就保护不了写，要续期或者令牌。',
+    'redis-watchdog': '它只保证不给别人的锁续期；已经到期的租约，续期救不回来，锁就保护不了写，要令牌。',
+  }, clock ? cure : '') ?? '写的时候，锁已经不在它手里，存储没有检查。'}`,
 };
 
 /** @type {import('./all.js').Words} */
@@ -61,7 +65,7 @@ export const en = {
   scheduleGoalFlaw: (goal) => `Make ${WRONG.en[goal]} in the fewest presses: whom you press takes a step.`,
   scheduleGoalCure: (goal) => `The same requests, on the cure: can you still make ${WRONG.en[goal]}?`,
   schedulePresses: (n, par) => `${n} ${n === 1 ? 'press' : 'presses'}${par < Infinity ? `; ${par} are enough` : ''}`,
-  scheduleNext: (point, isFirst) => `${isFirst ? 'comes: ' : ''}${choose({ read: 'reads the stock', written: 'writes', checked: 'looks whose lock it is', released: 'unlocks', conflict: 'begins again', refused: 'asks for the lock again', '': isFirst ? 'does it in one step' : 'ends (unlocks, commits, answers)' }, point) ?? point}`,
+  scheduleNext: (point, isFirst) => `${isFirst ? 'comes: ' : ''}${choose({ read: 'reads the stock', written: 'writes', checked: 'looks whose lock it is', released: 'unlocks', conflict: 'begins again', refused: 'asks for the lock again', asks: 'asks for the lock', '': isFirst ? 'does it in one step' : 'ends (unlocks, commits, answers)' }, point) ?? point}`,
   scheduleClock: (owner) => (owner ? `time passes: the lease of ${owner} ends` : 'the clock: no lease now'),
   scheduleFailover: (state) => choose({ done: 'the replica leads now', way: 'the Sentinel is at it; that takes seconds' }, state) ?? 'the main one is gone: the Sentinel promotes the replica, which was cut off',
   scheduleDeath: (actor) => `${actor} dies here`,
@@ -80,5 +84,9 @@ export const en = {
   scheduleWrong: (goal, [first, second], { actor, error }) => choose({ oversold: `${second ?? first} has overwritten another's write with its stale value: oversold. `, overtaken: `${first} came first, and ${second} got in first: overtaken. `, deadlock: `MySQL has ended ${actor}'s statement: error ${error}. ` }, goal) ?? '',
   scheduleLost: (goal) => `Not ${SEEN.en[goal]} in this schedule. `,
   scheduleTriedOne: (wrong, n, goal) => (wrong ? `${SEEN.en[goal]} after ${n}` : `not ${SEEN.en[goal]}`),
-  scheduleCureLoses: (clock) => (clock ? 'Why on the cure too: it only keeps from deleting the lock of another. The lease ended before the write; only a renewal or a token helps. ' : 'Why on the cure too: at its write the lock was no longer its own, and the store did not look. '),
+  scheduleCureLoses: (cure, clock) => `Why on the cure too: ${choose({
+    'redis-setnx-owner': 'it only looks whose lock it is before it deletes. The lease ended before the write; only a renewal or a token helps. ',
+    'redis-setnx-lua': 'it only keeps from deleting the lock of another. The lease ended before the write; only a renewal or a token helps. ',
+    'redis-watchdog': 'it only keeps from renewing the lock of another. No renewal brings back a lease that has ended before the write; only a token helps. ',
+  }, clock ? cure : '') ?? 'at its write the lock was no longer its own, and the store did not look. '}`,
 };
