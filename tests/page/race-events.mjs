@@ -126,3 +126,5 @@ export function unlikeLegend(pictures, legend) {
 
 /** What a lab without options cannot play. */
 export const NEEDS_OPTIONS = ['003.master', '003.redlock.answers', '003.redlock.clock', '003.redlock.restart', '2.10.4', '2.8', '2.9', '2.9.nodes'];
+/** Ten seconds each where a session of ZooKeeper must time out; at once where its link can be cut. */
+export const QUICK_WITH_OPTIONS = ['003.pause.zk', '003.session', '3.2'];

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { NEEDS_OPTIONS, UNLISTED, linesIn, play, problemsOf, wrongCaptions } from './race-events.mjs';
+import { NEEDS_OPTIONS, QUICK_WITH_OPTIONS, UNLISTED, linesIn, play, problemsOf, wrongCaptions } from './race-events.mjs';
 import { BREAKABLE, getJson, itInSoak, lab } from './support.mjs';
 
 /** Each half of these lasts some seconds. */
@@ -18,7 +18,7 @@ describe('the races that break links and servers', () => {
     assert.deepEqual([...SLOW, ...QUICK].sort(), NEEDS_OPTIONS);
   });
 
-  for (const lesson of [...QUICK, ...SLOW]) {
+  for (const lesson of [...QUICK, ...QUICK_WITH_OPTIONS, ...SLOW]) {
     (SLOW.includes(lesson) ? itInSoak : it)(`${lesson} tells what was sent, and each caption with its event`, async () => {
       const tab = await suite.openTab('#/1.1');
       await tab.waitForLesson('1.1');
