@@ -28,8 +28,8 @@ pub fn migrator() -> Migrator {
     }
 }
 
-/// The existing tables whose names the migrations that are not applied yet would create. Those that a migration renames first
-/// are left out: the first one renames the tables of the course's own program.
+/// The existing tables that block the migrations to come, because these create tables of the same names. Tables that such a
+/// migration renames do not block: migration 0 renames those of the course's own program.
 pub async fn tables_in_the_way(conn: &mut MySqlConnection) -> Result<Vec<String>, sqlx::Error> {
     let there: Vec<String> = sqlx::query_scalar(LIST_TABLES)
         .fetch_all(&mut *conn)

@@ -119,7 +119,8 @@ impl<L: Lock> MultiLock<L> {
             && matches!(error, LockError::Unavailable { reason, .. } if !reason.is::<ClientClosed>())
     }
 
-    /// Acquires the parts once, in their order; releases them and returns `None` if one was not free in time or was lost.
+    /// Acquires the parts once, in their order: waits for the first until `until`, for each further one at most `part_wait`.
+    /// If one was not free in time or was lost, releases the others and returns `None`.
     async fn try_round(
         &self,
         until: Instant,

@@ -73,7 +73,7 @@ pub enum Operation {
 
 /// A request, with its number in the session.
 ///
-/// It is printed as `zkCli.sh` would have it typed: `create -s -e /lock- data`.
+/// Printed as typed in `zkCli.sh`: `create -s -e /lock- data`; `check` and `multi`, which that lacks, in the same style.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     pub number: i32,

@@ -32,7 +32,7 @@ const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// The file in which Linux tells the name of the machine.
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
 
-/// The host names under which browsers may call this instance.
+/// The host names under which browsers may call this instance, besides `localhost` and addresses in digits.
 #[derive(Debug)]
 pub(super) struct Hosts(HashSet<String>);
 

@@ -47,7 +47,7 @@ pub(crate) struct State {
     /// Its version, or what is wrong.
     #[schema(example = "10.11.14-MariaDB")]
     pub(crate) detail: String,
-    /// ZooKeeper only: how long ago this instance lost its session and all its locks, if just now.
+    /// ZooKeeper only: how long ago a new session took the place of one that was lost with all its locks; for 10 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session_lost_ms: Option<u64>,
     /// The known servers of its kind and their roles, if there are several.
@@ -150,8 +150,8 @@ impl Probes {
 }
 
 impl Session {
-    /// Notes the live session `id`, and returns how long ago the one before was lost, if just now. Without a live session the
-    /// previous one may still come back.
+    /// Notes the live session `id`; returns for [`SESSION_LOSS_DISPLAY_TIME`] how long ago it took the place of another one.
+    /// `id` is `None` without a live session: the last one may still come back.
     fn session_lost_for_ms(&mut self, id: Option<i64>) -> Option<u64> {
         if id.is_some() && self.id != id {
             self.lost = self.id.and(Some(Instant::now()));

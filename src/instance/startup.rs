@@ -37,7 +37,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 /// Time limit of making all tables.
 const MIGRATION_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// The startup steps that are done since the server came up.
+/// The startup steps that are done since MySQL came up, and the tables of others that block them.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     has_tables: AtomicBool,

@@ -66,7 +66,8 @@ impl Buyers {
         }
     }
 
-    /// The answers to the users. `unknown`: how many requests have no answer that tells their outcome.
+    /// The orders that were answered, with `unknown`, the number of requests whose outcome is not known; and how many orders
+    /// were refused because of an earlier order of their user. "Sold out" is in neither.
     pub(super) fn answers(&self, unknown: u64) -> (OrderAnswers, RefusedOrders) {
         let (answers, tally) = self.answers.lock().clone();
         (OrderAnswers { unknown, ..answers }, tally)

@@ -136,7 +136,7 @@ impl RunningActor {
         self.is_frozen = true;
     }
 
-    /// Waits until the actor has ended; not for a frozen one.
+    /// Waits until the actor has ended. Returns at once for a frozen one, whose end never comes.
     pub(super) async fn wait_until_ended(&self) {
         if !self.is_frozen {
             // An error means that the actor is gone.

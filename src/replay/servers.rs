@@ -120,8 +120,8 @@ impl ServerReader {
         self.ctx.redis_key(&names::in_redis(name, self.stock_id))
     }
 
-    /// Ends every lease in Redis and in `tb_lock`, as if its time were over; with `node`, only those on that Redis
-    /// node. Locks without a lease stay.
+    /// Ends every lease of the replay's names, in Redis and in `tb_lock`, as if its time were over; `node` leaves out the
+    /// other nodes of Redis, but not `tb_lock`. Locks without a lease stay.
     pub(super) async fn end_leases(&self, node: Option<usize>) -> Result<(), Error> {
         for name in self.act.reset_scope().names {
             if let Name::TableLock(name) = name {

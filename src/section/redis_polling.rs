@@ -104,7 +104,8 @@ pub(crate) async fn lock<S: LockCommands>(
     }
 }
 
-/// Tries once; `None` if the lock is taken. If the caller is cancelled, the attempt ends by itself and is undone.
+/// Tries once; `None` if the lock is taken. If the caller is cancelled, the attempt goes on by itself, and a lock that it
+/// acquires is released. Without an answer it is undone only if the lock names its owner.
 pub(crate) async fn try_once<S: LockCommands>(
     ctx: &Ctx,
     job: &Job,

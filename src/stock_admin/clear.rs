@@ -66,7 +66,7 @@ impl ProductNames {
         })
     }
 
-    /// The keys in the main Redis.
+    /// The keys of locks, permits and latches in the main Redis; the key of the stock is not among them.
     pub(super) fn keys(&self, ctx: &Ctx) -> Vec<String> {
         self.select_names(|name| match name {
             Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) => {

@@ -57,7 +57,7 @@ impl JavaLibraries {
     }
 }
 
-/// Builds a version, unless that is done already.
+/// Checks that Java is installed, and builds this version unless that is done already.
 async fn build_if_needed(java: Java) -> Result<(), Failure> {
     let interop = Path::new(INTEROP);
     let runs = Command::new("java").arg("-version").output().await;

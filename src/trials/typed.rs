@@ -21,7 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 const KEY_OF_STUDENT: &str = "by-hand";
 /// Bounds the answer to a line, and its repetitions: longer than a lease of 30 s.
 const LINE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Limit of the output of a line; it should print far less.
+/// Limit of each output stream of a line, which is killed when it reaches it; it should print far less.
 const MAX_OUTPUT_BYTES: usize = 64 * 1024;
 /// The pause between repetitions of a line: short beside what the line waits for.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);

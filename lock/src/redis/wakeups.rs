@@ -383,7 +383,8 @@ impl Subscription {
         Self::with_delivery(client, name, channel, Delivery::Pattern)
     }
 
-    /// Subscribes at the first wait. `delivery` is for a single server; a cluster has its own.
+    /// Makes a subscription that begins at the first wait. In a cluster `delivery` is ignored: messages come by shard if the
+    /// channel is in the slot of `name`, else by a subscription of its own.
     fn with_delivery(
         client: &RedisClient,
         name: &Arc<str>,
@@ -416,7 +417,8 @@ impl Subscription {
         &self.channel
     }
 
-    /// Waits for a message. Begins the subscription if needed; its beginning then counts as a message.
+    /// Begins the subscription if needed, and waits for a message, or until one may have been missed: the subscription has
+    /// begun, or its connection was lost. Without a connection it waits for ever.
     ///
     /// # Cancel safety
     ///
@@ -443,7 +445,7 @@ impl Subscription {
         node.wakeups.shared.add_listener(&self.channel, &self.state);
     }
 
-    /// Whether the server has confirmed the subscription.
+    /// Whether the server has confirmed the subscription; `false` for one that joined a pattern already confirmed.
     pub(super) fn has_begun(&self) -> bool {
         self.state.has_begun.load(Ordering::Acquire)
     }

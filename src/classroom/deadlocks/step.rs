@@ -42,6 +42,7 @@ impl DeadlockStep {
     }
 }
 
+/// The result of a play: its statements, the victim and its error, and which transactions were committed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DeadlockReplay {
     #[schema(example = "opposite-order")]

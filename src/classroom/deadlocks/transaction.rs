@@ -41,7 +41,8 @@ pub(super) struct Transaction {
     pub(super) failed: bool,
 }
 
-/// What a transaction is doing.
+/// What a transaction is doing: nothing, its statement is on its way, or that waits for a row lock. A transaction that the
+/// server has ended is idle; its `failed` is set.
 pub(super) enum TransactionState {
     Idle(Conn),
     /// Its statement is on its way.

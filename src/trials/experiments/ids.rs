@@ -12,7 +12,7 @@ experiments! {
     "002.ids" => ids_are_unique(false), twin(true);
 }
 
-/// The number of tasks that take ids at once, as in the text's test.
+/// The number of tasks that take ids, as in the text's test; 50 of them are under way at once.
 const TASKS: usize = 300;
 /// The number of ids that each task takes, as in the text's test.
 const IDS_PER_TASK: usize = 100;

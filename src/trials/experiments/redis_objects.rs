@@ -82,7 +82,7 @@ async fn dead_waiters_delay_the_next(
     Ok(Observation::holds(waited >= 25_000, words).value("waited_ms", waited))
 }
 
-/// Claim: of ten visits at most three are inside at once.
+/// Claim: of ten visits three are inside at once, and never more. Visits that leave within one stay were inside together.
 async fn semaphore_admits_three(on: &Cluster, route: &str) -> Result<Observation, NoVerdict> {
     /// How long each visit stays inside: long beside the time in which ten requests arrive.
     const STAY_MS: u128 = 500;

@@ -42,7 +42,7 @@ async fn read_visits(on: &Cluster, product: &Product<'_>) -> Result<Vec<bool>, N
         .collect())
 }
 
-/// Claim: of seven visits at most five are inside at once, and all leave. `of` is the part of the path before `semaphore`.
+/// Claim: of seven visits five are inside at once, never more, and all leave. `of` is the path before `semaphore`.
 async fn semaphore_admits_five(on: &Cluster, of: &str) -> Result<Observation, NoVerdict> {
     let product = on.create_product(5000).await?;
     let visits = (0..7).map(|n| {

@@ -143,7 +143,7 @@ impl Node {
         }
     }
 
-    /// Notes its contender in this process's line, so that others may wait behind it.
+    /// Keeps its place in this process's line, to report there that its turn has come or that it has gone.
     pub(super) fn join_line(&mut self, line: LineMember) {
         self.line = Some(line);
     }

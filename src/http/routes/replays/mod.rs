@@ -85,18 +85,18 @@ struct VisitorReplay {
     cancel: CancellationToken,
 }
 
-/// A visitor's race, as the teacher sees it.
+/// A lesson whose race one visitor plays or has played, for the teacher's page: the newest replays of flaw and cure.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct VisitorRace {
     #[schema(example = "2.3")]
     lesson: &'static str,
-    /// Whether it goes on, or waits.
+    /// Whether a replay of it is running or waits for its turn.
     running: bool,
     /// The newest of the flaw, and of the cure.
     replays: Vec<WatchedReplay>,
 }
 
-/// A replay that others watch.
+/// A replay that can be watched: its id, whether it is the cure, and its pace.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(in crate::http) struct WatchedReplay {
     #[schema(example = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b")]
