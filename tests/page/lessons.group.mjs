@@ -1,4 +1,4 @@
-/** The lessons, their words, and runs; and that the groups have every file of tests once. */
+/** The lessons, their words, runs, and limits; and that the groups have every file of tests once. */
 
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
@@ -9,6 +9,7 @@ import './languages.test.mjs';
 import './steps.test.mjs';
 import './mine.test.mjs';
 import './live.test.mjs';
+import './limits.test.mjs';
 
 it('the groups have every file of tests once', () => {
   const files = readdirSync(new URL('.', import.meta.url));

@@ -1,8 +1,8 @@
-/** The scheduler, and the small pages. */
+/** The scheduler, what the races send, and the pages of figures and words. */
 
 import './schedule.test.mjs';
+import './sent.test.mjs';
 import './course-figures.test.mjs';
-import './limits.test.mjs';
 import './glossary.test.mjs';
 import './reasons.test.mjs';
 import './errata.test.mjs';
