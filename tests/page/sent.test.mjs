@@ -6,6 +6,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { NINETY_MINUTES } from '../../static/js/lesson/ninety-minutes.js';
+import { anomalies, isWrong } from '../../static/js/race/flaw.js';
 import { QUESTIONS } from '../../static/js/race/questions.js';
 import { parseEvent } from '../../static/js/timeline/events.js';
 import { heightOf, sceneOf } from '../../static/js/timeline/layout.js';
@@ -78,6 +79,19 @@ describe('the lines that were really sent', () => {
     }
     // The twin: without the given height most grow.
     assert.ok(growing > 50, `only ${growing} pictures`);
+  });
+
+  it('each flaw is red and has a name, and no cure is red', async () => {
+    const { replays } = await getJson(`${suite.at.http}/replays`);
+    for (const race of replays.filter(isPlayed)) {
+      const [flaw, cure] = [await play(suite.at.http, race.lesson, false), await play(suite.at.http, race.lesson, true)];
+      assert.deepEqual([flaw, cure].map(({ ending }, n) => isWrong(ending, race, n === 1)), [true, false], race.lesson);
+      const names = anomalies(race, modelOf(flaw.events.map(parseEvent)));
+      assert.ok(names.length, `${race.lesson} has no name`);
+      for (const words of Object.values(languages)) for (const name of names) assert.match(/** @type {any} */ (words).anomaly(name), /\S/);
+    }
+    // A race that declares nothing, and whose numbers are those of its cure.
+    assert.equal(isWrong({ sold: 1, gone: 1, inside: 1, as_meant: true }, /** @type {any} */ ({ lesson: 'x', ends: { sold: 1, gone: 1, inside: 1 }, cured_ends: { sold: 1, gone: 1, inside: 1 } }), false), false);
   });
 
   it('a caption that comes late or early is refused', () => {

@@ -23,6 +23,7 @@ import { heightOf } from '../timeline/layout.js';
 import { Picture, sentences } from '../timeline/picture.js';
 import { ACTOR_NAME, TRANSPORT, followReplay, withoutVainWaits } from '../timeline/events.js';
 import { Player, addEvent, emptyRecording } from '../timeline/player.js';
+import { anomalies, isOversold, isVoucherRace, isWrong, otherFlaw, sellsStock } from './flaw.js';
 import * as legend from './legend.js';
 import * as wokenWaiters from './woken-waiters.js';
 import * as classGuesses from './class-guesses.js';
@@ -596,28 +597,6 @@ function idleNote(its, both) {
   return both.some(Boolean) || !lasts ? [] : [t('raceIdle', Math.ceil(lasts / 1000))];
 }
 
-/** Races of [002] about two orders of one user for one voucher. @param {Race} race */
-const isVoucherRace = ({ lesson }) => ['002.new-mutex', '002.cluster', '002.late-unlock'].includes(lesson);
-
-/** More was sold than left the shelf, or one user has two orders. @param {import('../timeline/events.js').Ending | null | undefined} ending @param {Race} its */
-const isOversold = (ending, its) => (isVoucherRace(its) ? (ending?.sold ?? 0) > 1 : (ending?.sold ?? 0) > (ending?.gone ?? 0) && sellsStock(its));
-/** @param {Race} its */
-const sellsStock = ({ ends }) => (ends.sold ?? 0) > 0 || (ends.gone ?? 0) > 0;
-
-/** What goes wrong without overselling: what the race declares, a piece that leaves the shelf twice, or that nobody gets on. @param {Race} its @returns {string} */
-function otherFlaw({ ends, cured_ends }) {
-  const { sold = 0, gone = 0, inside = 0, anomaly } = ends;
-  if (anomaly) return anomaly;
-  if (gone > sold) return 'doubled';
-  return !sold && inside > 0 && (cured_ends.sold ?? 0) > 0 ? 'stuck' : '';
-}
-
-/** @param {import('../timeline/events.js').Ending | null | undefined} ending @param {Race} its @param {boolean} cured */
-const isWrong = (ending, its, cured) => isOversold(ending, its) || (!cured && ending?.as_meant === true && (otherFlaw(its) !== '' || isCrowded(its)));
-
-/** More are inside than the cure lets in. @param {Race} its */
-const isCrowded = (its) => !sellsStock(its) && (its.ends.inside ?? 0) > Math.max(1, its.cured_ends.inside ?? 1);
-
 /** How it ended: what was sold, how many were inside, what was observed. @param {import('../timeline/events.js').Ending} ending @param {Race} its @param {boolean} cured @returns {string} */
 function endingText(ending, its, cured) {
   const { sold = 0, gone = 0, inside = 0 } = ending;
@@ -637,18 +616,6 @@ function explanation(its, flaw) {
   const names = anomalies(its, halves[0].model);
   return [el('b', {}, t('why')), `${its.breaks[currentLanguage()]}${t('stop')}${t('space')}`, ...names.map((name) => el('strong', { 'data-anomaly': name }, t('anomaly', name))),
     ` ${t('cureIs')}${its.cure[currentLanguage()]}${t('stop')}`];
-}
-
-/** The anomalies in the flaw, by their names in the field. @param {Race} its @param {Model} model @returns {string[]} */
-function anomalies(its, model) {
-  const names = [];
-  if (model.arrows.some((arrow) => arrow.to === 'lock')) names.push('late-release');
-  if (model.lanes.some((lane) => lane.carries.length)) names.push('lost-update');
-  if (isVoucherRace(its)) names.push('check-then-act');
-  const other = otherFlaw(its);
-  if (other && !names.includes(other)) names.push(other);
-  if (!names.length && !sellsStock(its) && (its.ends.inside ?? 0) > 1 && its.cured_ends.inside === 1) names.push('two-holders');
-  return names;
 }
 
 function redrawAll() {
