@@ -105,7 +105,7 @@ pub enum MemberState {
     Killed,
 }
 
-/// A link from an instance to a server.
+/// A link from an instance, or from the replica, to a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Link {
     #[schema(example = "8100-redis")]

@@ -158,9 +158,9 @@ pub struct ShellOutput {
     pub stderr: String,
 }
 
-/// Runs a line in a shell with this PATH, in a process group of its own, which is killed when the line ends, when it has
-/// printed `max_bytes` to a stream, when `until` ends, when this future is dropped, and when this process dies. Returns once
-/// the shell is gone, with what it has printed.
+/// Runs a line in a shell with this PATH, in a process group of its own, which is killed when all of it has closed its
+/// output, when `max_bytes` are printed to a stream, when `until` ends, when this future is dropped, and when this process
+/// dies. Returns once the shell is gone, with what it has printed.
 pub async fn run_in_shell(
     line: &str,
     path: &OsStr,

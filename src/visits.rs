@@ -155,7 +155,8 @@ impl Visits {
         );
     }
 
-    /// The kept events, after one that says that the instance is up, and a receiver of all later ones.
+    /// The kept events of the last 10 minutes, after one that says that the instance is up, and a receiver of all later
+    /// ones.
     pub fn watch(&self) -> (Vec<VisitEvent>, broadcast::Receiver<VisitEvent>) {
         let recent_events = self.0.recent_events.lock();
         let up = VisitEvent::of_instance(&self.0.instance, VisitEventKind::Up);

@@ -29,7 +29,7 @@ pub const LOCK_NAME_BY_ROUTE: &str = "GET /demo3";
 /// The names that a reset clears: that of demo3 alone.
 pub(super) const NAMES: &[Name] = &[Name::Redis(LOCK_NAME_BY_ROUTE)];
 
-/// The lock of this name, for this job's product and lease.
+/// The lock of this name for this job's product, with the requested lease, else the text's; it is not renewed.
 pub fn lock(ctx: &Ctx, job: &Job, name: &str) -> RedisLock {
     ctx.redis
         .lock(&job.redis_name(name))

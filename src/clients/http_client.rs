@@ -144,7 +144,7 @@ pub trait Ask: Sized {
     fn answer(self) -> impl Future<Output = Result<Answer, HttpError>> + Send;
 
     /// Sends it, and reads server-sent events (`text/event-stream`) to their end. The limit holds for the beginning of the
-    /// answer only; the stream ends after 15 s of silence.
+    /// answer only; after 15 s of silence the stream ends without an error.
     /// Errors: [`HttpError::Refused`] for a status that is not 2xx. In the stream: the connection broke, or what came are no
     /// events.
     fn events(self, limit: Duration) -> impl Future<Output = Result<Events, HttpError>> + Send;

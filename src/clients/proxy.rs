@@ -114,7 +114,7 @@ impl Proxy {
         self.set_condition(Condition::Cut);
     }
 
-    /// Forwards new connections again.
+    /// Ends a cut or a delay. Connections that were cut stay closed.
     pub fn mend(&self) {
         self.set_condition(Condition::Open);
     }

@@ -64,7 +64,7 @@ pub enum Error {
         /// The client's words, for the log only.
         reason: String,
     },
-    /// A server refuses until an operator fixes it. Nothing was changed.
+    /// A server refuses, mostly until an operator fixes it. Nothing was changed.
     #[error("{server} refuses this: {why} ({reason})")]
     Refuses {
         server: &'static str,

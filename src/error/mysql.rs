@@ -15,7 +15,7 @@ pub(crate) fn error_number(error: &sqlx::Error) -> Option<u16> {
         .map(sqlx::mysql::MySqlDatabaseError::number)
 }
 
-/// What an error means that an operator must fix, by its number; `None` for all others.
+/// What an error means that is no fault of the statement, by its number; `None` for all others.
 pub(super) fn why_refused(error: &sqlx::Error) -> Option<&'static str> {
     Some(match error_number(error)? {
         1020 | 1180 | 1205 | 1213 | 3101 => {

@@ -234,7 +234,7 @@ fn validate<T: Validate<Context = ()>, E: Display>(
     }
 }
 
-/// The field in an error of serde without a path: it is missing or given twice.
+/// The field in an error of serde without a path: it is missing, unknown or given twice.
 fn field_named_in(rule: &str) -> Option<&str> {
     let (_, rest) = rule.split_once(" field `")?;
     rest.split_once('`').map(|(field, _)| field)

@@ -130,7 +130,8 @@ fn embedding_header(headers: &HeaderMap) -> Option<&'static str> {
     (names_other_host(headers, header::REFERER) && !is_link()).then_some("Referer")
 }
 
-/// Whether the address in this header has another host or port than the client calls.
+/// Whether the address in this header has another host or port than the client calls; true if it is unreadable, false
+/// without the header.
 fn names_other_host(headers: &HeaderMap, name: HeaderName) -> bool {
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
     let Some(named) = headers.get(name).map(text) else {

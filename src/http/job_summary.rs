@@ -20,10 +20,10 @@ pub(super) struct JobSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "小明")]
     who: Option<String>,
-    /// How long it took to get in.
+    /// How long it took to get in; if it did not, how long it has tried.
     #[schema(example = 3)]
     waited_ms: u128,
-    /// How long it was inside.
+    /// The time from its entry to this answer; 0 if it did not get in.
     #[schema(example = 1)]
     held_ms: u128,
 }

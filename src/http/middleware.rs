@@ -181,8 +181,8 @@ fn failure_response(
     rendered
 }
 
-/// Takes the error of a handler out of the response, or finds the one behind the bare status of a layer; `None` if it
-/// succeeded.
+/// Takes the error of a handler out of the response, or finds the one behind the bare 4xx or timeout of a layer; `None` for
+/// any other response.
 fn take_error(app: &AppState, response: &mut Response) -> Option<Arc<Error>> {
     if let Some(HandlerError(error)) = response.extensions_mut().remove() {
         return Some(error);

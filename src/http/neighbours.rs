@@ -2,7 +2,7 @@
 //! of a server.
 //!
 //! 1. Each instance of `cluster.instances` is asked whether it lives, and one that does, what it reaches.
-//! 2. A server that one of them reaches is up ([`together`]); that another one does not reach it is that one's trouble, and
+//! 2. A server that one of them reaches is up ([`merge_states`]); that another does not reach it is that one's trouble, and
 //!    so is a ZooKeeper session that it has lost ([`troubles`]).
 //!
 //! **What it cannot tell**: from a server that is cut off from all instances, one that is down.

@@ -90,7 +90,7 @@ pub enum Mark {
     Passed,
     /// The lock broke.
     Failed,
-    /// Another flaw kept this one from being tried.
+    /// Another flaw, or a machine that stood still, kept this one from being tried.
     Untried,
 }
 
@@ -101,7 +101,7 @@ type TrialResult = Result<Bilingual, TrialError>;
 enum TrialError {
     /// The lock broke, as these words say.
     Broken(Bilingual),
-    /// Another flaw kept it from being tried, as these words say.
+    /// Something else kept it from being tried, as these words say.
     Untried(Bilingual),
     /// A script failed in Redis.
     ScriptFailed(String),
@@ -109,7 +109,7 @@ enum TrialError {
     Redis(Error),
 }
 
-/// Grades the scripts. It takes about two seconds, and leaves nothing in Redis.
+/// Grades the scripts. It takes about two seconds, and leaves nothing in Redis unless it is cancelled.
 /// Errors: [`Error::Unavailable`] if Redis is down.
 pub async fn grade(ctx: &Ctx, scripts: &Scripts) -> Result<Vec<Grade>, Error> {
     let id = Uuid::new_v4();
@@ -349,7 +349,7 @@ impl Trial {
         })
     }
 
-    /// The events of the two owners that were inside at once, or else the last events.
+    /// The events of the two owners that were inside at once; else all events, or the last ones if there are very many.
     fn failure_events(&self) -> Vec<ReplayEvent> {
         let mut events = self.log.events_from(0);
         let inside_at_once = self.inside_at_once.lock();

@@ -35,7 +35,7 @@ pub struct VoucherRecords {
     /// The stock now.
     #[schema(example = 99)]
     pub stock: i64,
-    /// The stock in Redis; none if the voucher is not sold there, or orders are still queued.
+    /// The stock in Redis; none if the voucher is not sold there, orders are still queued, or it could not be read.
     #[serde(default)]
     #[schema(example = 99)]
     pub redis_stock: Option<i64>,

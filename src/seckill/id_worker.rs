@@ -67,8 +67,8 @@ pub struct Id {
 struct LastSecond(AtomicI64);
 
 /// Draws the next number of this prefix, counting in Redis.
-/// Errors: [`Error::NoId`] if there is none to give: the day's count is used up, or the clock is out of range.
-/// [`Error::Unavailable`] if Redis is down.
+/// Errors: [`Error::NoId`] if there is none to give: the day's count or its new prefixes are used up, or the clock is out of
+/// range. [`Error::Unavailable`] if Redis is down.
 pub async fn next_id(ctx: &Ctx, prefix: &str) -> Result<i64, Error> {
     next_ids(ctx, prefix, 1).await.map(|ids| *ids.end())
 }
@@ -81,7 +81,8 @@ pub async fn next_ids(ctx: &Ctx, prefix: &str, count: u32) -> Result<RangeInclus
     next_ids_at(ctx, prefix, count, since.as_secs().cast_signed()).await
 }
 
-/// As [`next_ids`], with this Unix second for the clock's: for replays.
+/// As [`next_ids`], with this Unix second for the clock's: for replays. It never goes back: the latest second of all calls
+/// with this `ctx.local` counts, for later calls too.
 pub async fn next_ids_at(
     ctx: &Ctx,
     prefix: &str,

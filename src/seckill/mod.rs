@@ -1,7 +1,8 @@
 //! A seckill of vouchers (\[002\]): many users, few pieces, one order per user.
 //!
-//! A step of the text is one file in `steps/` with its text beside it, and registers itself; [`ALL`] drives routes, loads, plans and tests: there is no
-//! second list. After a run, [`check`] says from the database and the answers whether the step has kept its promise.
+//! A step of the text is one file in `steps/` with its text beside it, and registers itself; [`ALL`] drives routes, loads,
+//! plans and tests: there is no second list. After a run, [`check`] says from the database and the answers whether the step
+//! has kept its promise.
 //!
 //! In reading order: [`voucher`] and [`Order`], what is sold and what is asked for; `rows`, the statements that the steps share;
 //! [`id_worker`], where the numbers of orders come from; then the steps: `check_then_deduct`, `conditional_update`, …
@@ -91,7 +92,7 @@ pub struct StepSpec {
     pub course: &'static str,
     /// Its promise about the stock and about one order per user.
     pub promise: Promise,
-    /// Whether it is what the text leads to, and not in it.
+    /// Where it stands in the text. In JSON: whether it is what the text leads to, and not in it.
     #[serde(rename = "beyond")]
     #[schema(value_type = bool)]
     pub rank: Rank,

@@ -107,7 +107,7 @@ impl From<StreamId> for StreamEntry {
 }
 
 /// Whether an order is queued, in MySQL, or buried.
-/// Errors: [`SeckillError::NoOrder`]; [`Error::Unavailable`] if a server is down.
+/// Errors: [`SeckillError::NoOrder`], also 7 days after it was buried; [`Error::Unavailable`] if a server is down.
 pub async fn read_order_state(ctx: &Ctx, order_id: i64) -> Result<OrderState, Error> {
     // Redis first: what is not queued any more was written before.
     let mut ask = redis::pipe();

@@ -84,7 +84,7 @@ pub async fn read(ctx: &Ctx, id: i64) -> Result<Voucher, Error> {
     voucher.ok_or_else(|| SeckillError::NoVoucher(id).into())
 }
 
-/// As [`read`], on this connection. A plain read locks nothing.
+/// Reads a voucher on this connection, without a time limit; `None` if there is none. A plain read locks nothing.
 pub(super) async fn read_on(
     conn: &mut MySqlConnection,
     id: i64,
@@ -121,7 +121,8 @@ pub async fn add(
     Ok(added.last_insert_id().cast_signed())
 }
 
-/// Deletes a voucher and its orders from MySQL, and its keys from Redis; if Redis fails, that is only logged.
+/// Deletes a voucher's keys from Redis (if that fails, it is only logged), then the voucher and its orders from MySQL, each
+/// by itself. Queued orders stay in the stream.
 /// Errors: [`SeckillError::NoVoucher`]; otherwise as [`add`].
 pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
     let mut forget = redis::pipe();
@@ -169,7 +170,7 @@ pub async fn read_records(ctx: &Ctx, id: i64) -> Result<VoucherRecords, Error> {
     Ok(records)
 }
 
-/// The stock in Redis; `None` if Redis has none or does not answer, or orders are still queued.
+/// The stock in Redis; `None` if Redis has none or does not answer, or orders of any voucher are still queued.
 async fn settled_stock_in_redis(ctx: &Ctx, id: i64) -> Option<i64> {
     let mut ask = redis::pipe();
     ask.atomic()

@@ -28,7 +28,7 @@ const DEDUCT_STOCK: &str =
 const FIND_ORDER: &str =
     "SELECT id FROM tb_voucher_order WHERE id = ? AND user_id = ? AND voucher_id = ?";
 
-/// Why no order of the batch was written.
+/// Why no order of the batch was written; after `Down` they may have been.
 #[derive(Debug)]
 pub(super) enum WriteFailure {
     /// One is there already, or another of the same user and voucher.
@@ -37,11 +37,12 @@ pub(super) enum WriteFailure {
     SoldOut,
     /// The database does not take one of them.
     Refused(String),
-    /// The database is down or did not answer, whatever the orders.
+    /// The database is down, did not answer, or could not write now, as after a deadlock: whatever the orders.
     Down(Error),
 }
 
-/// Writes these orders and takes their pieces from the stock, all or none.
+/// Writes these orders and takes their pieces from the stock, all or none; which of the two is unknown after
+/// [`WriteFailure::Down`].
 pub(super) async fn write(ctx: &Ctx, orders: &[QueuedOrder]) -> Result<(), WriteFailure> {
     let mut conn = ctx.mysql(MYSQL_TIMEOUT).await.map_err(WriteFailure::Down)?;
     let written = insert_and_deduct_in_transaction(&mut conn, orders).await;

@@ -171,8 +171,8 @@ impl Job {
         pause
     }
 
-    /// A job that starts now with the same request, points, visitor and owner, but without name, visit or gauge: for a
-    /// function that takes a job by value.
+    /// A job that starts now with the same request, points and visitor, but without name, visit or gauge: for a function
+    /// that takes a job by value. It has the same owner only if that was [drawn](Self::owner) before.
     pub(crate) fn with_same_owner(&self) -> Self {
         let mut same = Self::from(Request {
             who: None,
@@ -256,7 +256,8 @@ impl Job {
         self.observation.points().reach_with(point, value).await;
     }
 
-    /// Shows the entry of this job on the console if the request has a name; loads give none. Returns whether it has one.
+    /// Makes the console show the later entry of this job if the request has a name; loads give none. Returns whether it has
+    /// one.
     pub(crate) fn print(&self) -> bool {
         let named = self.request.who.is_some();
         if named {

@@ -133,9 +133,9 @@ pub(crate) async fn execute_on(conn: &mut Conn, job: &Job, write: Write<'_>) -> 
     classify_write(execute_bounded(conn, job, write).await, job)
 }
 
-/// Inserts a row of `tb_lock` on a connection of its own, and returns a backstop that undoes it by its id; `None` if a unique key refuses
-/// it, or the server rolled it back to end a deadlock. If the caller is cancelled meanwhile, the row is undone once it is
-/// there.
+/// Inserts a row of `tb_lock` on a connection of its own, and returns a backstop that undoes it by its id; `None` if a
+/// unique key refuses it, or the server rolled it back to end a deadlock. If the caller is cancelled meanwhile, the row is
+/// undone once it is there; a row whose insert was not answered stays.
 pub(crate) async fn insert<U>(
     ctx: &Ctx,
     job: &Job,
@@ -207,8 +207,8 @@ pub(crate) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
     classify_write(done, job).map(drop)
 }
 
-/// Gives the connection back and returns `outcome`, after a ROLLBACK if `outcome` is a refusal. If the server does not answer,
-/// the connection is closed, which ends the transaction.
+/// Returns `outcome`, and the connection to the pool, after a ROLLBACK if `outcome` is a refusal. After any other error, or
+/// without an answer to the ROLLBACK, the connection is closed, which ends the transaction.
 pub(crate) async fn end_uncommitted<T>(
     mut conn: Conn,
     outcome: Result<T, Error>,
@@ -240,8 +240,8 @@ fn no_answer(limit: Duration) -> sqlx::Error {
     sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, words))
 }
 
-/// Returns the connection to the pool if the server has answered. If it has not, the connection is closed and the
-/// server's work for it is killed.
+/// Returns the connection to the pool if `outcome` is [answered](is_answered). If it is not, the connection is closed and
+/// the server's work for it is killed.
 pub(crate) fn return_to_pool<T>(conn: Conn, outcome: Result<T, Error>) -> Result<T, Error> {
     if is_answered(&outcome) {
         conn.done();
@@ -249,12 +249,13 @@ pub(crate) fn return_to_pool<T>(conn: Conn, outcome: Result<T, Error>) -> Result
     outcome
 }
 
-/// Whether the server has answered, so that the connection can be used again.
+/// Whether the connection can be used again: after `Ok` or a refusal. Any other error counts as no answer.
 pub(crate) fn is_answered<T>(outcome: &Result<T, Error>) -> bool {
     outcome.as_ref().err().is_none_or(is_refusal)
 }
 
-/// Whether the server or this program has refused, so that no statement is in progress.
+/// Whether the server or this program has refused, so that no statement is in progress; `false` for errors of the server
+/// that an operator must fix.
 fn is_refusal(error: &Error) -> bool {
     use Error::{NoProduct, RowChanged, Seckill, SoldOut, Timeout};
     matches!(
@@ -325,7 +326,8 @@ fn classify_write(result: Result<MySqlQueryResult, sqlx::Error>, job: &Job) -> R
     }
 }
 
-/// The error of a refused statement, which changed nothing: a contended row counts as a timeout.
+/// The error of a refused statement, which changed nothing: a timeout for a contended row, [`Error::RowChanged`] for one
+/// that has changed, else the server's.
 fn refusal_error(error: sqlx::Error, job: &Job) -> Error {
     if error_number(&error) != Some(RECORD_CHANGED) && is_contended(&error) {
         job.timed_out("row in MySQL")
@@ -334,7 +336,7 @@ fn refusal_error(error: sqlx::Error, job: &Job) -> Error {
     }
 }
 
-/// Whether the server gave up because another transaction holds the row, or has changed it.
+/// Whether the server gave up because another transaction holds the row or has changed it, or because the time was over.
 pub(crate) fn is_contended(error: &sqlx::Error) -> bool {
     matches!(
         error_number(error),

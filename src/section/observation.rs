@@ -102,8 +102,8 @@ impl Observation {
         tries.push((since, Instant::now()));
     }
 
-    /// When it entered and left, in microseconds of Unix time by this machine's clock: comparable between
-    /// processes of one machine. `None` for a strategy without a critical section.
+    /// When it entered and left, in microseconds of Unix time by this machine's clock: comparable between processes of one
+    /// machine. `None` until it has left, and always for a strategy without a critical section.
     pub fn inside_us(&self) -> Option<(u64, u64)> {
         let unix = unix_us();
         Some((unix(*self.entered.get()?), unix((*self.went_out.lock())?)))

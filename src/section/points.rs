@@ -62,7 +62,7 @@ points! {
     Read = "read",
     /// It has looked whether the user has an order, or whose the lock is.
     Checked = "checked",
-    /// It has compared the owner in the lock with its own.
+    /// It has compared the owner in the lock with its own, or is about to do so in a script.
     Compared = "compared",
     /// Its write was answered.
     Written = "written",
@@ -80,7 +80,7 @@ points! {
     Released = "released",
     /// Its timer is about to renew the lease.
     Renew = "renew",
-    /// Its renewal was answered.
+    /// Its renewal was answered, or has failed.
     Renewed = "renewed",
     /// A message of the stream was delivered to it.
     Delivered = "delivered",
@@ -142,10 +142,10 @@ impl From<Follower> for Points {
     }
 }
 
-/// What a job reports to its follower: a point that it has passed, or a command to a server, or the answer to one.
+/// What a job reports to its follower: a point that it has reached, or a command to a server, or the answer to one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FollowerEvent {
-    /// The job has passed a point.
+    /// The job has reached a point, at which it may have to stop.
     Point {
         point: Point,
         /// The value that it has there: a count that it has read, an owner that it has found.

@@ -60,8 +60,8 @@ pub(crate) fn classify_write<T>(result: Result<T, RedisError>, sent: bool) -> Re
     })
 }
 
-/// The error for a missing key. If the product has a row in MySQL (product 1 always has), Redis has lost its stock and
-/// the count is unknown; otherwise there is no such product.
+/// The error for a missing key: [`Error::NoStock`] if the product has a row in MySQL (product 1 always has), else
+/// [`Error::NoProduct`]; if MySQL does not tell, its own error.
 pub(crate) async fn missing_key_error(ctx: &Ctx, stock_id: i64) -> Error {
     if stock_id == 1 {
         return Error::NoStock(stock_id);

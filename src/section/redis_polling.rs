@@ -53,7 +53,7 @@ pub(crate) trait LockCommands: Sized + Send + Sync + 'static {
         redis: &mut Connection,
     ) -> impl Future<Output = RedisResult<bool>> + Send;
 
-    /// Unlocks; false if the lock was no longer there.
+    /// Unlocks; false if the lock was gone or, if its value names the owner, is another's.
     fn unlock(
         lock: &Lock<Self>,
         redis: &mut Connection,
@@ -65,7 +65,7 @@ pub(crate) trait LockCommands: Sized + Send + Sync + 'static {
 pub(crate) struct LockGuard(Backstop<Option<LockState>>);
 
 impl<S: LockCommands> Lock<S> {
-    /// The lock of this name for the job's product.
+    /// The lock of this name for the job's product. Its lease is the requested one, else `lease`.
     pub(crate) fn new(ctx: &Ctx, job: &Job, name: &str, lease: Duration, commands: S) -> Self {
         Self::with_exact_name(ctx, job, &job.redis_name(name), lease, commands)
     }

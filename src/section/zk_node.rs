@@ -184,7 +184,7 @@ fn parent_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
 
-/// The error of a request that changed nothing.
+/// Converts an error of ZooKeeper: the server is not available.
 pub(crate) fn unavailable(error: Zk) -> Error {
     Error::unavailable(Server::ZooKeeper, error)
 }

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 const PRODUCT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Checks that a product exists before something is made for it in a server. The course's own always does.
-/// Errors: [`Error::NoProduct`], or [`Error::Unavailable`] if MySQL is down.
+/// Errors: [`Error::NoProduct`], [`Error::Unavailable`] if MySQL is down, [`Error::Timeout`] if its connections stay in use.
 pub async fn check_product(ctx: &Ctx, stock_id: i64) -> Result<(), Error> {
     if stock_id == 1 {
         return Ok(());

@@ -108,7 +108,7 @@ pub struct RedisStock {
 }
 
 /// Reads the stock of a product from both stores.
-/// Errors: [`Error::NoProduct`] if neither has it, [`Error::Unavailable`] if neither answers.
+/// Errors: [`Error::NoProduct`] if both answer and neither has it; MySQL's error if neither answers.
 pub async fn read(ctx: &Ctx, stock_id: i64) -> Result<StockLevels, Error> {
     let (mysql, redis) = tokio::join!(
         read_mysql_stock(ctx, stock_id),
@@ -135,7 +135,7 @@ pub async fn read(ctx: &Ctx, stock_id: i64) -> Result<StockLevels, Error> {
 }
 
 /// The pieces of a product in one store.
-/// Errors: [`Error::NoProduct`], or [`Error::Unavailable`] if the store does not answer.
+/// Errors: [`Error::NoProduct`], [`Error::NoStock`] if Redis has lost it, or [`Error::Unavailable`] without an answer.
 pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error> {
     let count = match store {
         Store::Redis => read_redis_stock(ctx, stock_id).await?.count,
@@ -150,10 +150,9 @@ pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error>
 
 /// Sets both stores to `count` (0 to 1,000,000,000), makes a new product if needed, and clears its locks, held or not. With a
 /// scope only that part. Returns the servers in which nothing was cleared, since they are down: without a scope it needs only
-/// the stores, and Redlock never needs all of its nodes.
-/// Errors: [`Error::Unavailable`] if a server that is needed is down, [`Error::Refuses`] if it refuses: nothing was
-/// changed. [`Error::Timeout`] if somebody holds the row. [`Error::Unknown`] if a server fell silent or refused in the
-/// middle.
+/// the stores, and never a node of Redlock.
+/// Errors: [`Error::Unavailable`] if a server that is needed is down, [`Error::Refuses`] if it refuses, [`Error::Timeout`]
+/// if somebody holds the row: nothing was changed. [`Error::Unknown`] if a server fell silent or refused in the middle.
 pub async fn reset(
     ctx: &Ctx,
     stock_id: i64,
@@ -163,8 +162,8 @@ pub async fn reset(
     set_and_clear(ctx, stock_id, Some(count), scope).await
 }
 
-/// Removes a product (2 and above) from the stores and its locks from the servers; with a scope only that part. Returns the
-/// servers in which nothing was cleared, since they are down.
+/// Removes a product from the stores and its locks from the servers; with a scope only that part. The caller refuses
+/// product 1. Returns the servers in which nothing was cleared, since they are down. Errors: as [`reset`].
 pub async fn remove(
     ctx: &Ctx,
     stock_id: i64,
@@ -353,7 +352,7 @@ async fn reachable_zookeeper(ctx: &Ctx) -> Result<Client, Error> {
     Ok(zk)
 }
 
-/// Executes a write to a row that a strategy may hold; [`Error::Timeout`] says that the row is held.
+/// Executes a write to a row that a strategy may hold; [`Error::Timeout`] if it is held, or MySQL does not answer in time.
 async fn execute_unless_row_is_held<T>(
     write: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<(), Error> {

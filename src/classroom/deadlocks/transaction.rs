@@ -91,7 +91,7 @@ impl Transaction {
     }
 
     /// Begins the whole transaction again, with growing pauses, until it goes through or [`MAX_ATTEMPTS`] is reached. Returns
-    /// every statement of every attempt.
+    /// every statement of these attempts; the last one shows which of the two it was.
     pub(super) async fn retry_until_committed(
         &mut self,
         side: Side,

@@ -26,8 +26,8 @@ pub async fn pass(ctx: &Ctx) -> Result<(), Error> {
     pass_limiter(ctx, LIMITER_NAME, Duration::from_secs(1)).await
 }
 
-/// Asks the limiter of this name to let one request through: [`Error::Limited`] if ten were within `window`, a rate that it
-/// sets if none is set yet.
+/// Asks the limiter of this name to let one request through; [`Error::Limited`] if its rate is used up. Sets the rate to ten
+/// within `window` if none is set yet.
 pub(crate) async fn pass_limiter(ctx: &Ctx, name: &str, window: Duration) -> Result<(), Error> {
     let limiter = ctx.redis.rate_limiter(name);
     let admitted = match limiter.try_acquire(NonZeroU32::MIN).await {

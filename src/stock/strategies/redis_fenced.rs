@@ -14,8 +14,8 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-/// Sells under the lock with a fencing token, which the row checks. For a product that does not exist, the counter of tokens
-/// is deleted again.
+/// Sells under the lock with a fencing token, which the row checks. For a product that does not exist, or if MySQL does not
+/// tell, the counter of tokens is deleted again.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = ctx
         .redis

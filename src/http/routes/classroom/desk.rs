@@ -149,8 +149,8 @@ pub(in crate::http) struct QueueCleared {
 }
 
 impl Class {
-    /// Notes that a visitor's page is open; a newcomer gets the next number, and whoever was silent for [`LEAVE_TIMEOUT`] is
-    /// removed.
+    /// Notes that a visitor's page is open; a newcomer gets the next number, or is refused beyond [`MAX_PRESENT`]. Removes
+    /// whoever was silent for [`LEAVE_TIMEOUT`].
     fn note_presence(
         &self,
         visitor: Visitor,
