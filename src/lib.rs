@@ -3,7 +3,8 @@
 //! In reading order: [`stock`] has the strategies, one to a file; [`replay`] forces the races that break them; [`http`]
 //! serves both; `instance` makes the tables and watches the servers; [`load`] tries the strategies under load and says
 //! which oversold; [`claims`] has every claim of the documents; [`lab`] starts the real servers that all of it runs against. The
-//! program, `main.rs`, adds the command line and the trials of the claims. [`section`] has what strategies share, [`terminal`] what commands print, [`clients`] small clients of servers.
+//! program, `main.rs`, adds the command line and the trials of the claims. [`section`] has what strategies share,
+//! [`terminal`] what commands print, [`clients`] small clients of servers.
 //!
 //! # Words
 //!

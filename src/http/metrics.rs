@@ -18,8 +18,8 @@ use metrics_process::Collector;
 use parking_lot::RwLock;
 use std::{collections::HashMap, sync::OnceLock, time::Duration};
 
-/// The histograms' upper bounds in seconds, each about four times the previous one; nothing waits or holds for longer than 60
-/// s.
+/// The histograms' upper bounds in seconds, each four to ten times the previous one. Nothing holds for longer than 60 s; a
+/// wait may be ten times as long.
 const BUCKETS: [f64; 8] = [0.001, 0.004, 0.015, 0.06, 0.25, 1.0, 10.0, 60.0];
 
 /// The counter of answered requests. A request counts when the head of its answer is sent, because a stream of events may go

@@ -244,7 +244,7 @@ fn write_address(file: &Path, instance: &InstanceAddress) -> io::Result<()> {
 }
 
 /// Reads the configuration with what the command line overrides.
-/// Errors: a secret in `--set`, which others can read.
+/// Errors: a secret in `--set`, which others can read; a setting that breaks a rule.
 fn load_config(args: &Args) -> Result<Config, Failure> {
     if let Some((key, _)) = args.set.iter().find(|(key, value)| is_secret(key, value)) {
         let variable = key.to_uppercase().replace('.', "__");

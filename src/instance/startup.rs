@@ -132,7 +132,7 @@ async fn run_unless_done(done: &AtomicBool, step: impl Future<Output = Result<()
     }
 }
 
-/// Whether exactly our migrations are applied: then no instance must wait for another.
+/// Whether exactly our migrations are applied, so that no instance must wait for another; false if they cannot be read.
 async fn are_tables_made(conn: &mut Conn) -> bool {
     let migrator = migrator();
     let made = sqlx::query_as(APPLIED_MIGRATIONS)

@@ -18,7 +18,7 @@ pub(in crate::http) struct DeadlockQuery {
     #[garde(skip)]
     #[param(default = false)]
     cured: bool,
-    /// Whether a transaction that the server ended is begun anew, whole, four times at most.
+    /// Whether a transaction that failed is begun anew, whole, three times at most.
     #[serde(default)]
     #[garde(skip)]
     #[param(default = false)]

@@ -106,8 +106,8 @@ pub(in crate::http) async fn read(
     }))
 }
 
-/// Keeps the visitor's scripts for all instances. Each must end by itself and touch no key but its own; a script that breaks a rule is refused
-/// by its name, and nothing is kept.
+/// Keeps the visitor's scripts for all instances. Each must end by itself and touch no key but its own; a script that breaks
+/// a rule is refused by its name, and nothing is kept.
 #[utoipa::path(put, path = "/mine", tag = "replays", request_body = Scripts, params(("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),
     responses(
         (status = 200, description = "They are kept", body = Scripts),

@@ -25,7 +25,7 @@ pub(in crate::http) struct OrderQuery {
     #[garde(skip)]
     #[param(example = "redis-rlock")]
     strategy: Option<String>,
-    /// How long to stay inside, in milliseconds: after the checks, before the deduction.
+    /// How long to stay inside, in milliseconds: in most strategies after the checks, before the deduction.
     #[garde(dive)]
     #[param(inline, default = 0)]
     hold_ms: Option<HoldMs>,

@@ -47,7 +47,7 @@ fn check_lesson_exists(lesson: &str, (): &()) -> garde::Result {
     }
 }
 
-/// Sets the lesson on show: phones follow, and guesses begin anew.
+/// Sets the lesson on show: phones follow, and guesses begin anew. With `ended`, says that its race has ended.
 #[utoipa::path(put, path = "/classroom/lesson", tag = "classroom", request_body = LessonOnShow,
     security((), ("admin" = [])), responses((status = 204, description = "All who watch are told")))]
 pub(in crate::http) async fn show(

@@ -27,7 +27,7 @@ const MAX_RUNNING_LINES: usize = 16;
 /// Time limit of a typed line: longer than any lesson's line takes, so that only one that hangs is ended.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The most bytes that are kept of stdout, and of stderr: more does not fit the page.
+/// Limit of stdout, and of stderr, in bytes: more does not fit the page. A line that reaches it is killed.
 const MAX_OUTPUT_BYTES: usize = 16 * 1024;
 
 /// The permits of the lines that run at once.

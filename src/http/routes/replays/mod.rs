@@ -58,7 +58,7 @@ const LEAVE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 pub(in crate::http) struct Replays {
     /// The queue, and the ended ones, oldest request first.
     in_order_asked: Mutex<Vec<Arc<VisitorReplay>>>,
-    /// A replay has begun or ended.
+    /// A replay has ended.
     changed: Notify,
     others: LatestAnswer<Vec<RemoteReplay>>,
     actors: Mutex<HashMap<Uuid, watch::Sender<Vec<Point>>>>,
@@ -72,7 +72,7 @@ struct VisitorReplay {
     cured: bool,
     pace: Pace,
     is_exclusive: bool,
-    /// Whether all visitors may watch it.
+    /// Whether it is listed for all visitors. Whoever knows its id may watch it.
     is_shared: AtomicBool,
     /// About how long it takes.
     estimated_duration: Duration,
@@ -290,7 +290,7 @@ impl Replays {
         races
     }
 
-    /// Lets all visitors watch these replays; [`Error::NoReplay`] if one does not exist, or is not of this lesson.
+    /// Lists these replays for all visitors; [`Error::NoReplay`] if one does not exist, or is not of this lesson.
     pub(in crate::http) fn share(
         &self,
         lesson: &'static str,

@@ -345,7 +345,7 @@ pub(in crate::http) async fn start(
 type StartReceiver = oneshot::Receiver<Result<(), Error>>;
 
 /// Gives a replay its place in the queue, and plays it when its turn comes. Other instances are asked after that: the
-/// receiver says whether one of them runs a replay that excludes it.
+/// receiver says whether one of them runs a replay that excludes it, or fails if the replay ended in the queue.
 fn begin(
     app: &AppState,
     replays: &Arc<Replays>,
