@@ -34,7 +34,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// The action that undoes it; none if it ends by itself.
+    /// The action that undoes it; `None` for `Expire` and `Promote`, and for those that undo another.
     pub const fn undone_by(self) -> Option<Self> {
         match self {
             Self::Pause => Some(Self::Resume),

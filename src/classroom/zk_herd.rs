@@ -100,7 +100,7 @@ pub async fn compare(ctx: &Ctx, waiters: u16, wait: Duration) -> Result<Herd, Er
     })
 }
 
-/// Drains a queue of `waiters` once; all watch the same.
+/// Drains a queue of `waiters` once, each with this watch; otherwise as [`compare`].
 pub async fn drain_once(
     ctx: &Ctx,
     waiters: u16,
@@ -248,7 +248,6 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// Deletes the node of this contender.
     async fn leave(self) -> Result<(), Zk> {
         self.client
             .delete(&format!("{}/{}", self.directory, self.name), None)

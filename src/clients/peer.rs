@@ -223,7 +223,7 @@ impl Peer {
 }
 
 impl PendingAnswer {
-    /// The answer, if it has come.
+    /// The answer, if it has come or the process has ended. A call after it returns [`CallError::Ended`].
     pub fn take_if_ready(&mut self) -> Option<Result<String, CallError>> {
         match self.answer.try_recv() {
             Err(TryRecvError::Empty) => None,

@@ -144,7 +144,7 @@ impl Proxy {
         });
     }
 
-    /// Waits for the next change of the server.
+    /// Waits until it forwards to another server.
     pub async fn wait_until_redirected(&self) {
         let (mut state, now) = (self.state.subscribe(), self.target());
         // The sender lives in `self`, so this cannot fail.

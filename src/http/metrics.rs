@@ -18,8 +18,7 @@ use metrics_process::Collector;
 use parking_lot::RwLock;
 use std::{collections::HashMap, sync::OnceLock, time::Duration};
 
-/// The histograms' upper bounds in seconds, each four to ten times the previous one. Nothing holds for longer than 60 s; a
-/// wait may be ten times as long.
+/// The histograms' upper bounds in seconds, each about four to ten times the previous one; a wait may exceed the last.
 const BUCKETS: [f64; 8] = [0.001, 0.004, 0.015, 0.06, 0.25, 1.0, 10.0, 60.0];
 
 /// The counter of answered requests. A request counts when the head of its answer is sent, because a stream of events may go
@@ -191,7 +190,6 @@ impl Metrics {
 }
 
 impl StrategyMetrics {
-    /// Makes the metrics of this strategy.
     fn new(strategy: &Strategy) -> Self {
         const WAITERS: &str = "oversell_waiters";
         const ERRORS: &str = "oversell_errors_total";

@@ -133,7 +133,7 @@ fn log_changes(known: Option<&States>, states: &States) {
     }
 }
 
-/// Writes the queued orders until the instance closes, and then for 2 s at most; the rest stays in the stream.
+/// Writes the queued orders until the instance closes, and then for about 2 s at most; the rest stays in the stream.
 pub(crate) async fn write_queued_orders(ctx: Ctx) {
     Consumer::new(ctx).run().await;
 }

@@ -47,7 +47,6 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Whether the tables are there.
     pub(super) fn has_tables(&self) -> bool {
         self.has_tables.load(Ordering::Relaxed)
     }

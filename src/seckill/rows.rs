@@ -99,7 +99,6 @@ pub(super) fn deduct_statement(order: &Order) -> Write<'static> {
     .bind(order.voucher_id)
 }
 
-/// The statement that writes the order.
 pub(super) fn insert_statement(order: &Order, order_id: i64) -> Write<'static> {
     let insert =
         sqlx::query("INSERT INTO tb_voucher_order (id, user_id, voucher_id) VALUES (?, ?, ?)");

@@ -246,7 +246,7 @@ impl Job {
         outcome
     }
 
-    /// Passes a point: continues at once, unless a replay or test stops the job there.
+    /// Passes a point: continues at once, unless a replay or test stops the job there or lets it linger.
     pub(crate) async fn reach(&self, point: Point) {
         self.observation.points().reach(point).await;
     }

@@ -151,7 +151,7 @@ pub enum FollowerEvent {
         /// The value that it has there: a count that it has read, an owner that it has found.
         value: Option<String>,
     },
-    /// The job has sent this statement or command to a server. Further lines are the text of its script.
+    /// The job sends this statement or command to a server. Further lines are the text of its script.
     Sent(String),
     /// The server has answered this statement or command.
     Answered { line: String, answer: String },

@@ -1,4 +1,5 @@
-//! Shared by the six hand-written Redis locks of §2.1 to §2.7 and two of `[004]`: polling, section, backstop.
+//! Shared by the hand-written Redis locks, six of §2.1 to §2.7, a student's, three of `[002]` and two of `[004]`: polling,
+//! section, backstop.
 //!
 //! 1. [`lock`]: try; if the lock is taken, try again after the course's 50 ms (±50 %), as long as the job may wait.
 //! 2. [`run_then_release`]: the section (read the key, write one less), then the unlock, which reports `kept` or `lost`.
@@ -9,8 +10,8 @@
 //! process. What happens to the key then is the lesson of each stage. **What it costs**: a request to Redis every 50 ms
 //! from each waiter; no waiter is notified, and which one gets the lock next is chance.
 //!
-//! Points for a replay: `taken` (the key is written, the caller not yet told), `refused`, `locked`, `read`,
-//! `written`, `unlocked` (the unlock found its lock); in `redis-setnx-owner` also `checked`, in `redis-watchdog` `renew` and `renewed`.
+//! Points for a replay: `taken` (the key is written, the caller not yet told), `refused`, `locked`, `read`, `written`,
+//! `unlocked` (the unlock found its lock); in `redis-setnx-owner` also `checked`, in `redis-watchdog` `renew`, `renewed`.
 //!
 //! Next: `redis_setnx.rs`, the first stage.
 
@@ -26,8 +27,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// §2.2: the default lease of the stages.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
 
-/// A lock of the course as one job uses it: its key, owner and lease, and the commands for them. Whether it is held says
-/// `LockGuard`.
+/// A lock of the course as one job uses it: its key, owner and lease, and the commands for them. A [`LockGuard`] holds it.
 pub(crate) struct Lock<S> {
     pub(crate) key: String,
     /// The owner in the value, if the value names one.

@@ -1,4 +1,4 @@
-//! Shared by the two hand-written ZooKeeper locks of §3.3 and §3.4.1: the node of a contender, and the section.
+//! Shared by the hand-written ZooKeeper locks of §3.3 to §3.5, the printed ones too: a contender's node, and the section.
 //!
 //! 1. [`create`]: create an ephemeral node, or report that the name is taken.
 //! 2. [`run_then_release`]: the section (read the row, write one less), then delete the node.
@@ -165,8 +165,8 @@ async fn delete_node(client: Client, path: String) -> Option<LockState> {
     }
 }
 
-/// Repeats an idempotent request whose answer was lost with the connection. The client holds the next one until it has
-/// reconnected.
+/// Repeats an idempotent request whose answer was lost with the connection, without a limit of its own. The client holds the
+/// next one until it has reconnected.
 pub(crate) async fn repeat_until_answered<T, F>(request: impl Fn() -> F) -> Result<T, Zk>
 where
     F: Future<Output = Result<T, Zk>>,

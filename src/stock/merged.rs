@@ -172,7 +172,6 @@ fn answer_expired<M: TakeMany>(buyers: &mut Vec<WaitingBuyer>) {
     }
 }
 
-/// Answers all requests with this error.
 fn answer_all_with_error(buyers: Vec<WaitingBuyer>, error: &Error) {
     for buyer in buyers {
         buyer.answer.send(Err(error.clone())).ok();

@@ -43,7 +43,7 @@ pub(in crate::http) struct GradeBody {
     grades: Vec<Grade>,
 }
 
-/// The permits of the gradings at once, one for each visitor; others wait for their turns.
+/// The permits of the gradings at once, for which others wait; a second grading of a visitor is refused.
 pub(in crate::http) struct Grading {
     places: Arc<Semaphore>,
     visitors: Mutex<HashSet<Visitor>>,
