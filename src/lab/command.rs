@@ -432,7 +432,7 @@ fn teacher_address_line(at: &Addresses, is_class: bool) -> String {
     )
 }
 
-/// The port in a URL; empty if there is none.
+/// The port in a URL; the host if there is none.
 fn port_of(url: &str) -> &str {
     authority(url).rsplit(':').next().unwrap_or_default()
 }

@@ -235,7 +235,7 @@ fn print_ports_and_list_occupied(lab: &Options) -> Vec<String> {
     occupied
 }
 
-/// Prints whether there is enough. Returns true if the system does not tell.
+/// Prints and returns whether there is enough. If the system does not tell, prints nothing and returns true.
 fn print_whether_enough(what: &str, has: Option<u64>, wanted: u64, without: &str) -> bool {
     let Some(has) = has else { return true };
     match has >= wanted {
@@ -258,7 +258,7 @@ fn available_memory_mb() -> Option<u64> {
     Some(number_after_prefix(&text, "MemAvailable:")? / 1024)
 }
 
-/// How many files this process may have open; `None` if the system does not tell.
+/// How many files this process may have open; `None` if there is no limit, or the system does not tell.
 fn max_open_files() -> Option<u64> {
     number_after_prefix(
         &fs::read_to_string("/proc/self/limits").ok()?,

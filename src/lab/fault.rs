@@ -147,7 +147,7 @@ fn lab_of_this_shell(lab_json: &Path) -> Option<Control> {
     })
 }
 
-/// Accepts faults on loopback until the receiver is dropped.
+/// Accepts faults on loopback; answers 503 once the receiver is dropped.
 pub(super) async fn listen() -> Result<(Control, mpsc::Receiver<ControlRequest>), Failure> {
     let failed = |e: std::io::Error| unusable!("the lab cannot listen for faults: {e}");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
@@ -219,7 +219,7 @@ fn lab_ending_response() -> Response {
 }
 
 impl Lab {
-    /// Answers the request; returns what was done, if it was a fault.
+    /// Answers the request; returns what was done, if a fault was injected.
     pub(super) async fn serve(&mut self, request: ControlRequest) -> Option<String> {
         match request {
             ControlRequest::Describe(reply) => {

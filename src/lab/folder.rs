@@ -62,7 +62,7 @@ impl Folder {
         Ok(())
     }
 
-    /// A new folder in `target`, which is removed when this is dropped.
+    /// A new folder in `target`, which is removed when this is dropped. Removes the folders that killed labs have left.
     pub(super) fn create_unnamed(target: &Path) -> Result<Self, Failure> {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         remove_orphans(target);
@@ -134,7 +134,7 @@ pub(super) fn write_atomically(file: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Cargo's `target` folder: the one that this program was built in, or one in the current folder.
+/// Cargo's `target` folder: `CARGO_TARGET_DIR`, else the one that this program was built in, else one in the current folder.
 fn cargo_target_folder() -> PathBuf {
     let built_in = std::env::current_exe().ok().and_then(|exe| {
         exe.ancestors()

@@ -1,7 +1,7 @@
 //! The links from instances to servers: proxies, so that each link can be cut or slowed down.
 //!
 //! ZooKeeper's first answer on a connection has the id and the password of the session. With both, any client may end
-//! the session: [`ProxyLink::expire`] does.
+//! the session: [`ProxyLink::expire_sessions`] does.
 //!
 //! Source of the formats: ZooKeeper's `zookeeper.jute`, `ConnectRequest`, `ConnectResponse` and `RequestHeader`.
 
@@ -22,7 +22,7 @@ use tokio::{
 /// Time limit of the end of a session: an ensemble first agrees on it.
 const SESSION_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Opens a link from each instance to each server.
+/// Opens a link from each instance to each MySQL, Redis and ZooKeeper server, but none to a main Redis with Sentinels.
 pub(super) fn open_all(at: &Addresses) -> Result<Vec<Arc<ProxyLink>>, Failure> {
     let nodes = at.mysql_nodes().enumerate();
     let nodes = nodes.map(|(n, node)| (mysql::name(n), authority(&node.url)));
@@ -216,7 +216,7 @@ async fn send(stream: &mut TcpStream, packet: &[u8]) -> io::Result<()> {
         .await
 }
 
-/// Reads one packet; returns it with its length before it.
+/// Reads one packet, at most 1024 bytes of it; returns it with its length before it.
 async fn receive(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let length = stream.read_u32().await?;
     let mut packet = length.to_be_bytes().to_vec();

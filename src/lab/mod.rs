@@ -354,7 +354,7 @@ impl Lab {
         self.publish()
     }
 
-    /// Yields a line for each member that exits, with its name and its exit status.
+    /// Yields a line when a member that runs now exits, with its name and its exit status.
     pub fn member_exits(&self) -> impl Stream<Item = String> + use<> {
         let running = self.members.iter().filter(|m| m.pid().is_some());
         let running = running.filter_map(|m| Some((m.title(), m.process.as_ref()?.when_gone())));
@@ -363,8 +363,8 @@ impl Lab {
             .collect::<FuturesUnordered<_>>()
     }
 
-    /// Stops nginx, then the instances, which finish their requests (10 s at most), then the servers. Returns once no
-    /// process is left. Dropping the future kills what is left.
+    /// Stops nginx, then the instances, which finish their requests (10 s at most), then the servers, which are killed if the
+    /// folder is unnamed. Returns once no process is left. Dropping the future kills what is left.
     pub async fn stop(self) {
         self.folder.unpublish();
         let servers = if self.folder.is_kept() {

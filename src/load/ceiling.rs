@@ -42,7 +42,7 @@ pub(super) struct Ceiling {
 
 impl Ceiling {
     /// Measures the ceiling of the target at `base`.
-    /// Errors: [`Failure::Unusable`] where nothing is served there, [`Failure::Interrupted`] where it is cancelled.
+    /// Errors: [`Failure::Unusable`] where nothing is served there or a request fails, [`Failure::Interrupted`] if cancelled.
     pub(super) async fn measure(
         target: &str,
         base: &str,
@@ -84,7 +84,7 @@ impl Ceiling {
         }
     }
 
-    /// This many answers per second are so near to the ceiling that the generator bounds them.
+    /// Whether this many answers per second are so near to the ceiling that the generator bounds them.
     pub(super) fn is_reached_by(&self, throughput: f64) -> bool {
         throughput > BOUNDED_SHARE * self.throughput
     }

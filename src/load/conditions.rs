@@ -98,7 +98,7 @@ impl Conditions {
     }
 }
 
-/// The processor's name, in `/proc/cpuinfo`.
+/// The processor's name, in `/proc/cpuinfo`; its architecture if there is none.
 fn cpu(info: &str) -> String {
     let name = info
         .lines()

@@ -104,7 +104,7 @@ pub(super) struct LoadResult {
     /// All requests: each of them may have changed the stock.
     pub(super) all: History,
     pub(super) stats: Stats,
-    /// The most requests that were inside at once.
+    /// The most requests that were inside at once; `None` if no answer says when its request was.
     pub(super) most_inside: Option<u64>,
     /// The requests that are drawn.
     pub(super) lanes: Option<Lanes>,
@@ -179,7 +179,7 @@ impl LoadProgress {
 }
 
 impl Load {
-    /// Sends the load to its end, or until it is cancelled. `watch` gets the progress at the start, and runs during the load.
+    /// Sends the load to its end, or until it is cancelled, which is `Ok` too. `watch` runs meanwhile, and must not end.
     /// Errors: [`Failure::Unusable`] where the connections cannot be opened.
     /// Cancel safety: dropping it closes every connection.
     pub(super) async fn send<W: Future<Output = ()>>(
@@ -350,8 +350,8 @@ impl Load {
 }
 
 impl Until {
-    /// The request counts. `due` and `done` are times after the start. At a rate it counts by `due`, because else a stall at the end
-    /// would be left out.
+    /// Whether the request counts. `due` and `done` are times after the start. At a rate it counts by `due`, because else a
+    /// stall at the end would be left out.
     fn is_counted(self, due: Duration, done: Duration) -> bool {
         match self {
             Self::Loops(_) => true,

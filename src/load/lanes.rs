@@ -55,7 +55,7 @@ pub struct Lanes {
 }
 
 impl Lane {
-    /// The lane of a request, if its answer says when it was inside.
+    /// The lane of a request, if its answer says when it was inside, or when its tries were.
     pub(super) fn of(
         thread: usize,
         turn: usize,

@@ -77,7 +77,7 @@ pub(super) struct Measurement {
     /// How rates were measured; absent where they were not.
     pub(super) timing: Option<Timing>,
     pub(super) conditions: Conditions,
-    /// The ceiling of each target whose rates were measured.
+    /// The ceiling of each target, if the command measures ceilings.
     pub(super) ceilings: Vec<Ceiling>,
     pub(super) rows: Vec<Row>,
     /// Every row is as its strategy promises.
@@ -177,7 +177,7 @@ pub(super) struct Setup {
 
 impl MeasureArgs {
     /// Finds the targets, checks that each knows all of `slugs`, and prints the conditions.
-    /// Errors: [`Failure::Unusable`] where the address of one is not known, or it does not answer.
+    /// Errors: [`Failure::Unusable`] where the address of one is not known, it does not answer, or it lacks one of `slugs`.
     pub(super) async fn set_up(
         &self,
         at: Option<Addresses>,
@@ -204,7 +204,7 @@ impl MeasureArgs {
 
     /// Measures each of `slugs` on each target. `load` makes the plan from that of the course; `rate` is how many requests are due each
     /// second, if the loop is open.
-    /// Errors: [`Failure::Unusable`] where the plans ask for more than a run may, or a rate cannot be measured.
+    /// Errors: [`Failure::Unusable`] where the plans ask for more than a run may. A run that fails is in `not_run` instead.
     pub(super) async fn measure(
         &self,
         setup: Setup,
@@ -298,8 +298,8 @@ impl MeasureArgs {
 }
 
 impl Measurement {
-    /// Errors: [`Failure::Promise`] where a promise was broken or an unsafe strategy did not show its fault,
-    /// [`Failure::Unusable`] where a run could not be made or a signal stopped it.
+    /// Errors: [`Failure::Interrupted`] where a signal stopped it, [`Failure::Promise`] where a promise was broken or an unsafe
+    /// strategy did not show its fault, [`Failure::Unusable`] where a run could not be made.
     pub(super) fn check_promises(&self, stop: &CancellationToken) -> Result<(), Failure> {
         let complaints: Vec<_> = self.rows.iter().filter_map(Row::broken_promise).collect();
         if stop.is_cancelled() {

@@ -69,9 +69,9 @@ pub struct Plan {
 /// A load of a fixed duration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timed {
-    /// A request that is answered in this time does not count.
+    /// A request that is answered in this time does not count; at a rate, one that is due in it.
     pub warm_up: Duration,
-    /// A request that is answered in this time counts.
+    /// A request that is answered in this time counts; at a rate, one that is due in it.
     pub measured: Duration,
     /// Requests that are due each second, over all connections; without it each connection sends when it can.
     pub rate: Option<f64>,
@@ -133,8 +133,8 @@ impl Plan {
         }
     }
 
-    /// The plan for orders of a voucher, each from another connection. There may be more orders than asked for, because each connection
-    /// sends equally many.
+    /// The plan for orders of a voucher, spread over the connections. There may be more orders than asked for, because each
+    /// connection sends equally many.
     pub fn for_orders(self, users: u64, repeats: u64) -> Self {
         let orders = usize::try_from(users.saturating_mul(repeats)).unwrap_or(usize::MAX);
         Self {
@@ -170,7 +170,7 @@ impl Plan {
         }
     }
 
-    /// Checks that the run ends within minutes.
+    /// Checks that the run ends within minutes. How many orders there are is not checked.
     /// Errors: the rule that it breaks.
     pub fn check(&self) -> Result<(), String> {
         let held = self.planned_requests().saturating_mul(self.hold_ms);

@@ -64,7 +64,8 @@ pub struct Snapshot {
 /// removes product or voucher in any case.
 ///
 /// Once cancelled, no further request is sent; those under way have one second to be answered and count as unknown
-/// otherwise. A request is never sent twice, whatever becomes of its connection. A run ends within 15 minutes.
+/// otherwise. A request is never sent twice, whatever becomes of its connection. A run in loops ends within 15 minutes, a
+/// timed one 40 s after its time. If the product or voucher cannot be removed, a note of the row says so.
 /// Errors: [`Failure::Unusable`] where the target does not answer at all, the strategy is not one, or the plan asks for
 /// more than a run may.
 /// Cancel safety: dropping the future closes every connection, and leaves the product or the voucher. Cancel instead.

@@ -30,7 +30,7 @@ pub struct Stats {
     pub max: f64,
     /// Requests that failed or whose effect is unknown, in percent of all. Sold out is an answer, not an error.
     pub error_percent: f64,
-    /// Requests per second, from the first one sent to the last one answered.
+    /// Requests per second, from the first one sent to the last one answered; of a timed load, in the measured time.
     pub throughput: f64,
     /// KiB received per second.
     pub received_kb_per_sec: f64,

@@ -52,7 +52,7 @@ pub struct Cluster {
 }
 
 impl ClusterOptions {
-    /// Finds the cluster: the lab that is given, the addresses on the command line, or the lab that runs.
+    /// Finds the cluster: the addresses on the command line, else the lab that is given, else the lab that runs.
     pub fn find(&self, lab: Option<Addresses>) -> Result<Cluster, Failure> {
         if self.http.is_some() || self.instance.is_some() {
             return Ok(Cluster {

@@ -51,7 +51,7 @@ impl Verdict {
         localized!("{chinese}", "{english}")
     }
 
-    /// The run has proved that something is wrong.
+    /// Whether the run has proved that something is wrong.
     pub const fn is_refuted(self) -> bool {
         matches!(self, Self::Oversold | Self::Wrong(_))
     }

@@ -240,7 +240,7 @@ fn failure_event(error: Error) -> ActorEvent {
 }
 
 impl Actor {
-    /// The next event; `None` after the last one.
+    /// The next event; `None` after the last one, or once its instance has ended the connection.
     pub async fn next(&mut self) -> Option<ActorEvent> {
         self.events.recv().await
     }

@@ -177,7 +177,7 @@ async fn play_scheduled(
     Ok(())
 }
 
-/// Logs the answer of a pending statement, if it has come, and then the next statement.
+/// Waits for the answer of a pending statement, and logs it and the next statement. Does nothing if none is pending.
 async fn log_pending_answer(
     play: &Play,
     side: Side,

@@ -55,7 +55,7 @@ impl LabControl {
     }
 }
 
-/// What a race needs of a lab. The later needs include the earlier ones.
+/// What a race needs of a lab. Of several that are missing, only the last is named: a lab for it has the earlier ones too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Need {
     Lab,
@@ -127,8 +127,8 @@ impl Faults {
         Self { lab, undo }
     }
 
-    /// Injects a fault, which [`mend_all`](Self::mend_all) undoes, unless another fault undoes it before. Cancelled,
-    /// the fault is undone too.
+    /// Injects a fault, which [`mend_all`](Self::mend_all) undoes, unless another fault undoes it before. A fault that
+    /// failed or was cancelled is undone too.
     pub async fn inject(&self, action: Action, member: &str) -> Result<(), HttpError> {
         self.inject_sized(action, member, Duration::ZERO).await
     }

@@ -36,7 +36,8 @@ impl Play {
         done.map_err(|error| Error::replay(format!("{action} {member}: {error}")))
     }
 
-    /// Injects a fault into the process of a role; without a lab nothing is injected. Either way a pause or resume is logged.
+    /// Injects a fault into the process of a role; without a lab nothing is injected, and a pause counts as forced. Either
+    /// way a pause or resume is logged. Fails if the role has not started.
     pub(super) async fn inject_at(&self, role: &Role, action: Action) -> Result<(), Error> {
         let instance = self.observer.instance_of(role.letter);
         let instance = instance
@@ -70,7 +71,7 @@ impl Play {
         Ok(())
     }
 
-    /// Kills (`kill -9`) the process that the role runs in.
+    /// Kills (`kill -9`) the process that the role runs in. Without a lab that is only recorded.
     pub(super) async fn kill(&mut self, role: &Role) -> Result<(), Error> {
         self.inject_at(role, Action::Kill).await?;
         self.a_holder_was_killed = true;

@@ -36,7 +36,7 @@ impl Play {
         .await
     }
 
-    /// Waits until nobody holds the lock, or another than before. If `forced`, ends its lease first.
+    /// Waits until nobody holds the lock, or another than before. If `forced`, ends its lease first. Fails without a lease.
     pub(super) async fn wait_until_lease_ends(&self, forced: bool) -> Result<(), Error> {
         let before = self.observer.last_holder();
         if forced {
@@ -105,8 +105,8 @@ impl Play {
         self.reader.end_leases(None).await
     }
 
-    /// Makes the clock of a Redis node jump beyond every lease. Without a lab, or if forced, ends the lock's lease on
-    /// that node.
+    /// Makes the clock of a Redis node jump beyond every lease. If the lab cannot, or the pace forces it, ends the lock's
+    /// lease on that node instead. Returns once the lock is gone there.
     pub(super) async fn jump_clock(&self, node: usize) -> Result<(), Error> {
         let forced = self.options.pace.forces_timeouts()
             || Need::Clocks.what_is_missing(&self.ctx.config).is_some();

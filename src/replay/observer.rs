@@ -21,7 +21,7 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// The points after which an actor is no longer inside.
+/// The points after which an actor is no longer inside; so is [`Point::Unlocked`], where `finish` does not stop.
 pub(super) const EXIT_POINTS: [Point; 6] = [
     Point::Written,
     Point::Released,
@@ -36,8 +36,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// A lock that is gone earlier than this before the end of its lease was given back; reads are that inexact.
 const LEASE_TOLERANCE_MS: i64 = 60;
 
-/// The state of a replay (the holder, who is inside, what is sold), which it updates by each event; it logs the events, and wakes
-/// who waits for a change.
+/// The state of a replay (the holder, who is inside, what is sold) and its log. Each event of an actor updates both, and has
+/// the servers read again at once.
 #[derive(Debug, Default)]
 pub(super) struct Observer {
     pub(super) log: Arc<Log>,
@@ -321,10 +321,8 @@ impl ReplayState {
         events
     }
 
-    /// Whether the owner of this lock is known; a lock that names nobody gets the actor that has taken it as its owner.
-    ///
-    /// The server may show a lock before its actor has reported its owner. Until then the lock looks like a stranger's, so
-    /// no stranger's lock is shown while an actor is starting.
+    /// Whether this lock may be shown. A stranger's may not while an actor is starting: it may be this actor's, whose owner
+    /// is not known yet. One that names nobody may not before an actor has taken it; then that actor becomes its owner.
     fn can_be_shown(&self, lock: &mut LockEntry) -> bool {
         if self.actor_named_in(&lock.owner).is_some() {
             return true;
@@ -365,7 +363,8 @@ impl ReplayState {
         events
     }
 
-    /// The events of a lock that is new, renewed, or has another queue than before. `since_ms` is the time between the reads.
+    /// The events of a lock that is new, renewed, or has another queue than before; with another count of holds it is `held`
+    /// again. `since_ms` is the time between the reads.
     fn lock_changes(
         &self,
         old: Option<&LockEntry>,

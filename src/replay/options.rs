@@ -141,7 +141,7 @@ impl MoveRequests {
         permits.add_permits(1);
     }
 
-    /// Waits for the next request of the person, up to [`PERSON_TIMEOUT`].
+    /// Waits for the next request of the person. Fails after [`PERSON_TIMEOUT`].
     pub(super) async fn wait_for_next(&self) -> Result<NextMove, Error> {
         let (permits, moves) = &*self.0;
         let permit = timeout(PERSON_TIMEOUT, permits.acquire()).await;

@@ -113,7 +113,7 @@ impl Play {
         &self.observer.log
     }
 
-    /// The values of all events of this name.
+    /// The values of all events of this name; an event without a text counts as an empty one.
     pub(super) fn values_of(&self, event: &str) -> Vec<String> {
         let seen = self.log().events_from(0).into_iter();
         seen.filter(|seen| seen.event == event)
@@ -148,7 +148,7 @@ impl Play {
         self.observer.acquisition_order()
     }
 
-    /// The number that each actor reported at its end: what it believes is left, or a count of the race.
+    /// The numbers that actors reported at their ends: what one believes is left, or a count of the race.
     pub(super) fn reported_numbers(&self) -> impl Iterator<Item = i64> {
         self.actor_ends.iter().filter_map(|end| match end {
             ActorEvent::Done { remaining, .. } => *remaining,
@@ -287,7 +287,7 @@ impl Play {
         *recorded = Some(forced || *recorded == Some(true));
     }
 
-    /// Logs that this role is gone. No more events come from it.
+    /// Logs the end of a role that will send no more events; `how` has the kind and the detail of its failure.
     pub(super) fn record_gone(&self, role: &Role, how: [&str; 2]) {
         let [kind, detail] = how.map(str::to_owned);
         let gone = ActorEvent::Failed { kind, detail };
@@ -304,7 +304,7 @@ impl std::fmt::Debug for Play {
     }
 }
 
-/// Polls until `condition` is true. Fails after `limit` with the reason `late`.
+/// Polls until `condition` is true. Fails at once if it does, and after `limit` with the reason `late`.
 pub(super) async fn poll_until<F: Future<Output = Result<bool, Error>>>(
     limit: Duration,
     late: &str,

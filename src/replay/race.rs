@@ -139,8 +139,8 @@ pub struct ServerLanes {
 }
 
 impl Race {
-    /// What a person can decide in it. `None` if no schedule goes wrong, which may take a client that hangs up; if its actors
-    /// do different things; or if it breaks anything but the main Redis.
+    /// What a person can decide in it. `None` if no schedule goes wrong, if a client hangs up in it, if its actors do
+    /// different things, or if it needs a lab for anything but a fail-over.
     pub fn schedule(&self, cured: bool) -> Option<Schedule> {
         let one_act = !self.steps().any(|step| step.act().is_some());
         let hangs_up = (self.steps()).any(|step| matches!(step, Step::Role(_, RoleStep::HangsUp)));
@@ -230,8 +230,8 @@ impl Race {
         self.needs().next().is_some()
     }
 
-    /// Whether this replay breaks servers or stops processes. Such a replay needs the admin token and cannot run beside
-    /// another.
+    /// Whether this replay breaks servers, stops processes, or uses the five Redis nodes. Such a replay needs the admin
+    /// token and cannot run beside another.
     pub fn is_exclusive(&self, pace: Pace, config: &Config) -> bool {
         let in_a_lab = Need::Lab.what_is_missing(config).is_none();
         let stops = |step: &Step| match step {
@@ -246,7 +246,7 @@ impl Race {
         }
     }
 
-    /// The servers that this variant needs.
+    /// The servers that the act of this variant needs; acts of single roles do not count.
     pub fn servers(&self, cured: bool) -> Vec<Server> {
         self.variant(cured).act.servers()
     }

@@ -75,7 +75,8 @@ impl Role {
         Self { lease, ..self }
     }
 
-    /// The same role, which waits for a lock 4 s by the clock and 1 s forced. Other roles wait for longer than any race takes.
+    /// The same role, which waits for a lock 4 s by the clock and 1 s forced; others wait 20 s. At the pace `Scheduler` all
+    /// wait 600 s.
     pub const fn impatient(self) -> Self {
         Self {
             is_impatient: true,

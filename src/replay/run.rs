@@ -35,9 +35,8 @@ const REPLAY_TIMEOUT: Duration = Duration::from_secs(60);
 const PERSON_REPLAY_TIMEOUT: Duration = Duration::from_secs(1800);
 
 impl RaceScript {
-    /// Plays the script. `log` gets the events, and is closed at the end. Cancelling ends the actors first.
-    ///
-    /// A dropped play leaves its product in the servers.
+    /// Plays the script. `log` gets the events, and is closed at the end. `cancel` makes the replay fail; its faults are
+    /// undone and its product removed all the same. Dropping this leaves both as they are.
     pub async fn play(
         &self,
         ctx: &Ctx,
@@ -234,7 +233,8 @@ async fn carry_out(play: &mut Play, step: &Step) -> Result<(), Error> {
     }
 }
 
-/// Carries out what a role does, or what is done to it, and returns once it has happened.
+/// Carries out what a role does, or what is done to it. Returns once it has happened, but at once after `Continues` and
+/// `WillStopAt`.
 async fn carry_out_role_step(play: &mut Play, role: &Role, step: RoleStep) -> Result<(), Error> {
     match step {
         RoleStep::StopsAt(points) => {

@@ -108,7 +108,7 @@ impl RunningActor {
         }
     }
 
-    /// Whether the actor stands at a stop and was not let go.
+    /// Whether the actor stands at a stop from which `advance` has not let it go; `false` for a frozen one.
     pub(super) fn is_stopped(&self) -> bool {
         let progress = self.progress.borrow();
         !self.is_frozen && progress.end.is_none() && progress.stopped_at.len() > self.releases
@@ -162,7 +162,7 @@ impl RunningActor {
         Ok(progress.map_err(Error::replay)?.clone())
     }
 
-    /// Waits until the actor has stopped at each of these points. Fails if it ends before.
+    /// Waits until the actor has stopped at each of these points; an earlier stop counts too. Fails if it ends before.
     pub(super) async fn wait_until_stopped_at(&mut self, points: &[Point]) -> Result<(), Error> {
         let stands = |progress: &ActorProgress| {
             points

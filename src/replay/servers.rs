@@ -50,7 +50,7 @@ impl ServerReader {
         }
     }
 
-    /// What the servers hold, from reads that all replays of this instance share.
+    /// What the servers hold, from reads that all replays of this instance share. A Redlock node that is down shows no lock.
     pub(super) async fn read(&self) -> Result<ServerState, Error> {
         let shared = &self.shared;
         let mut seen = ServerState::default();

@@ -39,11 +39,11 @@ pub(super) struct LockEntry {
     pub(super) key: String,
     /// The text in the server that stands for the owner.
     pub(super) owner: String,
-    /// In milliseconds; -1 for a lock without a lease.
+    /// The rest of the lease in milliseconds; -1 for a lock without one, `None` in ZooKeeper, which has no leases.
     pub(super) pttl: Option<i64>,
     /// The owner's holds, if the lock counts them.
     pub(super) count: Option<i64>,
-    /// The owner and its waiters, in the server's order.
+    /// The owner and its waiters, in the server's order; empty if the server lists no waiters.
     pub(super) queue: Vec<String>,
 }
 
@@ -206,7 +206,7 @@ pub(super) struct RedisEntry {
 }
 
 impl RedisEntry {
-    /// The string as a number; `None` if there is none, or it is none.
+    /// The string as a number; `None` if the key has no string, or one that is no number.
     pub(super) fn number(&self) -> Option<i64> {
         self.text.as_ref()?.parse().ok()
     }

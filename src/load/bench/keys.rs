@@ -32,7 +32,7 @@ const WARM_UP_KEYS: usize = 1000;
 /// The lease and all timeouts: long enough that nothing is renewed or given up during the measurement.
 const LEASE_AND_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Holds [`KEY_COUNT`] keys, and then as many others; returns the memory that each of the two took, in MB.
+/// Holds [`KEY_COUNT`] keys, and then as many others; returns the memory of the first, and how much more the others took.
 /// Errors: [`Failure::Unusable`] where Redis does not answer.
 pub(super) async fn measure_keys(redis: &str) -> Result<Vec<BenchResult>, Failure> {
     let options = RedisOptions::new(redis)
@@ -62,7 +62,7 @@ pub(super) async fn measure_keys(redis: &str) -> Result<Vec<BenchResult>, Failur
     ])
 }
 
-/// Holds this many keys at once; returns the resident memory of this process meanwhile, in MB of 10⁶ bytes.
+/// Holds this many keys at once, a multiple of [`BATCH`]; returns the resident memory of this process meanwhile, in MB.
 async fn memory_while_holding(
     client: &RedisClient,
     name: &str,

@@ -99,8 +99,8 @@ struct Bench<'a> {
 
 /// Runs the command, against the lab at `at` or the one that the arguments name; `starts` is how long an instance took
 /// to start, where that was measured.
-/// Errors: [`Failure::Promise`] where a figure is missed, [`Failure::Unusable`] where no lab is running or a signal
-/// stopped it.
+/// Errors: [`Failure::Promise`] where a figure is missed, [`Failure::Unusable`] where no lab is running,
+/// [`Failure::Interrupted`] where a signal stopped it.
 pub async fn run(
     args: Args,
     at: Option<Addresses>,

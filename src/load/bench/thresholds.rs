@@ -182,7 +182,7 @@ impl Work {
         }
     }
 
-    /// The name of the measurement in the table.
+    /// The name of the measurement in the table: the same for all numbers of waiters of a lock.
     pub(super) fn name(self) -> String {
         self.strategy()
             .map_or_else(|| self.to_string(), str::to_owned)

@@ -91,7 +91,7 @@ impl Outputs for Args {
 
 /// Runs the command, against the lab at `at` or the one that the arguments name.
 /// Errors: [`Failure::Promise`] where a strategy broke its promise or an unsafe one did not show its fault,
-/// [`Failure::Unusable`] where no cluster answers, a server is missing or a signal stopped it.
+/// [`Failure::Unusable`] where no cluster answers or a server is missing, [`Failure::Interrupted`] after a signal.
 pub async fn run(
     args: Args,
     at: Option<Addresses>,
