@@ -289,7 +289,7 @@ impl Lab {
         members.any(|(name, _)| name == member)
     }
 
-    /// The Redis that leads, by the Sentinels that the instances ask; `redis` in a lab without them.
+    /// The Redis that leads, by the Sentinels that the instances ask; `redis` in a lab without them. `None` if none answers.
     pub async fn main_redis(&self) -> Option<String> {
         match &self.group {
             Some(group) => group.leader_name().await.map(str::to_owned),
@@ -363,8 +363,8 @@ impl Lab {
             .collect::<FuturesUnordered<_>>()
     }
 
-    /// Stops nginx, then the instances, which finish their requests (10 s at most), then the servers, which are killed if the
-    /// folder is unnamed. Returns once no process is left. Dropping the future kills what is left.
+    /// Stops nginx, then the instances, which finish their requests (10 s at most), then the servers, which are killed if
+    /// the folder is unnamed. Returns once no process is left. Dropping the future kills what is left.
     pub async fn stop(self) {
         self.folder.unpublish();
         let servers = if self.folder.is_kept() {

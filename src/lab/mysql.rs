@@ -345,7 +345,7 @@ pub(super) const MARIADB: &str = "mariadbd";
 pub(super) const GALERA_REQUIREMENTS: [Requirement; 2] =
     [(GALERA_LIBRARY, "galera-4"), ("rsync", "rsync")];
 
-/// The pid file of the server at this port, and the Galera state of a node.
+/// The pid file of the server at this port, and the Galera state of a node; `None` for a server that cannot be one.
 async fn node_state(port: u16) -> sqlx::Result<(String, Option<String>)> {
     const STATE: &str = "SHOW GLOBAL STATUS LIKE 'wsrep_local_state_comment'";
     let url = format!("mysql://root@127.0.0.1:{port}/test");

@@ -71,7 +71,7 @@ impl Programs {
 }
 
 impl Options {
-    /// Claims ports and folder, finds the programs, and builds every member.
+    /// Claims the ports, empties the folder, finds the programs, opens the links, and builds every member.
     pub(super) fn plan(mut self) -> Result<Lab, Failure> {
         self.check()?;
         let servers = self.servers.programs()?;
@@ -250,7 +250,7 @@ impl Options {
         }))
     }
 
-    /// The clocks of all Redis nodes, in a lab with links. The error says why no clock can jump.
+    /// The clocks of all Redis nodes; none in a lab without links. The error says why no clock can jump.
     fn clocks(&self, folder: &Folder, program: &Path) -> Result<Vec<Clock>, String> {
         if !self.has_links() {
             return Ok(Vec::new());

@@ -12,7 +12,7 @@ use crate::terminal::failure::Failure;
 /// Replicas of a main Redis with Sentinels; two, so that a promoted one still has a replica.
 const GROUP_REPLICAS: usize = 2;
 
-/// The ports that no option names, and the claims on all ports.
+/// The ports that the options do not hold one by one, and the claims on all ports.
 #[derive(Default)]
 pub(super) struct PortPlan {
     pub(super) mysql: Vec<u16>,

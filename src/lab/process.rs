@@ -197,7 +197,7 @@ impl Process {
         }
     }
 
-    /// Sends SIGTERM, waits for `grace`, then kills. A paused process is resumed first.
+    /// Sends SIGTERM, resumes a paused process, waits for `grace`, then kills; kills at once if `grace` is zero.
     pub(super) async fn stop(&self, grace: Duration) {
         if !grace.is_zero() {
             self.signal(Signal::SIGTERM, kill);

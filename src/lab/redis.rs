@@ -149,7 +149,7 @@ impl Server for Redis {
         command
     }
 
-    /// A replica is healthy once it has caught up with the main node.
+    /// A replica is healthy once it has caught up with the main node, or is that itself.
     fn check_health<'a>(&'a self, context: CheckContext<'a>) -> HealthCheck<'a> {
         async move {
             let info = info_of_process(self.port, context.pid).await?;

@@ -416,7 +416,7 @@ pub(super) async fn follow_failovers(
     }
 }
 
-/// Redirects `links` after the next promotion.
+/// Redirects `links` after each promotion, until the connection to the Sentinel ends.
 async fn redirect_on_failover(
     of: &ProxiedReplica,
     links: &[Arc<ProxyLink>],

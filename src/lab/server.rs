@@ -158,7 +158,7 @@ impl Member {
         }
     }
 
-    /// Starts the server and waits until it is healthy.
+    /// Starts the server and waits until it is healthy. One that does not become healthy is left running.
     pub(super) async fn start(
         &mut self,
         dependencies_up: bool,

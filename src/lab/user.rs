@@ -16,8 +16,8 @@ const UNPRIVILEGED_USER: &str = "nobody";
 pub(super) struct User(Option<(Uid, Gid)>);
 
 impl User {
-    /// Chooses the user, who must be able to enter `folder` and read or run `files`. Returns a warning if only root
-    /// can.
+    /// Chooses the user, who must be able to enter `folder` and read or run `files`. Returns a warning if the servers run
+    /// as root, because no other user can.
     pub(super) fn choose(folder: &Path, files: &[&Path]) -> (Self, Option<String>) {
         if !unistd::geteuid().is_root() {
             return (Self(None), None);

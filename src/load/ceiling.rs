@@ -42,7 +42,7 @@ pub(super) struct Ceiling {
 
 impl Ceiling {
     /// Measures the ceiling of the target at `base`.
-    /// Errors: [`Failure::Unusable`] where nothing is served there or a request fails, [`Failure::Interrupted`] if cancelled.
+    /// Errors: [`Failure::Unusable`] where nothing is served there or a request fails, [`Failure::Interrupted`] on `cancel`.
     pub(super) async fn measure(
         target: &str,
         base: &str,

@@ -298,8 +298,8 @@ impl MeasureArgs {
 }
 
 impl Measurement {
-    /// Errors: [`Failure::Interrupted`] where a signal stopped it, [`Failure::Promise`] where a promise was broken or an unsafe
-    /// strategy did not show its fault, [`Failure::Unusable`] where a run could not be made.
+    /// Errors: [`Failure::Interrupted`] where a signal stopped it, [`Failure::Promise`] where a promise was broken or an
+    /// unsafe strategy did not show its fault, [`Failure::Unusable`] where a run could not be made.
     pub(super) fn check_promises(&self, stop: &CancellationToken) -> Result<(), Failure> {
         let complaints: Vec<_> = self.rows.iter().filter_map(Row::broken_promise).collect();
         if stop.is_cancelled() {

@@ -62,7 +62,7 @@ pub struct Row {
     pub promise: Promise,
     /// The verdict that follows from the promise on this target.
     pub expected: Verdict,
-    /// Whether the verdict is the expected one, no request failed and there are no notes. Printed code need not show its fault.
+    /// Whether the verdict is the expected one (printed code need not show its fault), and no request failed.
     pub kept: bool,
     /// Remarks on the verdict, such as why it says less than it might.
     pub notes: Vec<String>,

@@ -83,8 +83,8 @@ impl Drop for Bar {
 /// A column of a table: its head, and the cell of a row.
 pub type Column<T> = (Bilingual, fn(&T) -> Cell);
 
-/// Draws a table. The columns with the numbers in `left_aligned` hold words, the others figures. If the terminal is too narrow,
-/// empty columns are left out first, then those at the end, which a line names; so the most important columns come first.
+/// Draws a table. The columns with the numbers in `left_aligned` hold words, the others figures. If the terminal is too
+/// narrow, empty columns are left out first, then those at the end, which a line names; so the most important come first.
 pub fn table<T>(
     columns: &[Column<T>],
     left_aligned: &[usize],

@@ -87,8 +87,8 @@ impl Buyers {
         request
     }
 
-    /// Returns the outcome of the `n`-th order, and notes its order id, or that it was refused because of an earlier one: that
-    /// counts as sold out. A success without an order id counts as refused.
+    /// Returns the outcome of the `n`-th order, and notes its order id, or that it was refused because of an earlier one,
+    /// which counts as sold out. A success without an order id counts as refused.
     pub(super) fn classify_answer(
         &self,
         n: u64,

@@ -262,7 +262,7 @@ impl Class {
         Err(HttpError::Failed("the events broke off".to_owned()))
     }
 
-    /// Has all visitors play a race, each with its cure, within [`PRESS_TIME`].
+    /// Has all visitors begin a race and its cure within [`PRESS_TIME`], and waits for the ends.
     async fn play_all(&self, lessons: &[&'static str]) -> Vec<ReplayOutcome> {
         print_to_stderr(format_args!(
             "{}",

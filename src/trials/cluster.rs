@@ -64,7 +64,7 @@ pub(crate) struct Cluster {
     pub(super) galera: OnceCell<Box<OwnLab>>,
 }
 
-/// A lab that an experiment has started for itself, beside the one that is tried. Dropping it stops it.
+/// A lab that an experiment has started for itself, beside the one that is tried. Dropping it kills it.
 #[derive(Debug)]
 pub(super) struct OwnLab {
     pub(super) cluster: Cluster,
@@ -201,8 +201,8 @@ impl Cluster {
         load(&plan, &watch::channel(Snapshot::default()).0, &self.stop).await
     }
 
-    /// Measures how many times as fast the first side sells as the second. Each round measures both sides, one after the other, and
-    /// rounds alternate which comes first, so that a slow machine slows both.
+    /// Measures how many times as fast the first side sells as the second. Each round measures both sides, in turn first, so
+    /// that a slow machine slows both. Fails if more than half of the rounds have errors.
     pub(crate) async fn measure_ratio(
         &self,
         first: RateSide,
@@ -335,8 +335,8 @@ fn does_not_answer<E: std::fmt::Display>(server: Server, at: &str) -> impl FnOnc
     }
 }
 
-/// The rates of both sides in the rounds without errors, because failing fast must not count as selling fast. A round has, for each
-/// side, the failed requests and the pieces sold per second.
+/// The rates of both sides in the rounds in which both sold, without errors: failing fast must not count as selling fast. A
+/// round has, for each side, the failed requests and the pieces sold per second.
 fn rates_without_errors(
     rounds: impl Iterator<Item = ((u64, f64), (u64, f64))>,
 ) -> (Vec<f64>, Vec<f64>) {

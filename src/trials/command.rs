@@ -123,7 +123,7 @@ impl Course {
 
     /// Tries the chosen lessons that match `is_its`, against the lab at `at` or the cluster that the arguments name.
     ///
-    /// It fails with [`Failure::Unusable`] where no cluster answers, or a signal stopped it.
+    /// It fails with [`Failure::Unusable`] where no cluster answers, with [`Failure::Interrupted`] after a signal.
     pub(crate) async fn try_lessons(
         &mut self,
         at: Option<Addresses>,

@@ -36,7 +36,7 @@ impl JavaLibraries {
         libraries
     }
 
-    /// Why this library cannot be started; `None` if no lesson asked for it.
+    /// Why a version of this library cannot be started; `None` if each can, or no lesson asked for it.
     pub(super) fn why_not(&self, library: Library) -> Option<&str> {
         let mut missing = self.missing.iter();
         let (_, why) = missing.find(|(java, _)| library.versions().contains(java))?;
@@ -50,7 +50,7 @@ impl JavaLibraries {
         versions
     }
 
-    /// The twin of this lesson can be tried: a lesson without an experiment on our service needs the library that the text names.
+    /// Whether the twin of this lesson can be tried: without an experiment on our service it needs the library that the text names.
     pub(super) fn has_a_twin(&self, lesson: &Lesson) -> bool {
         let on_theirs = |script: &Script| !self.versions(script.on).is_empty();
         lesson.why_not().is_none() || lesson.theirs.as_ref().is_some_and(on_theirs)

@@ -60,7 +60,7 @@ impl MeasuredRatio {
         Spread::from_values(self.medians.iter().copied())
     }
 
-    /// Both ratios have the same sides and the same bounds.
+    /// Whether both ratios have the same sides and the same bounds.
     pub(super) fn is_same_claim(&self, other: &Self) -> bool {
         let bounds = |ratio: &Self| (ratio.least.to_bits(), ratio.most.map(f64::to_bits));
         self.of == other.of && bounds(self) == bounds(other)
@@ -177,7 +177,7 @@ pub(crate) struct MeasuredRate {
     pub per_sec: Spread,
 }
 
-/// The verdict of a claim of two parts, which holds only if both parts hold.
+/// The verdict of a claim of two parts: if one is reproduced, that of the other; noise if both are; else not reproduced.
 fn join_verdicts(first: ClaimVerdict, second: ClaimVerdict) -> ClaimVerdict {
     match [first, second] {
         [ClaimVerdict::Reproduced, second] => second,

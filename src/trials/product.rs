@@ -53,7 +53,7 @@ impl Cluster {
 }
 
 impl Product<'_> {
-    /// Reads how many pieces each store has, by `GET /stock`.
+    /// Reads how many pieces each store has, by `GET /stock`. Fails if one is missing.
     pub(crate) async fn remaining(&self) -> Result<StockCounts, NoVerdict> {
         let stock: Value = self.on.get(&self.stock_url()).await?.success()?.json()?;
         let count = |store: &str| {

@@ -71,7 +71,7 @@ impl SaleCounts {
         self.sold - self.gone
     }
 
-    /// Whether each sale took one piece; an unknown purchase may have taken one.
+    /// Whether each sale took one piece; an unknown purchase may have taken one. False if nothing was sold.
     pub(super) fn is_exact(self) -> bool {
         self.sold > 0 && (0..=self.unknown).contains(&-self.oversold())
     }
@@ -129,7 +129,7 @@ impl Purchases {
     }
 
     /// The longest time between two sales from `from` to `to`. The time before the first one counts, that after the last one
-    /// does not.
+    /// does not; zero without a sale.
     pub(super) fn longest_gap(&self, from: Instant, to: Instant) -> Duration {
         let purchases = self.0.lock();
         let sales = purchases.iter().filter(|purchase| purchase.is_sale());
@@ -163,7 +163,7 @@ impl Purchases {
     }
 }
 
-/// Runs `fault` while each buyer buys one piece after the other; returns the result of `fault`.
+/// Runs `fault` while each buyer buys one piece after the other; returns the result of `fault` after their last purchases.
 pub(super) async fn run_buyers_during<T, P>(
     buyers: impl IntoIterator<Item = impl Fn() -> P>,
     fault: impl Future<Output = T>,

@@ -52,7 +52,8 @@ struct LibraryRun {
     lines: Vec<LineResult>,
 }
 
-/// Runs the script on each version, and adds the observation of our service. The verdict is that of the text's version.
+/// Runs the script on each version, and adds the observation of our service. The verdict is that of the first version that
+/// can be started (the text's comes first), or of our service if none can.
 pub(super) async fn try_claim(
     on: &Cluster,
     script: &Script,
@@ -426,7 +427,7 @@ fn printable_line(line: &ScriptLine) -> String {
 }
 
 impl LineResult {
-    /// The line printed its text, or a number within its bounds.
+    /// Whether the line printed its text, or a number within its bounds.
     fn prints_as_said(&self) -> bool {
         let text = self.line.prints.as_ref().or(self.line.until.as_ref());
         let number = || self.printed.parse::<i64>().ok();
@@ -435,7 +436,7 @@ impl LineResult {
                 .is_none_or(|[least, most]| number().is_some_and(|n| (least..=most).contains(&n)))
     }
 
-    /// The line printed what it should, within the bounds of its duration.
+    /// Whether the line printed what it should, within the bounds of its duration.
     fn is_as_said(&self) -> bool {
         let in_time = |[least, most]: [u64; 2]| {
             (u128::from(least)..=u128::from(most)).contains(&self.took.as_millis())

@@ -102,8 +102,8 @@ impl TrialResult {
         self.seen.verdict
     }
 
-    /// Of a lesson: its verdict differs from the stored one (unless it rests on timing; without a verdict it does not count).
-    /// Of a twin: it was not refused, whatever was stored.
+    /// Whether a lesson's verdict differs from the stored one, or a twin was not refused. A lesson that rests on timing or came
+    /// to no verdict is never unexpected.
     pub(super) fn is_unexpected(&self) -> bool {
         if self.twin.is_some() {
             return !matches!(

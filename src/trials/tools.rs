@@ -38,7 +38,7 @@ pub(super) async fn open_clients(
     Ok(try_join_all((0..n).map(|_| redis_at(url))).await?)
 }
 
-/// Waits until a key exists.
+/// Waits, 10 s at most, until a key exists.
 pub(super) async fn wait_for_key(
     redis: &mut MultiplexedConnection,
     key: &str,
@@ -69,7 +69,7 @@ pub(super) async fn count_children(zookeeper: &Client, path: &str) -> Result<usi
     }
 }
 
-/// Waits until the node has `wanted` children.
+/// Waits, 30 s at most, until the node has `wanted` children.
 pub(super) async fn wait_for_children(
     zookeeper: &Client,
     path: &str,

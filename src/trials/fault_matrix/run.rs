@@ -78,7 +78,7 @@ impl<'a> Goods<'a> {
         }
     }
 
-    /// Waits until the stock or the orders can be read, and compares them with the answers.
+    /// Waits, without a limit, until the stock or the orders can be read, and compares them with the answers.
     async fn compare_with(&self, on: &Cluster, told: &BuyerAnswers) -> FaultResult {
         let begun = Instant::now();
         loop {
@@ -132,7 +132,7 @@ impl StrategyUnderTest<'_> {
         sleep(POLL_PAUSE).await;
     }
 
-    /// The result since the fault; `back`: the strategy has sold again.
+    /// The result of all purchases, with the longest gap since the fault; `back`: the strategy has sold again.
     async fn cell(
         &self,
         on: &Cluster,
@@ -151,7 +151,8 @@ impl StrategyUnderTest<'_> {
     }
 }
 
-/// Has all strategies of an engine sell while its server is broken and mended; returns their results.
+/// Restarts the instances, and has all strategies of an engine sell while its server is broken and mended; returns their
+/// results. Fails if one does not sell before, or does not notice a fault that it must notice.
 pub(super) async fn run(
     own: &OwnLab,
     engine: &'static Engine,
