@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use std::sync::LazyLock;
 use utoipa::ToSchema;
 
-/// The chapters' files in the order of the documents, then the claims beyond them: id and TOML text of each.
+/// The chapters' files in the order of the documents, then the claims beyond them: name and TOML text of each.
 const FILES: [(&str, &str); 9] = [
     ("chapter_1.toml", include_str!("lessons/chapter_1.toml")),
     ("chapter_2.toml", include_str!("lessons/chapter_2.toml")),
@@ -49,7 +49,8 @@ pub static ALL: LazyLock<Vec<Chapter>> = LazyLock::new(|| {
     chapters
 });
 
-/// Adds a strategy or step that no lesson names to the first lesson of its predecessor, or to the lesson of its chapter.
+/// Adds a strategy or step that no lesson names to the first lesson of its predecessor, or to the lesson of its chapter;
+/// without such a lesson, to none.
 fn add_to_a_lesson<F: Spec>(
     chapters: &mut [Chapter],
     entry: &RegistryEntry<F>,
@@ -177,7 +178,7 @@ impl Lesson {
         compared.collect()
     }
 
-    /// The lesson is tried, on our service or on the library that the text names.
+    /// Whether the lesson is tried, on our service or on the library that the text names.
     pub const fn is_tried(&self) -> bool {
         self.why_not().is_none() || self.theirs.is_some()
     }

@@ -26,7 +26,7 @@ pub enum Run {
         /// Requests of each; default 50, or 10 in the quick form.
         loops: Option<usize>,
     },
-    /// The course's load, 100 × 50, oversells.
+    /// The course's load, 100 × 50, oversells by far: a tenth of its sales or more.
     Oversells {
         #[serde(deserialize_with = "leaked_text")]
         strategy: &'static str,
@@ -225,7 +225,7 @@ pub enum RatioClaim {
     MuchFaster,
     /// Faster: at least 1.15 times as fast.
     Faster,
-    /// A little faster: at most 1.5 times as fast.
+    /// A little faster: 1 to 1.5 times as fast.
     ALittleFaster,
     /// About as fast: 0.8 to 1.25 times as fast.
     AboutAsFast,
@@ -236,7 +236,7 @@ pub enum RatioClaim {
 }
 
 impl RatioClaim {
-    /// The bounds of the ratio.
+    /// The least and the greatest ratio; infinity without an upper bound.
     pub const fn bounds(self) -> (f64, f64) {
         match self {
             Self::MuchFaster => (2.0, f64::INFINITY),

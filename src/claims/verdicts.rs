@@ -73,7 +73,7 @@ impl LessonResult {
 }
 
 impl LessonResult {
-    /// The verdict on our service alone; `None` if no library was tried beside it.
+    /// The verdict on our service alone; `None` if no library was tried beside it, or our service came to none.
     pub fn own_verdict(&self) -> Option<ClaimVerdict> {
         ClaimVerdict::deserialize(self.more.get("figures")?.get("ours")?).ok()
     }

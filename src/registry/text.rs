@@ -46,8 +46,8 @@ const EN: Labels = [
 const ZH: Labels = ["# ", "失效：", "**能承受**：", "**何时失效**：", "下一篇："];
 
 impl Text {
-    /// Reads a file. Fails if a half lacks a part, or if the halves differ in their number of paragraphs or steps or in their
-    /// code.
+    /// Reads a file. Fails if a half lacks a part, if the halves differ in their number of paragraphs or steps or in their
+    /// code, or if a Chinese part has no Chinese.
     pub(super) fn parse(file: &str) -> Result<Self, String> {
         let (en, zh) = file.split_once("\n---\n").ok_or("one language only")?;
         let same = |what, en, zh| match en == zh {

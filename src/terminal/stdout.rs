@@ -77,7 +77,7 @@ pub fn has_colours() -> bool {
     }
 }
 
-/// A progress bar on stderr, hidden if that is no terminal. Only long steps get an estimate.
+/// A progress bar on stderr, hidden if that is no terminal; `estimates` shows about how much time is left.
 pub fn progress_bar(steps: usize, estimates: bool) -> ProgressBar {
     let left = match estimates {
         true => localized!("还要约 {{eta}}  ", "about {{eta}} left  "),
@@ -195,7 +195,7 @@ impl Output {
         Ok(())
     }
 
-    /// Replaces the file's content with this text.
+    /// Replaces the file's content with this text. Only once: a second text would not begin at the start of the file.
     /// Errors: [`Failure::Output`] if it takes no more, [`Failure::Unusable`] if it cannot be opened.
     pub fn write(&self, text: &str) -> Result<(), Failure> {
         if self.is_stdout() {

@@ -92,8 +92,8 @@ impl OwnLab {
         Self::start_process(LabKind { options, setting }, false, stop).await
     }
 
-    /// Starts `oversell lab` as a child process in a new folder; it stops when this process dies. Unavailable if a package is
-    /// not installed.
+    /// Starts `oversell lab` as a child process in a new folder; it stops when this process dies. Unavailable if a package
+    /// is not installed.
     async fn start_process(
         kind: LabKind,
         quick: bool,

@@ -102,8 +102,8 @@ impl TrialResult {
         self.seen.verdict
     }
 
-    /// Whether a lesson's verdict differs from the stored one, or a twin was not refused. A lesson that rests on timing or came
-    /// to no verdict is never unexpected.
+    /// Whether a lesson's verdict differs from the stored one, or a twin was not refused. A lesson that rests on timing or
+    /// came to no verdict is never unexpected.
     pub(super) fn is_unexpected(&self) -> bool {
         if self.twin.is_some() {
             return !matches!(

@@ -92,7 +92,7 @@ async fn pass_bucket(job: &Job) -> Result<Deduction, Error> {
     Ok(report_count(let_through))
 }
 
-/// Sends all requests to the limiter in Redis that both actors share, and reports how many it let through.
+/// Sends all requests to the limiter in Redis that all actors share, and reports how many it let through.
 async fn pass_shared_limiter(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let limiter = limiter_name(job.request.stock_id);
     let mut let_through = 0;

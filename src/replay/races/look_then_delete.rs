@@ -51,7 +51,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// A has written; its lease ends before it deletes its lock.
+/// A has written; its lease ends before it deletes its lock. B takes the lock, and C is refused.
 pub(super) const LEASE_ENDS_BEFORE_DELETE: &[Step] = &[
     say("A 拿到锁，读，写", "A has the lock, reads, and writes"),
     A.lease(3000).stops_at(Point::Written),
@@ -66,7 +66,7 @@ pub(super) const LEASE_ENDS_BEFORE_DELETE: &[Step] = &[
     C.stops_at(Point::Refused),
 ];
 
-/// A deletes B's lock.
+/// A deletes B's lock, and C gets in beside B.
 pub(super) const A_DELETES_LOCK_OF_B: &[Step] = &[
     say("A 的 DEL 删掉了 B 的锁", "A's DEL deletes B's lock"),
     A.finishes_and_unlocks(),
@@ -77,7 +77,7 @@ pub(super) const A_DELETES_LOCK_OF_B: &[Step] = &[
     LockIsFree,
 ];
 
-/// A leaves B's lock.
+/// A finds its lock lost and leaves B's; C waits for B.
 pub(super) const A_LEAVES_LOCK_OF_B: &[Step] = &[
     say(
         "A 的脚本比较：不是它的，不删",

@@ -119,7 +119,7 @@ pub(in crate::trials) async fn play_deadlock_and_cure(
         .value("cure", figures(cure)))
 }
 
-/// The plan of the cure uses an index that the plan of the flaw does not use.
+/// Whether the plan of the cure uses an index that the plan of the flaw does not use.
 fn uses_another_index(flaw: &DeadlockRun, cure: &DeadlockRun) -> bool {
     match (flaw.plans.last(), cure.plans.last()) {
         (Some(before), Some(after)) => {

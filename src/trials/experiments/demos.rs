@@ -91,7 +91,7 @@ async fn thread_ids_differ(on: &Cluster, all_on_one: bool) -> Result<Observation
     Ok(Observation::holds(differ, words).value("values", values))
 }
 
-/// Reads the key of demo2 while a request to `url` holds the lock.
+/// Reads the key of demo2 while a request to `url` holds the lock; empty if there is none.
 async fn read_key_while_held(on: &Cluster, url: &str, stock_id: i64) -> Result<String, NoVerdict> {
     let mut redis = on.redis().await?;
     let value = async {

@@ -65,12 +65,12 @@ impl LockCounts {
         }
     }
 
-    /// At least a tenth is held twice. Locks that are taken in the last moment before the fault are fewer.
+    /// Whether at least a tenth is held twice. Locks that are taken in the last moment before the fault are fewer.
     fn many_are_lost(self) -> bool {
         self.of > 0 && self.twice * 10 >= self.of
     }
 
-    /// Locks were held, and none of them is held twice.
+    /// Whether locks were held, and none of them twice.
     fn all_are_kept(self) -> bool {
         self.of > 0 && self.twice == 0
     }

@@ -63,7 +63,7 @@ pub(in crate::trials) async fn burst_is_limited(
     Ok(seen.value("burst", serde_json::to_value((first, again))?))
 }
 
-/// The figures of the bursts are within the bounds of the claim.
+/// Whether the figures of the bursts are within the bounds of the claim.
 fn is_within_bounds(burst: &Burst, first: &BurstResult, again: Option<&BurstResult>) -> bool {
     let within = |[fewest, most]: [usize; 2], came: &BurstResult| {
         let most = most + (came.took_s * burst.more_per_second) as usize;
@@ -76,7 +76,7 @@ fn is_within_bounds(burst: &Burst, first: &BurstResult, again: Option<&BurstResu
         && (burst.again.zip(again)).is_none_or(|(meant, came)| within(meant.through, came))
 }
 
-/// Sends a request to each address, all at once.
+/// Sends a request to each address, all at once. Fails if one is answered by neither 200 nor 429.
 async fn send_at_once(on: &Cluster, urls: &[String]) -> Result<BurstResult, NoVerdict> {
     let begun = Instant::now();
     let asked = urls.iter().enumerate().map(|(n, url)| async move {
@@ -135,7 +135,7 @@ async fn limit_per_instance_lets_more_through(
         .value("came", serde_json::to_value(came)?))
 }
 
-/// Own buckets let ten per instance through and the shared limiter ten in all, besides the tokens that flow in meanwhile.
+/// Whether own buckets let ten per instance through and the shared limiter ten in all, besides tokens that flow in meanwhile.
 fn is_thirty_and_ten(own: &BurstResult, shared: &BurstResult) -> bool {
     let more = |came: &BurstResult, a_second: f64| (came.took_s * a_second).ceil() as usize;
     (30..=30 + more(own, 30.0)).contains(&own.through)

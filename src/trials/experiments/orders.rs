@@ -75,8 +75,8 @@ pub(in crate::trials) async fn crowd_gets_verdict(
     Ok(Observation::holds(holds, words).value("crowd", figures))
 }
 
-/// The checker reaches this verdict. To the checker missing orders are no fault, so for `exact` all orders must have been placed
-/// and written, and no request may have failed.
+/// Whether the checker reaches this verdict. To the checker missing orders are no fault, so for `exact` all orders must have
+/// been placed and written, and no request may have failed: `orders` has these three numbers.
 fn has_verdict(
     verdict: OrdersVerdict,
     faults: &[OrdersVerdict],
@@ -130,7 +130,7 @@ async fn global_mutex_refuses_other_users(
     Ok(exact.and(Observation::holds(statuses == [503, 200], words).value("statuses", statuses)))
 }
 
-/// While an order stays inside, orders once more for the same user at another instance; returns the answer to that second order.
+/// While an order stays inside, orders once more for the same user through nginx; returns the answer to that second order.
 pub(super) async fn order_twice_at_once(
     on: &Cluster,
     voucher: &TrialVoucher<'_>,

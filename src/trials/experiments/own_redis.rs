@@ -58,14 +58,15 @@ impl OwnRedis {
     }
 }
 
-/// A free port. A Cluster node takes a second one 10000 above; both are below the kernel's ephemeral ports.
+/// A random port, if it and the one 10000 above, which a Cluster node takes too, are free; both are below the kernel's
+/// ephemeral ports.
 fn free_port() -> Option<u16> {
     let port = fastrand::u16(10_000..22_000);
     let both = [port, port + 10_000].map(|port| TcpListener::bind(("127.0.0.1", port)).ok());
     both.iter().all(Option::is_some).then_some(port)
 }
 
-/// Starts a server and waits until it answers.
+/// Starts a server and waits until it answers or ends. Unavailable without the program.
 async fn start_server(
     port: u16,
     folder: &TempDir,

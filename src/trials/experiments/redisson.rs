@@ -205,7 +205,7 @@ async fn waiter_sleeps_until_lease_ends(
     .value("renewed", renewed))
 }
 
-/// Reads the remaining lease of a key, in milliseconds, every 20 ms until the purchase ends.
+/// Reads the remaining lease of a key, in milliseconds, every 20 ms until the purchase ends; reads without one are left out.
 async fn watch_lease<T>(
     purchase: impl Future<Output = T>,
     redis: &mut redis::aio::MultiplexedConnection,

@@ -85,7 +85,7 @@ struct LockResult {
 }
 
 impl LockResult {
-    /// The lock oversold, or needs a repair.
+    /// Whether the lock oversold, or needs a repair.
     fn fails(self) -> bool {
         self.lost > 0 || self.blocked_ms.is_none()
     }

@@ -136,7 +136,8 @@ async fn release_reaches_paused_node(
         .value("took_ms", u64::try_from(took).unwrap_or(u64::MAX)))
 }
 
-/// Redlock without its last rule: locks on all nodes, and releases only those that have answered.
+/// Redlock without its last rule: locks on all nodes, and releases only those that have answered. Returns 200 if that was a
+/// majority, else 503.
 async fn lock_and_release_granted_nodes(
     mut nodes: Vec<MultiplexedConnection>,
     key: &str,

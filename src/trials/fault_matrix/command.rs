@@ -47,7 +47,7 @@ impl Outputs for Args {
 }
 
 /// Runs the command. It fails with [`Failure::Promise`] where a strategy did not keep what it promises, with
-/// [`Failure::Unusable`] where a lab does not start or a fault was not noticed, with [`Failure::Interrupted`] after a signal.
+/// [`Failure::Unusable`] where a lab does not start or a fault is not noticed, with [`Failure::Interrupted`] after a signal.
 pub(crate) async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     let lang = match chinese::is_wanted() {
         true => Lang::Zh,

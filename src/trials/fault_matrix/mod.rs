@@ -194,9 +194,9 @@ const ENSEMBLE_ID: &str = "ensemble";
 const MIN_NOTICED_GAP_MS: u64 = 1000;
 
 impl Engine {
-    /// Whether every strategy must notice the fault, because a killed or paused server serves nobody. If one of several servers
-    /// is only cut off, the instances may be connected to another. A planned fail-over or an election can be over between two
-    /// purchases, so there the servers are asked for the new leader.
+    /// Whether every strategy must notice the fault, because a killed or paused server serves nobody. If one of several
+    /// servers is only cut off, the instances may be connected to another. A planned fail-over or an election can be over
+    /// between two purchases, so there the servers are asked for the new leader.
     fn must_be_noticed(&self, fault: Fault) -> bool {
         match fault {
             Fault::None | Fault::Promote => false,
@@ -205,8 +205,9 @@ impl Engine {
         }
     }
 
-    /// Whether a strategy or step promises to sell each piece once and to lose none. A safe one does, unless its stock is in a
-    /// Redis whose replica may lack the last sales. One with a lease does while nothing breaks, unless each node has its lock.
+    /// Whether a strategy or step promises to sell each piece once and to lose none. A safe one does, unless its stock is in
+    /// a Redis whose replica may lack the last sales. One with a lease does while nothing breaks, unless each node has its
+    /// own lock.
     fn promises(&self, slug: &str, fault: Fault) -> bool {
         let step = seckill::find(slug).map(|step| (step.spec.promise, Store::Redis));
         let strategy =
@@ -282,8 +283,8 @@ impl FaultResult {
         }
     }
 
-    /// Compares the buyers' answers with a voucher's orders. An answered order that is not there is lost; a second order of a
-    /// user or a number, or one beyond the pieces, is doubled.
+    /// Compares the buyers' answers with a voucher's orders. An answered order that is not there is lost; a second order of
+    /// a user or a number, or one beyond the pieces, is doubled.
     fn of_orders(told: &BuyerAnswers, records: &VoucherRecords) -> Self {
         let answers = OrderAnswers {
             orders: told.orders.clone(),
