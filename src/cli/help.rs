@@ -138,7 +138,7 @@ fn translate_each(text: &str, mut replace: impl FnMut(&str) -> String) -> String
     lines.join("\n").trim_end().to_owned()
 }
 
-/// Splits the line of an example into its command and its words.
+/// Splits the line of an example into its command and the words after two spaces; `None` without words, or before a `>`.
 fn split_example(line: &str) -> Option<(&str, &str)> {
     let command = line.len() - line.trim_start().len();
     let gap = command + line[command..].find("  ")?;

@@ -53,8 +53,8 @@ pub(super) struct Clock {
     pub(super) file: PathBuf,
 }
 
-/// Writes the library into the lab's folder, and tries whether this Redis starts with it and shows a moved clock. The
-/// error says why not.
+/// Writes the library into the lab's folder, and tries whether this Redis starts with it and shows a moved clock; blocks
+/// meanwhile. The error says why not.
 pub(super) fn install_library(lab: &Path, program: &Path) -> Result<(), String> {
     if LIBRARY_BYTES.is_empty() {
         return Err(localized!(

@@ -89,7 +89,7 @@ impl Lab {
             .map(|link| (link.name(), link.proxy.address()))
     }
 
-    /// A warning for the user: the servers run as root, and why.
+    /// A warning for the user that the servers run as root, and why; `None` if they do not.
     pub fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
     }
@@ -99,8 +99,8 @@ impl Lab {
         &self.unavailable
     }
 
-    /// The pid of a running member. Members are named `mysql`, `mysql-2` …, `redis`, `redis-2` …, `zookeeper`,
-    /// `zookeeper-2` …, `nginx`; instances by their ports.
+    /// The pid of a member; `None` if it does not run or there is none. Members are named `mysql`, `mysql-2` …, `redis`,
+    /// `redis-2` …, `zookeeper`, `zookeeper-2` …, `nginx`; instances by their ports.
     pub fn pid(&self, name: &str) -> Option<u32> {
         self.members.iter().find(|m| m.name == name)?.pid()
     }

@@ -478,7 +478,7 @@ fn lan_address() -> io::Result<IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
-/// The token from the environment; with `--lan` a new one if there is none.
+/// The token from the environment; without one, a new one with `--lan`, else `None`.
 fn admin_token(lan: bool) -> Option<Token> {
     let given = std::env::var(ADMIN_TOKEN_VARIABLE)
         .ok()

@@ -58,7 +58,7 @@ const REPLICATION_OPTIONS: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
 pub(super) const REQUIREMENTS: [Requirement; 1] = [(PROGRAM, PROGRAM)];
 pub(super) const PROGRAM: &str = "redis-server";
 
-/// The name and version of the program, such as `Redis 7.0.15`.
+/// The name and version of the program, such as `Redis 7.0.15`; `None` if it does not tell.
 pub(super) fn version(program: &Path) -> Option<String> {
     let text = programs::output_of(program, "--version")?;
     let title = text.split_whitespace().next()?;

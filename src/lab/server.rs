@@ -49,7 +49,7 @@ pub(super) fn numbered_name(name: &str, index: usize) -> String {
 /// A program that the lab starts: its command, its files and its health. Implemented by each kind of server, by nginx and by
 /// instances; `folder` is the server's own.
 pub(super) trait Server: Debug + Send + Sync {
-    /// The programs that it needs, each with its Debian package; empty if its own was found.
+    /// The programs that it needs besides those whose paths are known, each with its Debian package.
     fn requirements(&self) -> &'static [Requirement];
 
     /// Configuration files, by their paths in the folder.

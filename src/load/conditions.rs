@@ -198,7 +198,7 @@ async fn zookeeper(connect: &str) -> Option<String> {
     timeout(SERVER_TIMEOUT, ask).await.ok()?
 }
 
-/// The version of the program nginx, because the server does not tell its version.
+/// The version of the program nginx, because the server does not tell its version; `None` if it is not here.
 async fn nginx() -> Option<String> {
     for program in ["nginx", "/usr/sbin/nginx"] {
         if let Ok(said) = Command::new(program).arg("-v").output().await {

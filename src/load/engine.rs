@@ -130,7 +130,7 @@ impl LoadProgress {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// The requests that are drawn, of those that were inside so far.
+    /// The requests that are drawn, of those that were inside so far; `None` if none was, or nothing is drawn.
     pub(super) fn lanes(&self) -> Option<Lanes> {
         lanes::choose_lanes(self.recorded.lock().lanes.clone())
     }
@@ -305,7 +305,8 @@ impl Load {
         Some((seen.begun.fetch_add(1, Ordering::Relaxed), now))
     }
 
-    /// Sends a request, on a new connection if the old one was lost before anything was written.
+    /// Sends a request, on a new connection if the old one was lost before anything was written. Returns the answer too, if
+    /// one came.
     async fn send_once(
         &self,
         turn: u64,

@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::{collections::BTreeMap, time::Duration};
 
-/// Longer latencies count as this one, an hour, in µs: no run lasts so long.
+/// Longer latencies count as this one, an hour, in µs: no run lasts an hour.
 const MAX_LATENCY_US: u64 = 3_600_000_000;
 /// Significant digits of a latency: an error of a thousandth.
 const LATENCY_DIGITS: u8 = 3;

@@ -120,7 +120,7 @@ pub async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Result<(), 
     }
 }
 
-/// The admin token of a cluster: that of its lab, or that in the environment.
+/// The admin token of a cluster: that of its lab, else that in the environment; `None` without one.
 pub fn token(lab: Option<&Addresses>) -> Option<SecretString> {
     let of_lab = lab.and_then(|lab| lab.admin.clone());
     let token = of_lab.map_or_else(

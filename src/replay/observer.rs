@@ -86,7 +86,7 @@ impl Observer {
         condition(&self.state.lock().servers.locks)
     }
 
-    /// The actor that took the lock last.
+    /// The actor that took the lock last, though it may have released it; `None` before the first one.
     pub(super) fn last_holder(&self) -> Option<char> {
         self.state.lock().holder
     }
@@ -422,7 +422,8 @@ impl ReplayState {
             .unwrap_or_else(|| owner.to_owned())
     }
 
-    /// The actor whose letter this text is, whose owner it contains, or who is alone on the instance with whose name it begins.
+    /// The letter of the actor whose letter this text is, whose owner it contains, or who is alone on the instance with
+    /// whose name it begins; `None` for a stranger.
     fn actor_named_in(&self, owner: &str) -> Option<String> {
         let by_owner = self
             .actors
@@ -457,7 +458,7 @@ fn stock_change(before: Option<i64>, now: Option<i64>) -> Option<ReplayEvent> {
     Some(ReplayEvent::of("stock", "stock").with_value(count.to_string()))
 }
 
-/// The event of a new fencing token in the row of MySQL; 0 is the token that no write has set.
+/// The event of a new fencing token in the row of MySQL; `None` if it is the same, unknown, or 0, which no write has set.
 fn fence_change(before: Option<u64>, now: Option<u64>) -> Option<ReplayEvent> {
     let token = now.filter(|token| *token > 0 && now != before)?;
     Some(ReplayEvent {

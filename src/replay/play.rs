@@ -304,7 +304,7 @@ impl std::fmt::Debug for Play {
     }
 }
 
-/// Polls until `condition` is true. Fails at once if it does, and after `limit` with the reason `late`.
+/// Polls until `condition` is true. Fails at once with an error of `condition`, and after `limit` with the reason `late`.
 pub(super) async fn poll_until<F: Future<Output = Result<bool, Error>>>(
     limit: Duration,
     late: &str,

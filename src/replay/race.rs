@@ -34,7 +34,7 @@ const STOPS_BETWEEN_STEPS: &[Point] = &[
     Point::Conflict,
     Point::Released,
 ];
-/// The points where the order of entry is decided. A refused actor asks again when it is let go on.
+/// The points where the order of entry is decided. A refused actor asks again when it goes on.
 const STOPS_AT_ENTRY: &[Point] = &[Point::Read, Point::Refused];
 /// The point inside, where only the number of actors inside counts.
 const STOPS_INSIDE: &[Point] = &[Point::Read];

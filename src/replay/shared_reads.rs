@@ -140,7 +140,8 @@ where
         }
     }
 
-    /// Waits for the server's next read, which reads this key with those of all other replays of this instance.
+    /// Waits for the server's next read, which reads this key with those of all other replays of this instance. Each error
+    /// is an [`Error::Replay`].
     pub(super) async fn read(&self, ctx: &Ctx, key: K) -> Result<V, Error> {
         let answer = self.request(ctx, key).await.map_err(Error::replay)?;
         answer.map_err(Error::replay)

@@ -184,7 +184,7 @@ impl Step {
         }
     }
 
-    /// The act of a role that does something else than the others.
+    /// The act that a step gives to its role; `None` if the role has the race's act, or if it is no step of one role.
     pub(super) fn act(&self) -> Option<Act> {
         match self {
             Self::Role(role, _) => role.act,

@@ -201,8 +201,8 @@ impl Cluster {
         load(&plan, &watch::channel(Snapshot::default()).0, &self.stop).await
     }
 
-    /// Measures how many times as fast the first side sells as the second. Each round measures both sides, in turn first, so
-    /// that a slow machine slows both. Fails if more than half of the rounds have errors.
+    /// Measures how many times as fast the first side sells as the second. Each round measures both sides, in the other
+    /// order than the last one, so that a slow machine slows both. Fails if more than half of the rounds have errors.
     pub(crate) async fn measure_ratio(
         &self,
         first: RateSide,

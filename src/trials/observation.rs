@@ -177,7 +177,8 @@ pub(crate) struct MeasuredRate {
     pub per_sec: Spread,
 }
 
-/// The verdict of a claim of two parts: if one is reproduced, that of the other; noise if both are; else not reproduced.
+/// The verdict of a claim of two parts: if one is reproduced, that of the other; if both are noise, so is it; else not
+/// reproduced.
 fn join_verdicts(first: ClaimVerdict, second: ClaimVerdict) -> ClaimVerdict {
     match [first, second] {
         [ClaimVerdict::Reproduced, second] => second,

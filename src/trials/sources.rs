@@ -134,7 +134,7 @@ impl Sources {
         })
     }
 
-    /// The file with its race, if one is played.
+    /// The file with its race; `None` if none is played, or it has no file, as that of a deadlock.
     fn race(&self, lesson: &Lesson) -> Option<&'static str> {
         let is_replay = |run: &Run| matches!(run, Run::Replay);
         if !lesson.run.parts().iter().any(is_replay) {

@@ -39,7 +39,7 @@ pub(super) fn describe_twin(lesson: &Lesson) -> Option<Words> {
     Some(Words::join(&both, ["；", "; "]))
 }
 
-/// Describes the twin on our service.
+/// Describes the twin on our service; `None` if the lesson does not, and the kind of its experiment implies none.
 fn describe_our_twin(lesson: &Lesson) -> Option<Words> {
     match (&lesson.twin, &lesson.run) {
         (Some(Twin::Is(Bilingual { zh, en })), _) => Some(Words::new(*zh, *en)),
@@ -91,7 +91,8 @@ fn describe_change(twin: &TwinChange) -> Words {
     }
 }
 
-/// Describes the twin of an experiment of this kind. `is_twin`: the lesson names `run` itself as its twin.
+/// Describes the twin of an experiment of this kind; `None` if the kind implies none. `is_twin`: the lesson names `run`
+/// itself as its twin.
 fn describe_twin_run(run: &Run, is_twin: bool) -> Option<Words> {
     let place = |other: &str| words!("换成 {other}", "{other} in its place");
     Some(match run {

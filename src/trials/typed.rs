@@ -43,12 +43,12 @@ pub(super) async fn try_lines(on: &Cluster, lines: &[TypedLine]) -> Result<Obser
     Ok(observe(lines, &printed?))
 }
 
-/// Runs a line in bash, with the servers' own clients; returns what it prints.
+/// Runs a line in bash, with the servers' own clients; returns its stdout, whether it succeeded or not.
 pub(super) async fn run_in_bash(line: String) -> Result<String, NoVerdict> {
     Ok(run_line(&line).await?.stdout.trim_end().to_owned())
 }
 
-/// Runs a line in bash, unless its program is missing; returns all of its output.
+/// Runs a line in bash, for [`LINE_TIMEOUT`] at most; unavailable if its program is missing. Returns its output so far.
 async fn run_line(line: &str) -> Result<ShellOutput, NoVerdict> {
     let program = line.split(' ').next().unwrap_or_default();
     if program != "oversell" && programs::find(program).is_none() {

@@ -53,7 +53,7 @@ impl Cluster {
             .await
     }
 
-    /// Has each of `users` order one voucher `repeats` times, all at once.
+    /// Has each of `users` order one voucher `repeats` times, all at once. The row has no order figures: they come apart.
     pub(super) async fn send_orders(
         &self,
         step: &str,
@@ -72,7 +72,7 @@ impl Cluster {
 }
 
 impl TrialVoucher<'_> {
-    /// Orders the voucher for one of its own users; returns status and answer.
+    /// Orders the voucher for one of its own users; returns status and answer. `more` is added to the query.
     pub(super) async fn order(
         &self,
         at: &str,

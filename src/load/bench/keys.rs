@@ -23,7 +23,7 @@ use tokio::{
 };
 use tower::{Layer, ServiceExt, service_fn};
 
-/// The number of held keys that are measured: so many that they outweigh what else the process has.
+/// The number of held keys that are measured: enough to outweigh what else the process has.
 const KEY_COUNT: usize = 100_000;
 /// Locks taken or released at a time, so that the figure is of held keys and not of commands in flight.
 const BATCH: usize = 500;

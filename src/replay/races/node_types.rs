@@ -22,7 +22,7 @@ use zookeeper_client::{Acls, CreateMode, Error as Zk};
 
 /// The path of the lock's node, that of the strategy `zk-ephemeral`.
 const NODE: &str = "/distributed/zk-ephemeral";
-/// The mean time between two attempts.
+/// The pause between two attempts.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(super) const RACE: Race = Race {

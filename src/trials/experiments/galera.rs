@@ -200,7 +200,7 @@ fn describe_error(error: Option<u16>) -> String {
     error.map_or("OK".to_owned(), |error| error.to_string())
 }
 
-/// The number of the error that the server answered; `None` if it answered none. An error of the connection fails.
+/// The number of the error that the server answered; `None` if it succeeded. Any other error fails.
 pub(super) fn error_number<T>(done: sqlx::Result<T>) -> Result<Option<u16>, NoVerdict> {
     match done {
         Ok(_) => Ok(None),

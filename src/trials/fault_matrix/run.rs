@@ -66,7 +66,7 @@ impl<'a> Goods<'a> {
         Ok(Self::Product(product, strategy.spec.store))
     }
 
-    /// Buys a piece, or orders the voucher for a new user; returns the answer and that user.
+    /// Buys a piece, or orders the voucher for a new user; returns the answer and that user, `None` for a piece.
     async fn buy(&self, at: &str, slug: &str) -> (Result<(u16, Value), HttpError>, Option<i64>) {
         match self {
             Self::Product(product, _) => (product.buy(at, slug, HOLD_AND_WAIT).await, None),
