@@ -38,7 +38,6 @@ pub enum Run {
         first: RateSide,
         /// The strategy with which it is compared.
         second: RateSide,
-        /// The claim about their ratio.
         says: RatioClaim,
         /// Why it may not hold here.
         otherwise: Option<Bilingual>,
@@ -131,12 +130,9 @@ pub enum Twin {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Burst {
-    /// The route.
     #[serde(deserialize_with = "leaked_text")]
     pub route: &'static str,
-    /// The target.
     pub on: Target,
-    /// How many requests.
     pub requests: usize,
     /// The fewest and the most that come through.
     pub through: [usize; 2],
@@ -167,7 +163,6 @@ pub struct SecondBurst {
 /// Where a load goes: to one instance, or to three behind nginx.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
-    /// One instance.
     #[default]
     #[serde(rename = "one")]
     OneInstance,
@@ -180,10 +175,8 @@ pub enum Target {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateSide {
-    /// The strategy.
     #[serde(deserialize_with = "leaked_text")]
     pub strategy: &'static str,
-    /// The target.
     #[serde(default)]
     pub target: Target,
     /// The number of connections.

@@ -7,9 +7,7 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Library {
-    /// Redisson.
     Redisson,
-    /// Curator.
     Curator,
     /// Spring, Tomcat and the JVM's own classes.
     Spring,
@@ -18,7 +16,6 @@ pub enum Library {
 }
 
 impl Library {
-    /// Every library.
     pub const ALL: [Self; 4] = [Self::Redisson, Self::Curator, Self::Spring, Self::Printed];
 
     /// The name of the library for people.

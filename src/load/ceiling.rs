@@ -89,7 +89,6 @@ impl Ceiling {
         throughput > BOUNDED_SHARE * self.throughput
     }
 
-    /// Describes the ceiling.
     pub(super) fn describe(&self) -> String {
         let of = if self.target == ONE_INSTANCE {
             localized!("直接请求一个实例", "one instance, directly")

@@ -240,7 +240,6 @@ impl Load {
         Ok(seen.result(load.until, elapsed, why))
     }
 
-    /// Opens all connections.
     async fn open_all(&self, meter: &Arc<Meter>) -> Result<Vec<Link>, Failure> {
         stream::iter(0..self.threads)
             .map(|_| Link::open(&self.origin, meter))

@@ -7,9 +7,7 @@ use serde::Serialize;
 pub struct Spread {
     /// The middle value; of an even number, the mean of the middle two.
     pub median: f64,
-    /// The least value.
     pub min: f64,
-    /// The greatest value.
     pub max: f64,
     /// How many measurements there are.
     pub rounds: usize,

@@ -41,9 +41,7 @@ pub struct Stats {
 /// Bytes that a run has sent and received on the wire.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Bytes {
-    /// Received.
     pub received: u64,
-    /// Sent.
     pub sent: u64,
 }
 

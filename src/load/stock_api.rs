@@ -41,7 +41,6 @@ impl StockApi<'_> {
             .map(drop)
     }
 
-    /// Deletes the product.
     pub(super) async fn remove(&self) -> Result<(), Failure> {
         let url = self.product_url();
         let request = client().delete(&url).token(self.token);

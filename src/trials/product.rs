@@ -81,7 +81,6 @@ impl Product<'_> {
             .await
     }
 
-    /// Deletes the product.
     pub(crate) async fn remove(self) -> Result<(), NoVerdict> {
         let removed = self.on.request(Method::DELETE, &self.stock_url()).answer();
         removed.await?.success()?;

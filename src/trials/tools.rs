@@ -109,7 +109,6 @@ pub(super) fn describe_sale(row: &Row) -> Words {
     )
 }
 
-/// Describes several loads.
 pub(super) fn describe_sales(rows: &[Row]) -> Words {
     let each: Vec<_> = rows.iter().map(describe_sale).collect();
     Words::join(&each, ["", " "])

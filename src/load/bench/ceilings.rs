@@ -230,7 +230,6 @@ impl Ceilings {
         self.write(count - 1, conn).await
     }
 
-    /// Writes the product's count.
     async fn write(&self, count: i64, conn: &mut MySqlConnection) -> CeilingResult<()> {
         let write = sqlx::query(WRITE).bind(count).bind(self.product);
         write.execute(conn).await?;

@@ -40,7 +40,6 @@ const STAY_MS: u64 = 6000;
 /// What happens while the lock is held: nothing, its holder dies or pauses, or its server is restarted or lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LockFault {
-    /// Nothing.
     None,
     /// The holder's instance dies.
     HolderKilled,

@@ -49,9 +49,7 @@ pub(super) struct Engine {
 enum BrokenServer {
     /// The database; in a cluster the node of the first instance.
     MySql,
-    /// The primary Redis.
     Redis,
-    /// The ZooKeeper leader.
     ZooKeeper,
 }
 
