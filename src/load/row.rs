@@ -62,7 +62,8 @@ pub struct Row {
     pub promise: Promise,
     /// The verdict that follows from the promise on this target.
     pub expected: Verdict,
-    /// Whether the verdict is the expected one (printed code need not show its fault), and no request failed.
+    /// Whether the verdict is the expected one (printed code need not show its fault), no request failed or was left out,
+    /// and all instances answered.
     pub kept: bool,
     /// Remarks on the verdict, such as why it says less than it might.
     pub notes: Vec<String>,
@@ -231,8 +232,8 @@ impl Rate {
 }
 
 impl Row {
-    /// Makes the row of a run that has ended. An instance that did not answer, or requests that were not sent, become notes,
-    /// and the verdict is then at least [`Verdict::Errors`].
+    /// Makes the row of a run that has ended. An instance that did not answer, or requests that were not sent (unless
+    /// `cancelled`), become notes, and the verdict is then at least [`Verdict::Errors`].
     pub(super) fn new(plan: &Plan, sold: SaleResult, ended: LoadResult, cancelled: bool) -> Self {
         let mut counts = ended.all.counts;
         let mut notes: Vec<_> = missing_instances(plan, &ended.all.instances)

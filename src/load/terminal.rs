@@ -95,7 +95,7 @@ pub fn table<T>(
     table_within(columns, left_aligned, rows, markdown, width)
 }
 
-/// Draws a table that is at most this wide.
+/// Draws a table that is at most this wide; without a width, as wide as it comes.
 fn table_within<T>(
     columns: &[Column<T>],
     left_aligned: &[usize],

@@ -21,7 +21,7 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// The points after which an actor is no longer inside; so is [`Point::Unlocked`], where `finish` does not stop.
+/// The points after which an actor is no longer inside, besides [`Point::Unlocked`], at which `finish` does not stop.
 pub(super) const EXIT_POINTS: [Point; 6] = [
     Point::Written,
     Point::Released,
@@ -122,7 +122,7 @@ impl Observer {
         self.state.lock().starting.insert(letter);
     }
 
-    /// Records and logs an event of an actor, and has the servers read again at once.
+    /// Records and logs an event of an actor, and has the servers read again at once. `sells`: its success is a sale.
     pub(super) fn record_event(&self, letter: char, act: &str, sells: bool, event: &ActorEvent) {
         let mut state = self.state.lock();
         for event in state.record_actor_event(letter, act, sells, event) {

@@ -92,7 +92,7 @@ pub(super) const fn target_name(target: Target) -> &'static str {
 }
 
 impl Cluster {
-    /// Wraps the cluster that a command has found.
+    /// Wraps the cluster that a command has found. Fails if an address is not known or, outside a lab, both are the same.
     pub(super) fn new(
         found: target::Cluster,
         quick: bool,

@@ -204,7 +204,8 @@ const MAX_WAIT_MS: u64 = 300_000;
 /// Requests per connection in the quick form: as concurrent as the course's load, in a fifth of its time.
 const QUICK_LOOPS: usize = 10;
 
-/// Claim: a load sells no piece twice, on each of these targets.
+/// Claim: a load sells no piece twice, on each of these targets. Without numbers it is the course's, in the quick form with
+/// [`QUICK_LOOPS`].
 async fn sells_exactly(
     on: &Cluster,
     strategy: &str,

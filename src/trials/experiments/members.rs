@@ -48,7 +48,8 @@ async fn measure_ensemble_outages(
     Ok(seen)
 }
 
-/// Kills a follower, the leader and one more server, and starts one, while buyers buy.
+/// Kills a follower, the leader and one more server, and starts one, while buyers buy. With `majority_dies` the one more
+/// dies with the leader.
 async fn lose_members_of_ensemble(
     own: &OwnLab,
     majority_dies: bool,
@@ -124,7 +125,7 @@ async fn measure_writer_outages(on: &Cluster, two_die: bool) -> Result<Observati
     Ok(seen)
 }
 
-/// Kills the node that is written and shuts the next one down, while buyers buy.
+/// Kills the node that is written and shuts the next one down, while buyers buy. With `two_die` the next one is killed too.
 async fn lose_writers(on: &Cluster, two_die: bool) -> Result<Observation, NoVerdict> {
     let second = on.servers()?.galera.first().map(|node| node.pid);
     let second = second.ok_or_else(|| NoVerdict::failed("no second node"))?;
