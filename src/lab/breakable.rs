@@ -89,7 +89,7 @@ impl Lab {
         })
     }
 
-    /// Waits until SIGSTOP has stopped the member, or it runs no more for another reason.
+    /// Waits, [`PAUSE_TIMEOUT`] at most, until SIGSTOP has stopped the member, or it runs no more for another reason.
     pub(super) async fn wait_until_paused(&self, name: &str) -> Result<(), Failure> {
         let member = self.member(name)?;
         let still = async {

@@ -150,7 +150,7 @@ impl Clock {
             .map_err(|error| unusable!("{}: {error}", self.file.display()))
     }
 
-    /// Waits until the server's own time is this much ahead of ours.
+    /// Waits, [`JUMP_TIMEOUT`] at most, until the server's own time is this much ahead of ours, to half a second.
     pub(super) async fn wait_until_offset_is_shown(&self, ahead: Duration) -> Result<(), Failure> {
         let shown = async {
             while self

@@ -142,7 +142,7 @@ impl ProxyLink {
         self.instance == instance
     }
 
-    /// Ends the sessions that were opened on this link. Returns false if none of them was live.
+    /// Ends and forgets the sessions that were opened on this link. Returns false if none of them was live.
     pub(super) async fn expire_sessions(&self) -> Result<bool, Failure> {
         let (sessions, to) = (take(&mut *self.zk_sessions.lock()), self.proxy.target());
         let mut was_live = false;

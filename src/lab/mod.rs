@@ -213,7 +213,7 @@ impl Lab {
     }
 
     /// Ends the ZooKeeper sessions of this instance, its own and those of the actors on it, as the server does when it hears
-    /// nothing for too long.
+    /// nothing for too long; its links are cut meanwhile. Fails without links, or if none of the sessions was live.
     pub async fn expire(&self, instance: &str) -> Result<(), Failure> {
         let to_zookeeper = |link: &&Arc<ProxyLink>| {
             link.belongs_to(instance) && zookeeper::is_member_name(&link.server)
@@ -247,8 +247,8 @@ impl Lab {
         tokio::try_join!(self.wait_until_promoted(), sentinel::promote(of.sentinel)).map(drop)
     }
 
-    /// Makes the Sentinels promote this replica: a planned fail-over. Returns once every running Sentinel names it as
-    /// the leader. Only a lab with [`Options::sentinels`] has Sentinels.
+    /// Makes the Sentinels promote this replica: a planned fail-over. Returns once every running Sentinel names it as the
+    /// leader; fails if it leads already. Only a lab with [`Options::sentinels`] has Sentinels.
     pub async fn fail_over(&self, to: &str) -> Result<(), Failure> {
         let group = self.group.as_ref();
         let group = group.ok_or_else(|| unusable!("this lab has no Sentinels for its instances: start one with `oversell lab --sentinels 3`"))?;

@@ -30,7 +30,7 @@ impl Play {
         self.faults.as_ref().ok_or_else(none)
     }
 
-    /// Injects a fault. It is undone at the end, unless the race undoes it before.
+    /// Injects a fault; fails without a lab. It is undone at the end, unless the race undoes it before.
     pub(super) async fn inject(&self, action: Action, member: &str) -> Result<(), Error> {
         let done = self.lab()?.inject(action, member).await;
         done.map_err(|error| Error::replay(format!("{action} {member}: {error}")))

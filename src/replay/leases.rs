@@ -69,8 +69,8 @@ impl Play {
         .await
     }
 
-    /// Waits until the lease in the lock's row is over; the row may stay. Ends the lease first if the holder lives,
-    /// whose watchdog would renew it.
+    /// Waits until the lease in the lock's row is over; the row may stay. Ends the lease first if the holder lives, whose
+    /// watchdog would renew it. Fails without a lease.
     pub(super) async fn wait_until_row_lease_ends(&self) -> Result<(), Error> {
         let forced = !self.a_holder_was_killed;
         if forced {

@@ -177,7 +177,7 @@ impl Play {
         actor.ok_or_else(|| Error::replay(format!("{} does not run", role.letter)))
     }
 
-    /// Takes the running actor of this role out of the play.
+    /// Takes the running actor of this role out of the play; an error if it does not run.
     pub(super) fn take_actor(&mut self, role: &Role) -> Result<RunningActor, Error> {
         let actor = self.actors.remove(&role.letter);
         actor.ok_or_else(|| Error::replay(format!("{} does not run", role.letter)))

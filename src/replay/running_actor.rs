@@ -192,8 +192,8 @@ impl RunningActor {
         self.wait_for(point, until).await.map(drop)
     }
 
-    /// Runs the actor to its end, and returns its last event. It stops at each exit point, so that it is seen to leave before
-    /// another one enters.
+    /// Runs the actor to its end, and returns its last event; fails if none comes. It stops at each exit point, so that it
+    /// is seen to leave before another one enters.
     pub(super) async fn finish(mut self) -> Result<ActorEvent, Error> {
         let mut leaving = EXIT_POINTS.to_vec();
         loop {

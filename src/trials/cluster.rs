@@ -292,7 +292,7 @@ impl Cluster {
         }
     }
 
-    /// The addresses of all servers, which only a lab tells.
+    /// The addresses of all servers; unavailable without a lab, which alone tells them.
     pub(crate) fn servers(&self) -> Result<&Addresses, NoVerdict> {
         self.lab.as_ref().ok_or_else(|| {
             NoVerdict::unavailable(

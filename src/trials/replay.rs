@@ -82,8 +82,8 @@ pub(super) async fn flaw_and_cure(
 }
 
 impl Cluster {
-    /// Plays a race, by the clock or in the quick form by force, and compares its end with that of the cure (`ends_cured`) or of the
-    /// flaw. Dropping the future leaves the race to end by itself.
+    /// Plays a race, by the clock or in the quick form by force, and compares its end with that of the cure (`ends_cured`)
+    /// or of the flaw. Unavailable if it cannot be played there. Dropping the future leaves the race to end by itself.
     pub(crate) async fn replay(
         &self,
         lesson: &str,

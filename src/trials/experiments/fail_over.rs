@@ -268,8 +268,8 @@ async fn crash_loses_locks_and_no_redlock(
     Ok(lost.and(crash_of_one_node_loses_no_redlock(on, nodes).await?))
 }
 
-/// Holds locks on this many nodes while the first is killed; with `lags` it is cut off from its replicas a second before. The
-/// first is the primary of a lab of its own; the others are nodes of the common lab.
+/// Holds locks on this many nodes while the first is killed; with `lags` it is cut off from its replicas a second before.
+/// The first is the primary of a lab of its own; the others are nodes of the common lab.
 async fn hold_locks_through_crash(
     on: &Cluster,
     nodes: usize,
