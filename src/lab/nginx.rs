@@ -25,7 +25,7 @@ const SITE_TEMPLATE: &str = include_str!("../../nginx/templates/oversell.conf.te
 pub(super) struct Nginx {
     pub(super) program: PathBuf,
     pub(super) port: u16,
-    /// Listens on every address of this machine, not only on loopback.
+    /// Whether it listens on every address of this machine, not only on loopback.
     pub(super) lan: bool,
     pub(super) behind: Vec<u16>,
     pub(super) page: PathBuf,

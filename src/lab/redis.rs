@@ -89,7 +89,7 @@ pub(super) struct Redis {
     pub(super) port: u16,
     pub(super) role: Role,
     pub(super) has_clock: bool,
-    /// It belongs to a group whose Sentinels the instances ask.
+    /// Whether it belongs to a group whose Sentinels the instances ask.
     pub(super) in_sentinel_group: bool,
 }
 

@@ -83,7 +83,7 @@ pub(super) struct Sentinel {
     pub(super) main: u16,
     pub(super) sentinels: usize,
     pub(super) replicas: usize,
-    /// Instances ask it, so it logs in as [`PEER_USER`].
+    /// Whether instances ask it: then it logs in as [`PEER_USER`].
     pub(super) in_sentinel_group: bool,
 }
 

@@ -111,7 +111,7 @@ pub(super) enum Tier {
 #[derive(Debug)]
 pub(super) struct MemberSettings {
     pub(super) user: User,
-    /// Receives the console lines of instances.
+    /// Receives the console lines of instances; `None`: their logs do.
     pub(super) console: Option<UnboundedSender<String>>,
 }
 

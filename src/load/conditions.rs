@@ -44,7 +44,7 @@ pub struct Conditions {
     pub(crate) kernel: String,
     /// The file system of the data of the lab; empty if the cluster is elsewhere.
     pub(crate) file_system: String,
-    /// The median time of `fdatasync` of 4 KB on that file system, in µs.
+    /// The median time of `fdatasync` of 4 KB on that file system, in µs; `None` if the cluster is elsewhere.
     pub(crate) fdatasync_us: Option<u64>,
     /// Version and durability of every server of a lab.
     pub(crate) servers: BTreeMap<&'static str, String>,

@@ -106,7 +106,7 @@ pub(super) struct LoadResult {
     pub(super) stats: Stats,
     /// The most requests that were inside at once; `None` if no answer says when its request was.
     pub(super) most_inside: Option<u64>,
-    /// The requests that are drawn.
+    /// The requests that are drawn; `None` if none was inside, or nothing is drawn.
     pub(super) lanes: Option<Lanes>,
     /// The duration of the part that counts.
     pub(super) elapsed: Duration,

@@ -62,7 +62,7 @@ pub struct AnswerDetails {
     pub retries: Option<u64>,
     /// How long the request waited for the lock, ms.
     pub waited_ms: Option<u64>,
-    /// The lock was lost before the unlock.
+    /// Whether the lock was lost before the unlock.
     pub lost: bool,
     /// When the request was inside the critical section.
     pub inside: Option<Stay>,

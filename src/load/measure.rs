@@ -80,7 +80,7 @@ pub(super) struct Measurement {
     /// The ceiling of each target, if the command measures ceilings.
     pub(super) ceilings: Vec<Ceiling>,
     pub(super) rows: Vec<Row>,
-    /// Every row is as its strategy promises.
+    /// Whether every row is as its strategy promises.
     pub(super) kept: bool,
     /// The runs that could not be made, with the reasons.
     pub(super) not_run: Vec<String>,

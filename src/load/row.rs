@@ -31,7 +31,7 @@ pub struct Row {
     /// The columns of JMeter's Aggregate Report.
     #[serde(flatten)]
     pub stats: Stats,
-    /// Where the pieces of a product are counted.
+    /// Where the pieces of a product are counted; `None` for a voucher.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<Store>,
     /// Pieces before and after.
@@ -70,7 +70,7 @@ pub struct Row {
     /// The rate of sales, if it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// The rate is so near to the ceiling of its target that the generator bounds it, not the strategy.
+    /// Whether the rate is so near to the ceiling of its target that the generator bounds it, not the strategy.
     pub bounded_by_generator: bool,
     pub instances: BTreeMap<String, u64>,
     /// Why requests failed, and how many for each reason.
@@ -92,7 +92,7 @@ pub struct OrderFigures {
     pub tally: RefusedOrders,
     /// Orders answered with success, per second.
     pub orders_per_sec: f64,
-    /// The promise is exact orders on this target; else a fault must show.
+    /// Whether the promise is exact orders on this target; else a fault must show.
     pub expects_exact: bool,
     /// All faults that the checker found in the orders.
     pub faults: Vec<check::OrdersVerdict>,
@@ -140,9 +140,9 @@ pub(super) struct SaleResult {
     /// The slug of the strategy or of the step.
     pub(super) strategy: &'static str,
     pub(super) promise: Promise,
-    /// The strategy is printed code, whose flaw shows by chance only; its race shows the flaw each time.
+    /// Whether it is printed code, whose flaw shows by chance only; its race shows the flaw each time.
     pub(super) as_printed: bool,
-    /// Where the pieces of a product are counted.
+    /// Where the pieces of a product are counted; `None` for a voucher.
     pub(super) store: Option<Store>,
     pub(super) stock_change: StockChange,
     pub(super) oversold: i64,

@@ -25,7 +25,7 @@ pub fn stopped_by_signal() -> Failure {
 /// A progress bar on stderr; without a terminal, a line for each step that is done.
 pub struct Bar {
     bar: ProgressBar,
-    /// stderr is no terminal, so each step is a line.
+    /// Whether each step is a line, because stderr is no terminal.
     prints_lines: bool,
 }
 

@@ -23,7 +23,7 @@ pub(super) struct RunningActor {
     progress: watch::Receiver<ActorProgress>,
     /// The number of stops from which it was let go.
     releases: usize,
-    /// It counts as dead at its stop: its end never comes.
+    /// Whether it counts as dead at its stop: then its end never comes.
     is_frozen: bool,
     _follow: AbortOnDropHandle<()>,
 }

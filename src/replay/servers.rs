@@ -21,7 +21,7 @@ use std::sync::{Arc, LazyLock};
 static END_LEASE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("lua/end_lease.lua")));
 
-/// What the servers hold of a replay.
+/// What the servers hold of a replay; `None` for what its act does not use, or what is not there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ServerState {
     pub(super) locks: Vec<LockEntry>,

@@ -143,7 +143,7 @@ impl From<&Row> for Sale {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct PlayedRace {
     pub lesson: String,
-    /// The cure was played, not the flaw.
+    /// Whether the cure was played, not the flaw.
     pub cured: bool,
     #[serde(flatten)]
     pub ends: ReplayResult,

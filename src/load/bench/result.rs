@@ -45,7 +45,7 @@ pub(super) struct BenchResult {
     #[serde(rename = "seen")]
     pub(super) value: f64,
     pub(super) unit: Unit,
-    /// The median of the ceiling, in the same unit.
+    /// The median of the ceiling, in the same unit; `None` for a value without one.
     pub(super) ceiling: Option<f64>,
     #[serde(rename = "against")]
     pub(super) ceiling_name: String,
