@@ -30,11 +30,12 @@ pub enum Step {
     /// Like `LeaseEnds`, for a holder whose process is paused. Without a lab to pause it, its watchdog runs, so the
     /// lease is ended here at every pace.
     UnrenewedLeaseEnds,
-    /// Waits until the lease in the lock's row is over; the row may stay.
+    /// Waits until the lease in the lock's row is over; the row may stay. If the holder lives, the lease is ended here.
     RowLeaseEnds,
-    /// The time of a lease passes, though the lock has none.
+    /// The time of a lease passes, though the lock has none. By the clock the next wait is longer; else all leases end here.
     LeaseTimePasses,
-    /// The clock of this Redis node jumps forward, and the lock ends there. 0 is the main Redis.
+    /// The clock of this Redis node jumps forward, and the lock ends there; 0 is the main Redis. If the lab cannot do that,
+    /// or the pace forces it, only the lease ends there.
     ClockJumps(usize),
     /// Waits until this many wait behind the holder.
     QueueHas(usize),
