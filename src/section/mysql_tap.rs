@@ -196,7 +196,11 @@ fn read_length(bytes: &[u8]) -> Option<u64> {
     let (first, rest) = bytes.split_first()?;
     Some(match first {
         0xfc => u16::from_le_bytes(*rest.first_chunk()?).into(),
-        0xfd | 0xfe => u32::from_le_bytes(*rest.first_chunk()?).into(),
+        0xfd => {
+            let [a, b, c] = *rest.first_chunk()?;
+            u32::from_le_bytes([a, b, c, 0]).into()
+        }
+        0xfe => u64::from_le_bytes(*rest.first_chunk()?),
         first => (*first).into(),
     })
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::{
     fmt,
     fs::File,
-    io::{self, Write},
+    io::{self, Seek, Write},
     path::PathBuf,
     str::FromStr,
     sync::{
@@ -195,7 +195,7 @@ impl Output {
         Ok(())
     }
 
-    /// Replaces the file's content with this text. Only once: a second text would not begin at the start of the file.
+    /// Replaces the file's content with this text.
     /// Errors: [`Failure::Output`] if it takes no more, [`Failure::Unusable`] if it cannot be opened.
     pub fn write(&self, text: &str) -> Result<(), Failure> {
         if self.is_stdout() {
@@ -208,6 +208,7 @@ impl Output {
         };
         let mut written = || {
             if file.metadata()?.is_file() {
+                file.rewind()?;
                 file.set_len(0)?;
             }
             file.write_all(text.as_bytes())

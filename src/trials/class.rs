@@ -348,8 +348,9 @@ impl Class {
                 .map(|visitor| self.begin_schedule(visitor)),
         )
         .await;
-        let ids: Vec<_> = began.iter().filter_map(|id| id.as_ref().ok()).collect();
-        let cancelled = ids.iter().zip(&self.visitors).map(async |(id, visitor)| {
+        let of_visitors = began.iter().zip(&self.visitors);
+        let begun = of_visitors.filter_map(|(id, visitor)| Some((id.as_ref().ok()?, visitor)));
+        let cancelled = begun.map(async |(id, visitor)| {
             self.ask(visitor, Method::DELETE, &format!("/replays/{id}"), None)
                 .await
         });
