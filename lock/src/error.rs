@@ -13,7 +13,7 @@ pub enum LockError {
     Taken {
         /// The lock's name.
         name: String,
-        /// How long the caller waited.
+        /// The caller's wait limit; of a rate limiter, which may refuse before that, how long the caller waited.
         waited: Duration,
     },
     /// What was waited for did not happen within the wait: a latch or barrier stayed closed, or members of a double barrier
@@ -22,10 +22,10 @@ pub enum LockError {
     Timeout {
         /// The name of the latch or barrier.
         name: String,
-        /// How long the caller waited.
+        /// The caller's wait limit.
         waited: Duration,
     },
-    /// The hold had ended, with its lease or session, before its guard was released.
+    /// The hold had ended, or may have ended, before its guard was released.
     #[error("lock {name} was lost before it was released")]
     Lost {
         /// The lock's name.

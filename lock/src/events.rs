@@ -42,7 +42,7 @@ pub enum LockEvent<'a> {
         /// How long it was still surely held.
         left: Duration,
     },
-    /// It was lost while it was held.
+    /// It was lost while it was held. Its release then causes no further event.
     Lost {
         /// The lock's name.
         name: &'a str,
@@ -56,8 +56,8 @@ pub enum LockEvent<'a> {
         /// How long it was held.
         held: Duration,
     },
-    /// Its release failed: it may be held until its lease or session ends. The release of a dropped guard tells nobody
-    /// else.
+    /// Its release failed: the hold was gone without a [`Lost`](Self::Lost) before ([`LockError::Lost`]), or may last until
+    /// its lease or session ends. The release of a dropped guard tells nobody else.
     NotReleased {
         /// The lock's name.
         name: &'a str,

@@ -71,7 +71,7 @@ pub(crate) trait ExtendableLease: Send + Sync {
 }
 
 impl Guard {
-    /// Makes a guard, and the keeper for the task behind it.
+    /// Makes a guard, and the keeper for the task behind it. The guard is lost once the keeper says so or is dropped.
     pub fn new(name: impl Into<Arc<str>>, fence: Option<Fence>) -> (Self, Keeper) {
         let (sender, release_request) = oneshot::channel();
         let (name, lost) = (name.into(), CancellationToken::new());
@@ -149,22 +149,22 @@ impl Guard {
         }
     }
 
-    /// Returns the fencing tokens with their locks' names: one for a plain guard, several for a
+    /// Returns the fencing tokens with their locks' names: one or none for a plain guard, those of all parts for a
     /// [`MultiLock`](crate::MultiLock)'s.
     pub fn fences(&self) -> impl Iterator<Item = (&str, Fence)> {
         self.fences.iter().map(|(name, fence)| (&**name, *fence))
     }
 
-    /// Completes once the lock is no longer surely held: its lease ran out unrenewed, or its session ended.
+    /// Completes once the lock is no longer surely held: its lease or session ended or may have, or its client was closed.
     ///
     /// A lease or session that runs out is reported before another can have the lock, as far as this process runs at
     /// all: a process that was stopped beyond its lease learns of it when it continues. No lock can report in time what
     /// takes it away in the middle of its lease: a key that is deleted or evicted, a server that restarts without it, a
-    /// fail-over to a replica that lacks it, a server's clock that jumps ahead. Those are reported at the next renewal,
-    /// at the latest after a third of the lease; so is a suspension of the machine, though [`is_lost`](Self::is_lost)
-    /// knows that at once on Linux. A virtual machine that its host pauses, or restores from a snapshot, sees no time pass
-    /// by any clock: its holder learns of a loss at its next renewal too, and may write before. If it matters, let the
-    /// resource check the [`fence`](Guard::fence).
+    /// fail-over to a replica that lacks it, a server's clock that jumps ahead. Those are reported at the next renewal, at
+    /// the latest after a third of the lease, and at the release if nothing is renewed (a fixed lease, ZooKeeper). So is a
+    /// suspension of the machine, though [`is_lost`](Self::is_lost) knows that at once on Linux. A virtual machine that its
+    /// host pauses, or restores from a snapshot, sees no time pass by any clock: its holder learns of a loss at its next
+    /// renewal too, and may write before. If it matters, let the resource check the [`fence`](Guard::fence).
     ///
     /// # Cancel safety
     ///
@@ -220,8 +220,9 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] if the hold is gone, [`LockError::Unavailable`] if the server did not answer: it may be
-    /// extended or not. [`LockError::Invalid`] if there is no lease, as in ZooKeeper, or `lease` is out of its range.
+    /// [`LockError::Lost`] if it is lost, [`LockError::Unavailable`] if the server did not answer, [`LockError::Refused`] if
+    /// it refused: the lease, or some of several, may be extended. [`LockError::Invalid`] if there is no lease, as in
+    /// ZooKeeper, or `lease` is out of its range.
     ///
     /// # Cancel safety
     ///
@@ -285,8 +286,9 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] if the hold was gone, [`LockError::Unavailable`] if the server did not answer: the lock then
-    /// ends with its lease or session.
+    /// [`LockError::Lost`] if the hold was gone, [`LockError::Unavailable`] if the server did not answer: the release is
+    /// then repeated in the background. [`LockError::Refused`] if it refused: the lock may last until its lease or session
+    /// ends.
     ///
     /// # Cancel safety
     ///

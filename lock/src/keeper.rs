@@ -3,7 +3,7 @@
 //! 1. It waits for the holder's release, for the end until which the hold is sure ([`SureUntil`]), or for the news that
 //!    the hold is gone.
 //! 2. [`Guard::release`](crate::Guard::release) sends a reply channel to `release_request` and returns what
-//!    [`Release::done`] puts into it; nothing else happens in `guard.rs`.
+//!    [`Release::done`] puts into it; the lock is released here.
 //! 3. The holder learns of a loss at once. A lost hold stays until its holder releases it: the holder may still be at
 //!    work.
 //! 4. Because one task renews, watches and releases, no renewal outlives its lock, and a guard that is dropped at any
@@ -65,12 +65,13 @@ pub struct Keeper {
     pub(crate) release_request: oneshot::Receiver<oneshot::Sender<Result<(), LockError>>>,
 }
 
-/// A holder's request to release, with the channel for the result; without one if the guard was dropped.
+/// A holder's request to release, with the channel for the result; without one if the guard was dropped. Dropping it without
+/// [`done`](Self::done) answers [`LockError::Lost`].
 #[derive(Debug)]
 pub struct Release(Option<oneshot::Sender<Result<(), LockError>>>);
 
-/// One guard's share of a hold, which the guard's keeper owns; each way to hold a lock has a type that implements it. Dropping
-/// it releases it in the background.
+/// One guard's share of a hold, which the guard's keeper owns; each way to hold a lock has a type that implements it.
+/// Dropping it releases it in the background, except permits without a lease, which then stay taken.
 pub(crate) trait Share: Send + 'static {
     /// The observer of the client that acquired the lock; none by default.
     fn observer(&self) -> &Observer {
@@ -84,7 +85,7 @@ pub(crate) trait Share: Send + 'static {
     /// does so here.
     fn on_loss(&mut self) {}
 
-    /// Ends the share: releases the hold with the last one, unless it is `lost`.
+    /// Ends the share: the last one releases the hold and waits for the answer. A `lost` hold is released in the background.
     fn finish(self, lost: bool) -> impl Future<Output = Result<(), LockError>> + Send;
 }
 

@@ -17,7 +17,7 @@ use tokio::{
 
 /// The pause before a failed renewal is repeated: short, so that the rest of a lease of seconds allows many tries.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
-/// The shortest time that a renewal may take, whatever the lease is: a busy machine is no broken connection.
+/// The shortest time limit of a renewal, however short the lease is: a busy machine is no broken connection.
 const MIN_RENEWAL_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How long a server keeps a hold, 1 ms to ten years in whole milliseconds, and whether that is renewed while the holder lives.
@@ -78,10 +78,10 @@ impl Lease {
         lease_start + sure_part(self.duration())
     }
 
-    /// Renews every third of the lease, and at once after each disconnect; completes when the server says that the hold is
-    /// gone, and never for a fixed lease, which is not renewed. `lease_start` is when the command that began the lease was
-    /// sent; each renewal moves `sure_until`. `renewed_late` is called after a renewal that came when less than half of the
-    /// lease was left, with the time for which the hold was still sure.
+    /// Renews every third of the lease, and at once after each disconnect; retries a failure. Completes only when the server
+    /// says that the hold is gone, and never for a fixed lease, which is not renewed. `lease_start` is when the command that
+    /// began the lease was sent; each renewal moves `sure_until`. `renewed_late` is called after a renewal that came when
+    /// less than half of the lease was left, with the time for which the hold was still sure.
     ///
     /// # Cancel safety
     ///

@@ -119,10 +119,10 @@
 //!   clock ([`Guard::is_lost`]), when it looks.
 //! - **Nothing is left behind.** Any future may be dropped at any point. A command whose answer never came is undone by
 //!   an identity that was made for it alone, so a late undo affects no other hold.
-//! - **An unavailable server is told at once**, and to all waiters of the process; of Redis it is waited out until the wait is
-//!   over if a client is asked to ([`wait_while_unavailable`](redis::RedisOptions::wait_while_unavailable)), and so does a
-//!   [`MultiLock`] ([`wait_while_unavailable`](MultiLock::wait_while_unavailable)). In ZooKeeper a waiter keeps its place
-//!   while its session is sure.
+//! - **An unavailable server is reported at once**, in Redis to all waiters of the process. A client of Redis waits for it
+//!   until the wait is over if it is asked to ([`wait_while_unavailable`](redis::RedisOptions::wait_while_unavailable)), and
+//!   so does a [`MultiLock`] ([`wait_while_unavailable`](MultiLock::wait_while_unavailable)). In ZooKeeper a waiter keeps
+//!   its place while its session is sure.
 //! - **`close()` means the same for every client**: from the call on, waiters and later acquires get
 //!   [`LockError::Unavailable`]; holders have 3 s to release; those that are left are told that their lock is lost, and nothing
 //!   is renewed. What they have goes with the session in ZooKeeper, and elsewhere when they release it or its lease ends.
@@ -277,9 +277,11 @@ pub trait Lock: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] if another held it for all of `wait`, [`LockError::Unavailable`] if the server is down or
-    /// did not answer, [`LockError::Refused`] if it answered with an error, [`LockError::Invalid`] if a name or a lease
-    /// breaks a rule, [`LockError::Lost`] if its owner already has it and has lost it: release that hold first.
+    /// [`LockError::Taken`] if another held it for all of `wait`; [`LockError::Unavailable`] if the server is down or did
+    /// not answer, or the client is closed; [`LockError::Refused`] if the server answered with an error;
+    /// [`LockError::Invalid`] if a name or a lease breaks a rule, or an owner that reads asks to write. In ZooKeeper
+    /// [`LockError::Lost`] if the owner has a hold that is lost: release that first. Elsewhere the owner then waits for it
+    /// as others do.
     ///
     /// # Cancel safety
     ///

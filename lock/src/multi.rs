@@ -85,8 +85,8 @@ impl<L: Lock> MultiLock<L> {
     }
 
     /// Lets `acquire` begin again while the server of a part is unavailable, until its wait is over; it then returns that
-    /// part's error. By default it returns the error at once, even if the part's own client waits longer: no part is
-    /// waited for long while others are held. A client that was closed ends the wait.
+    /// part's error. By default that error ends it: at once, or, if the part's own client waits for its server, when the
+    /// wait for this part is over, which is short once others are held. A client that was closed ends the wait.
     ///
     /// ```no_run
     /// # use oversell_lock::{Lock, LockError, MultiLock};
@@ -104,7 +104,7 @@ impl<L: Lock> MultiLock<L> {
         }
     }
 
-    /// Makes one guard for these, and spawns its keeper, which has them from now on.
+    /// Makes one guard for these, and spawns its keeper, which owns them from now on.
     fn guard_for_parts(&self, guards: Vec<Guard>) -> Guard {
         let (guard, keeper) = Guard::of_parts(&self.name, &guards);
         // Each part has its own expiry.
@@ -159,8 +159,8 @@ impl<L: Lock> Lock for MultiLock<L> {
         &self.name
     }
 
-    /// Acquires all parts, in rounds, until `wait` is over: where one is not free soon, all are released, and the next round
-    /// begins. Any other error ends it.
+    /// Acquires all parts, in rounds, until `wait` is over: if one is not free soon, all are released, and the next round
+    /// begins. Any other error ends it, that of an unavailable server unless this lock waits for it.
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         if self.parts.is_empty() {
             return Err(LockError::invalid(
@@ -192,7 +192,7 @@ inherent!(MultiLock<L>);
 struct PartsShare(Vec<Guard>);
 
 impl Share for PartsShare {
-    /// Waits for the loss of the first part.
+    /// Completes once any part is lost; each part renews itself.
     async fn renew_until_lost(&self, _: &SureUntil) {
         select_all(self.0.iter().map(|part| Box::pin(part.lost()))).await;
     }
@@ -222,8 +222,7 @@ async fn release_all_and_log_failures(parts: Vec<Guard>) {
     }
 }
 
-/// Returns `Ok` if no part failed, and otherwise one error for all that did. A loss outweighs an unavailable server, because
-/// the holder may not have been alone.
+/// `Ok` if no part failed. If one was lost, `Lost` with the names of all that failed, because the holder may not have been alone; otherwise the error of the first that failed, with the reasons of all.
 fn combined_error(failed: Vec<(String, LockError)>) -> Result<(), LockError> {
     let lost = failed
         .iter()

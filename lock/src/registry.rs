@@ -1,8 +1,8 @@
 //! Values that all handles of one name share in this process, while any is used.
 //!
 //! 1. The first caller makes the name's value; later callers share it while it is used.
-//! 2. The value keeps its [`Registration`], which removes the name from the map when the value is dropped. A value that
-//!    does not keep it is forgotten at once.
+//! 2. The value keeps its [`Registration`], which removes the name from the map when the value is dropped. A registration
+//!    that is dropped while the value is made waits for the map's mutex for ever.
 //!
 //! A name may be requested again while its old value is being dropped: the old registration leaves the new value alone.
 
@@ -38,7 +38,8 @@ where
     K: Eq + Hash + Clone + Send + Sync + 'static,
     V: Send + Sync + 'static,
 {
-    /// Returns the value of `key`, and makes it if there is none. A new value must keep its registration.
+    /// Returns the value of `key`, and makes it if there is none. A new value must keep its registration: `make` runs under
+    /// the map's mutex, and must not use this registry or drop the registration.
     pub(crate) fn get_or_make(&self, key: &K, make: impl FnOnce(Registration) -> V) -> Arc<V> {
         let mut entries = self.0.lock();
         if let Some(value) = entries.get(key).and_then(Weak::upgrade) {

@@ -198,7 +198,6 @@ impl<T, A> Drop for Head<T, A> {
 }
 
 impl<T, A> LineWaiter<T, A> {
-    /// Returns what the waiter asks for.
     #[must_use]
     pub(crate) fn request(&self) -> &A {
         &self.request

@@ -44,7 +44,7 @@ impl<K> Default for Mutexes<K> {
 }
 
 impl<K: Eq + Hash + Clone + Send + Sync + 'static> Mutexes<K> {
-    /// Locks `key`, waiting in order of arrival at most `wait`; `None` where another held it all that time.
+    /// Locks `key`, waiting in order of arrival at most `wait`; `None` if others held it all that time.
     ///
     /// # Cancel safety
     ///

@@ -32,8 +32,8 @@ impl ConnectionId {
         Self { server, id, host }
     }
 
-    /// Kills the connection and waits until it is gone: after that nothing more can come of its last statement. The
-    /// error is that the server did not answer.
+    /// Kills the connection and waits until it is gone, however long its statement is being undone: after that nothing more
+    /// can come of it. An error means that the server did not answer, or refused the second connection.
     pub(super) async fn kill(&self) -> Result<(), sqlx::Error> {
         // A killed connection is gone within milliseconds, unless its statement is being undone.
         const CHECK_PAUSE: Duration = Duration::from_millis(20);
@@ -110,7 +110,7 @@ async fn within_reply_timeout<T>(
         .unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
 }
 
-/// Sends the KILL; a connection that has already ended is no error.
+/// Sends the KILL. A refusal by the server is no error: the connection has probably ended already.
 async fn send_kill(connection: &mut MySqlConnection, order: String) -> Result<(), sqlx::Error> {
     match connection.execute(order.as_str()).await {
         Ok(_) | Err(sqlx::Error::Database(_)) => Ok(()),

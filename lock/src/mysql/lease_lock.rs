@@ -134,7 +134,7 @@ impl TableLeaseLock {
     }
 
     /// Deletes the row, whoever has it, for operators; returns whether there was one. Its holder is told at its next
-    /// renewal.
+    /// renewal, and one with a fixed lease when it releases or extends it.
     ///
     /// # Errors
     ///

@@ -338,7 +338,7 @@ pub struct MySqlPool(Arc<PoolState>);
 /// The callers' connections, one more for renewals, and what all locks of this pool share.
 struct PoolState {
     connections: Pool<ConnectionManager>,
-    /// One connection for renewals, which is made where the others are all in use.
+    /// One connection for renewals, which is made when the others are all in use.
     renewals: Pool<ConnectionManager>,
     shared: ByType,
     process: Process,
@@ -694,7 +694,6 @@ impl Conn {
         ConnectionId::new(self.server(), link.id, Arc::clone(&link.host))
     }
 
-    /// Returns the connection with its identity.
     fn pooled(&self) -> &PooledConnection {
         self.0.as_ref().expect(CONN_IS_PRESENT)
     }

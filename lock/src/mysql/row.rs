@@ -228,7 +228,8 @@ impl Contender {
         }
     }
 
-    /// Inserts once; `None` if another owner's row is there, even one of a transaction that has not ended after `wait`.
+    /// Inserts once; `None` if another owner's row is there, even one of a transaction that has not ended after `wait`,
+    /// [`ROW_LOCK_CHECK_INTERVAL`] at most; or if the server ended the insert because of others.
     ///
     /// The statement runs to its end in a task of its own: a caller that is dropped meanwhile drops the reply, and with
     /// it the row.
@@ -368,8 +369,8 @@ impl Row {
         self.delete_until_done().await;
     }
 
-    /// Writes the hold count and extends its end to `lease` from now, but never shortens it; `false` if the end has passed,
-    /// or another owner has the row by now.
+    /// Writes the hold count and extends its end to `lease` from now (`None`: not at all), but never shortens it; `false` if
+    /// the end has passed, or the row is gone or another owner's by now.
     pub(super) async fn renew(
         &self,
         holds: u32,

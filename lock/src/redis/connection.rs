@@ -250,7 +250,6 @@ impl SharedConnection {
         answer
     }
 
-    /// How many connections in a row failed.
     pub(super) fn consecutive_failures(&self) -> u32 {
         self.current.lock().failures
     }

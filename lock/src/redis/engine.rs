@@ -103,7 +103,8 @@ impl AcquireRequest {
             .await
     }
 
-    /// Joins the owner's hold, or takes a first one that enough replicas have.
+    /// Joins the owner's hold, or takes a first one that enough replicas have; [`LockError::Invalid`] if a token is needed
+    /// and the owner's hold has none.
     async fn join_or_take<C: Claim, F>(
         &self,
         client: &RedisClient,
@@ -225,7 +226,6 @@ impl<T, A> SharedObject<T, A> {
         }
     }
 
-    /// Returns the channel's name.
     pub(super) fn channel(&self) -> &str {
         self.subscription.channel()
     }

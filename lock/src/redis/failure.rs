@@ -74,7 +74,7 @@ impl CommandFailure {
         self.retryable || matches!(self.error, LockError::Unavailable { .. })
     }
 
-    /// How much later the command may arrive than the one that undoes it; zero if it was answered.
+    /// How much later the command may arrive than the one that undoes it; zero if it has not run or was refused for good.
     pub(super) fn max_delay(&self) -> Duration {
         if self.may_have_run && self.retryable {
             MAX_COMMAND_DELAY

@@ -7,9 +7,9 @@
 //! 3. Once all guards are lost, the next waiter of this process may try.
 //! 4. The last guard releases the identity, lost or not.
 //!
-//! A renewal or release without an answer is retried while the lease lasts. A renewal without an answer for a third of the
-//! lease is repeated by a new connection, as it may be: it only means this identity. A key that goes before its lease ends
-//! (deleted, evicted, lost in a fail-over) is noticed at the next renewal.
+//! A renewal without an answer is retried while the lease lasts, a release for ten minutes at least. A renewal without an
+//! answer for a third of the lease is repeated by a new connection, as it may be: it only means this identity. A key that
+//! goes before its lease ends (deleted, evicted, lost in a fail-over) is noticed at the next renewal.
 //!
 //! Next to read: `keeper.rs`.
 
@@ -100,7 +100,7 @@ pub(super) struct Hold<C: Claim> {
 struct HoldState<T> {
     /// How many guards are not lost.
     live: usize,
-    /// `None` once all guards are lost.
+    /// `None` once all guards are lost or the release was begun.
     head: Option<T>,
     released: bool,
 }
@@ -157,7 +157,7 @@ impl<C: Claim> Hold<C> {
     }
 
     /// Returns the hold once enough replicas have it, at once if none are asked for; otherwise releases it and returns the
-    /// error.
+    /// error, which the waiters behind it get too unless the client waits out an outage.
     pub(super) async fn wait_until_replicated(mut self) -> Result<Self, LockError> {
         let sent = Instant::now();
         let error = match self.claim.wait_for_replicas(self.lease).await {

@@ -186,7 +186,7 @@ impl RedisLatch {
         self.client.read_number(&self.name).await
     }
 
-    /// Waits until the latch is open, at most `limit`. A latch that is not set is open.
+    /// Waits until the latch is open, or was opened since the call, at most `limit`. A latch that is not set is open.
     ///
     /// # Errors
     ///

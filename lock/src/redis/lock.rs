@@ -211,9 +211,9 @@ macro_rules! handle {
                 Ok(self.0.client.holders(&self.0.lock.name).await?.pop())
             }
 
-            /// Frees the lock, whoever holds it, for operators; wakes the next waiter and returns whether it was held.
-            /// Its holder is told at its next renewal, and one with a fixed lease when it releases or extends it;
-            /// waiters of the holder's own process may have to wait until then.
+            /// Frees the lock, whoever holds it, for operators; wakes the first waiter of each process and returns whether
+            /// it was held. Its holder is told at its next renewal, and one with a fixed lease when it releases or extends
+            /// it; waiters of the holder's own process may have to wait until then.
             ///
             /// Source: `forceUnlock` of Redisson.
             ///
@@ -428,8 +428,8 @@ impl Claim for LockClaim {
         Ok(self.run_release().await?.is_some())
     }
 
-    /// Hands the lock to the next waiter of this process while the batch lasts. After that it is freed, and this process yields
-    /// if others wait.
+    /// Hands the lock to the next waiter of this process while the batch lasts. After that, or without a waiter, it is
+    /// freed; if this process has waiters and others subscribe, it then yields to them.
     async fn release_or_hand_off(&self, head: Option<LockHead>) -> Result<bool, CommandFailure> {
         let may_hand_off =
             self.batch.length < MAX_BATCH && self.batch.since.elapsed() < MAX_BATCH_TIME;
@@ -484,7 +484,8 @@ impl LockClaim {
     }
 
     /// Runs `hand_off.lua`, which gives the lock to the next waiter; `false` if the identity was gone, and the waiter then
-    /// contends. If that waiter has gone by then, its hold is dropped, which frees the lock.
+    /// contends. If that waiter has gone by then, its hold is dropped, which frees the lock. After a failure the waiter
+    /// contends if the client waits out an outage, and otherwise gets the error.
     async fn hand_off(
         &self,
         head: LockHead,

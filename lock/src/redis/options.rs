@@ -235,9 +235,9 @@ impl RedisOptions {
     }
 
     /// Sets how many replicas must have a lock (plain, fenced, fair, read or write) before it counts as acquired; none
-    /// by default. If fewer have it within a second, or half of [`timeout`](Self::timeout), or the lease has ended by
-    /// then, it is released and the acquire returns [`LockError::Unavailable`]. It costs two or three more commands per
-    /// acquire. Redlock, semaphores, latches and rate limiters do not wait. `WAIT` is no consensus: a replica that was
+    /// by default. If fewer have it within a second (half of [`timeout`](Self::timeout) if that is less), or the lease has
+    /// ended by then, it is released and the acquire returns [`LockError::Unavailable`]. It costs two or three more commands
+    /// per acquire. Redlock, semaphores, latches and rate limiters do not wait. `WAIT` is no consensus: a replica that was
     /// not among those that answered, and is promoted, does not have the lock; nor is a renewal waited for.
     #[must_use]
     pub fn wait_replicas(self, replicas: Replicas) -> Self {

@@ -80,7 +80,6 @@ impl Primary {
         }))
     }
 
-    /// Returns the number of the database.
     pub(super) fn db(&self) -> i64 {
         self.0.client.get_connection_info().redis_settings().db()
     }
@@ -121,7 +120,7 @@ impl Primary {
         Ok((connection, Some(address)))
     }
 
-    /// Completes once a connection has been made to another primary than `here`.
+    /// Completes once a connection has been made to another primary than `here`; never without Sentinels.
     ///
     /// # Cancel safety
     ///

@@ -1,7 +1,7 @@
 //! Redisson's read-write lock: many readers together, or one writer alone.
 //!
 //! 1. Readers and writers share one line of this process; only its head asks Redis. When a reader acquires, the readers
-//!    directly behind it ask at once. A reader that finds the line empty does not join it.
+//!    directly behind it ask at once. A reader that finds the line empty first asks without joining it.
 //! 2. One script takes a hold, or returns how long the leases in its way still run.
 //! 3. Each hold has a lease of its own ([`hold`](super::hold)); the lock lasts as long as the longest.
 //! 4. A named owner may re-enter read in read, write in write and read in write. Write in read is refused at once: two
@@ -252,9 +252,9 @@ impl RedisReadLock {
         self.0.holders().await
     }
 
-    /// Frees the lock of all readers, for operators; wakes the next waiter and returns whether it was held. Its holders
-    /// are told at their next renewals, and those with a fixed lease when they release or extend it; waiters of a
-    /// holder's own process may have to wait until then.
+    /// Frees the lock of all readers, for operators; wakes the first waiter of each process. Returns `false`, and does
+    /// nothing, if it is free or a writer has it. Its holders are told at their next renewals, and those with a fixed lease
+    /// when they release or extend it; waiters of a holder's own process may have to wait until then.
     ///
     /// Source: `forceUnlock` of Redisson.
     ///
@@ -284,9 +284,9 @@ impl RedisWriteLock {
         Ok(self.0.holders().await?.pop())
     }
 
-    /// Frees the lock of its writer, and of the writer's own reads, for operators; wakes the next waiter and returns
-    /// whether it was held. Its holder is told at its next renewal, and one with a fixed lease when it releases or
-    /// extends it; waiters of the holder's own process may have to wait until then.
+    /// Frees the lock of its writer, and of the writer's own reads, for operators; wakes the first waiter of each process.
+    /// Returns `false`, and does nothing, if it is free or readers have it. Its holder is told at its next renewal, and one
+    /// with a fixed lease when it releases or extends it; waiters of the holder's own process may have to wait until then.
     ///
     /// Source: `forceUnlock` of Redisson.
     ///
@@ -436,7 +436,6 @@ fn hash_field(half: RwHalf, id: Owner) -> String {
 }
 
 impl RwClaim {
-    /// Returns the hold's field in the lock's hash.
     fn hash_field(&self) -> String {
         hash_field(self.half, self.id)
     }

@@ -178,8 +178,7 @@ impl RedlockClient {
 }
 
 impl Redlock {
-    /// Returns the holder on more than half of the nodes, and the shortest rest of its leases; `None` if the lock is
-    /// free.
+    /// Returns the holder on more than half of the nodes, and the shortest rest of its leases; `None` if there is none.
     ///
     /// # Errors
     ///
@@ -218,9 +217,9 @@ impl Redlock {
         }))
     }
 
-    /// Frees the lock on every node, whoever holds it, for operators; wakes each node's next waiter and returns whether
-    /// it was held on more than half of them. Its holder is told at its next renewal, and one with a fixed lease when
-    /// it releases or extends it.
+    /// Frees the lock on every node, whoever holds it, for operators, and returns whether it was held on more than half of
+    /// them. Its waiters are not woken: they ask again by themselves. Its holder is told at its next renewal, and one with a
+    /// fixed lease when it releases or extends it.
     ///
     /// # Errors
     ///

@@ -47,13 +47,11 @@ impl Script {
 }
 
 impl ScriptCall {
-    /// Adds an argument to the call.
     pub(super) fn arg(mut self, arg: impl Display) -> Self {
         self.cmd.write_arg_fmt(arg);
         self
     }
 
-    /// Adds several arguments to the call.
     pub(super) fn args(self, args: impl IntoIterator<Item = impl Display>) -> Self {
         args.into_iter().fold(self, Self::arg)
     }

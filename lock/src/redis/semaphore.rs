@@ -367,7 +367,7 @@ impl RedisSemaphore {
         });
     }
 
-    /// Runs `semaphore_release.lua`; returns whether the owner had a claim.
+    /// Runs `semaphore_release.lua`; `false` if the owner had no claim, or the semaphore was deleted.
     async fn release_permits(
         &self,
         owner: Owner,

@@ -276,7 +276,7 @@ impl SharedWakeups {
         }
     }
 
-    /// Adds a listener to the channel, and wakes the task if it must subscribe.
+    /// Makes this the channel's only listener, in place of an earlier one, and wakes the task if it must subscribe.
     fn add_listener(&self, channel: &str, state: &Arc<ChannelState>) {
         let mut listeners = self.listeners.lock();
         let listener = Arc::downgrade(state);
@@ -412,7 +412,6 @@ impl Subscription {
         }
     }
 
-    /// Returns the channel's name.
     pub(super) fn channel(&self) -> &str {
         &self.channel
     }
@@ -428,8 +427,8 @@ impl Subscription {
         self.state.notify.notified().await;
     }
 
-    /// Begins the subscription if needed, at the server that has the key by now. A caller that does so before its first
-    /// try misses no message.
+    /// Begins the subscription if needed, at the server that has the key by now, and does not wait for it: its beginning
+    /// wakes the listener, because a message before may be lost. Does nothing while no server is known to have the key.
     pub(super) fn ensure_subscribed(&self) {
         let Some(node) = self.servers.node_of(&self.name) else {
             return;

@@ -243,7 +243,7 @@ impl LockKey {
 }
 
 impl<B> LockLayer<B> {
-    /// Sets the answer for a lock that is not acquired or is lost, instead of [`Refusal::answer`].
+    /// Sets the answer to every refusal, instead of [`Refusal::answer`].
     #[must_use]
     pub fn answer(self, answer: impl Fn(Refusal) -> Response<B> + Send + Sync + 'static) -> Self {
         Self {

@@ -10,8 +10,8 @@ const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The request lacks a field of the key or has a bad one; or the server refuses the name that its fields make (too
-    /// long, for example); or its body did not arrive. The lock was not requested.
+    /// The request lacks a field of the key or has a bad one; or the lock that its fields name is [`LockError::Invalid`], by
+    /// a name that is too long for example; or its body did not arrive. Nothing was acquired.
     #[error("{field}: {rule}")]
     Field {
         /// Its name: of a part of the path, of the query, of a header; the lock's name; `body`.
@@ -25,16 +25,16 @@ pub enum Refusal {
         /// The most bytes that it may have.
         longest: usize,
     },
-    /// The lock was not acquired, and the service was not called; or it was lost ([`LockError::Lost`]) while the
-    /// service ran, which was dropped.
+    /// The lock was not acquired, and the service was not called; or it was lost ([`LockError::Lost`]) while the service
+    /// ran, whose future or response was dropped.
     #[error(transparent)]
     Lock(#[from] LockError),
 }
 
 impl Refusal {
     /// Returns 400 for a field; 413 for a body that is too long; 409 for a lock that is taken, without a wait, and for
-    /// one that was lost; 503 for a lock that is taken after a wait, and for an unavailable server; 500 for an invalid
-    /// lock that the request did not name (a lock for all whose name is too long, for example).
+    /// one that was lost; 503 for a lock that is taken after a wait, and for a server that is unavailable or refuses; 500
+    /// for an invalid lock that the request did not name (a lock for all whose name is too long, for example).
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {

@@ -88,7 +88,7 @@ pub struct Outcome {
     pub before: i64,
     /// The number after it; the same as before if it was not made.
     pub after: i64,
-    /// Whether it took the mutex.
+    /// Whether it went on to the mutex, also if that stayed taken.
     pub promoted: bool,
 }
 
@@ -212,7 +212,8 @@ impl ZkAtomicLong {
         self.subtract(1).await
     }
 
-    /// Adds `operand`, wrapping around as in Java. It does not succeed if others were faster for 10 s.
+    /// Adds `operand`, wrapping around as in Java. It does not succeed, without an error, if the mutex stays taken for 10 s
+    /// or others are faster for 10 s under it.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};

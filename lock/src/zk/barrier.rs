@@ -101,8 +101,8 @@ impl ZkBarrier {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]. If the answer was lost it may be closed: it is not closed again, because somebody
-    /// may have opened it meanwhile.
+    /// [`LockError::Unavailable`]: if the answer was lost it may be closed, and is not closed again, because somebody may
+    /// have opened it meanwhile. [`LockError::Refused`]; [`LockError::Invalid`] for a name that is no path.
     ///
     /// # Cancel safety
     ///
@@ -130,8 +130,8 @@ impl ZkBarrier {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]. If the answer was lost it may be open: it is not opened again, because somebody may
-    /// have closed it meanwhile.
+    /// [`LockError::Unavailable`]: if the answer was lost it may be open, and is not opened again, because somebody may have
+    /// closed it meanwhile. [`LockError::Refused`]; [`LockError::Invalid`] for a name that is no path.
     ///
     /// # Cancel safety
     ///
@@ -158,8 +158,9 @@ impl ZkBarrier {
     ///
     /// # Errors
     ///
-    /// [`LockError::Timeout`] if it stayed closed for all of `wait`, [`LockError::Unavailable`] if there was no
-    /// connection for as long as the session was sure.
+    /// [`LockError::Timeout`] if it stayed closed for all of `wait`; [`LockError::Unavailable`] if a look had no connection
+    /// for half of [`ZkOptions::timeout`](super::ZkOptions::timeout), or the wait none for as long as the session was sure.
+    /// [`LockError::Refused`]; [`LockError::Invalid`] for a name that is no path.
     ///
     /// # Cancel safety
     ///

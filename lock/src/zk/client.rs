@@ -125,7 +125,7 @@ impl ZkClient {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] while there is no connection.
+    /// [`LockError::Unavailable`] while there is no connection, and once the client is being closed.
     pub fn session(&self) -> Result<Client, LockError> {
         if self.0.tasks.is_closing() {
             return Err(closed_error());
@@ -201,7 +201,8 @@ impl ZkClient {
         }
     }
 
-    /// Returns the live session; after the loss of a connection it waits for the next one, at most until `deadline`.
+    /// Returns the live session, or waits for one: until `deadline`, or until
+    /// [`wait_until_useless`](Self::wait_until_useless) gives an error, whichever is earlier.
     pub(super) async fn live_session(&self, deadline: Instant) -> Result<Arc<Session>, LockError> {
         tokio::select! {
             biased;
@@ -211,7 +212,7 @@ impl ZkClient {
         }
     }
 
-    /// Waits for a live session, without a time limit.
+    /// Waits for a live session, without a time limit; for ever once the client is closed.
     pub(super) async fn wait_until_live(&self) -> Arc<Session> {
         let mut up = None;
         let live = |connection: &ConnectionState| {
@@ -225,8 +226,8 @@ impl ZkClient {
         }
     }
 
-    /// Returns the result of `future`, or an error once waiting for it is useless: without a sure session or a connection,
-    /// and [`ZkOptions::timeout`] after the end of the wait.
+    /// Returns the result of `future`, or an error once waiting for it is [useless](Self::wait_until_useless) for a caller
+    /// with a node in the session, or [`ZkOptions::timeout`] after the end of the wait.
     pub(super) async fn while_alive<T>(
         &self,
         wait: Wait,

@@ -198,10 +198,10 @@ impl ZkDoubleBarrier {
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] if the member is not in any more: it has left, or its session has ended;
-    /// [`LockError::Timeout`] if not all left, [`LockError::Unavailable`] if there was no connection for as long as the
-    /// session was sure. Unless there was no connection to begin with, the member has left all the same, or leaves in
-    /// the background while this client's session lasts.
+    /// [`LockError::Invalid`] for a name that `enter` cannot have given; [`LockError::Lost`] if the member is not in any
+    /// more: it has left, or its session has ended; [`LockError::Timeout`] if not all left, [`LockError::Unavailable`] if
+    /// there was no connection for as long as the session was sure. After these two the member has left all the same, or
+    /// leaves in the background while this client's session lasts, unless there was no connection to begin with.
     ///
     /// # Cancel safety
     ///
@@ -266,7 +266,7 @@ impl ZkDoubleBarrier {
         }
     }
 
-    /// Makes our member and waits until the barrier opens; returns whether the member is then in.
+    /// Makes our member and waits until the barrier opens; returns whether the member is in. If it is not, it is deleted.
     async fn wait_until_inside(&self, own: &mut Node, end: Instant) -> Result<bool, Error> {
         own.create().await?;
         loop {

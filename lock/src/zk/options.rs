@@ -150,8 +150,8 @@ impl ZkOptions {
         }
     }
 
-    /// Restricts the nodes to this identity ([`auth`](Self::auth)). Otherwise a stranger could delete a holder's node,
-    /// and would let the next one in beside it.
+    /// Restricts the nodes to the identity that [`auth`](Self::auth) or the connector gives; one of them must be set.
+    /// Otherwise a stranger could delete a holder's node, and would let the next one in beside it.
     #[must_use]
     pub fn only_for_ourselves(self) -> Self {
         Self {

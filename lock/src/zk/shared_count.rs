@@ -105,7 +105,7 @@ impl ZkSharedCount {
         &self.path
     }
 
-    /// Returns the number as it is now.
+    /// Returns the number as it is now; makes a missing node with the seed.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -249,7 +249,7 @@ impl ZkSharedCount {
         }
     }
 
-    /// Sets the number and returns it; `None` if `version` is an old one.
+    /// Sets the number and returns it; `None` if `version` is an old one. Without a `version` it is set in any case.
     async fn write(
         &self,
         value: i32,

@@ -62,7 +62,8 @@ impl QueueHandle {
         Ok(take.await?.make_guard(&self.client, &self.path))
     }
 
-    /// Takes a new hold, or shares the owner's present one. A writer that also reads gets a second node, without queueing.
+    /// Takes a new hold, or shares the owner's present one; [`LockError::Lost`] if that is lost. A writer that also reads
+    /// gets a second node, without queueing; a reader that asks to write gets [`LockError::Invalid`].
     pub(in crate::zk) async fn take_or_share(
         &self,
         wait: Duration,
@@ -132,8 +133,8 @@ macro_rules! handle {
             }
 
             /// Returns the holder, in any process, as the server showed it a moment ago: the name of the first node in
-            /// its queue and, after a space, its data (Curator writes its host's address). Of several readers it is the
-            /// one that came first.
+            /// its queue and, after a space, its data (Curator writes its host's address). Of a read-write lock it is the
+            /// writer or the first reader, whichever half this is.
             ///
             /// ```no_run
             /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -158,9 +159,9 @@ macro_rules! handle {
                 self.0.holder().await
             }
 
-            /// Frees the lock, whoever holds it, for operators: deletes its holder's node, and of a read lock those of
-            /// all its readers. Returns whether it was held. The holder learns of it when it [re-enters](Self::owner)
-            /// or releases; waiters of its own process wait until then.
+            /// Frees the lock, whoever holds it, for operators: deletes its holder's node, and of a read lock those of all
+            /// its readers. Returns whether it was held, of a read-write lock by this half. The holder learns of it when it
+            /// [re-enters](Self::owner) or releases; waiters of its own process wait until then.
             ///
             /// ```no_run
             /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -303,7 +304,7 @@ impl Share for SessionShare {
         self.client.observer()
     }
 
-    /// The session's heartbeat keeps the hold, and reports its loss.
+    /// Completes when the client is closed. The session's heartbeat renews the hold, and `sure_until` ends with the session.
     async fn renew_until_lost(&self, _: &SureUntil) {
         self.client.wait_until_ended().await;
     }

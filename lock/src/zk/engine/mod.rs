@@ -115,7 +115,7 @@ pub(super) fn check_path(path: &str) -> Result<(), LockError> {
     Err(LockError::invalid(path, rule))
 }
 
-/// Whether ZooKeeper accepts it in a path, by its `PathUtils`, which refuse what Java writes as two characters.
+/// Whether ZooKeeper accepts it in a path: its `PathUtils` refuses what Java writes as two characters.
 fn is_allowed_in_path(character: char) -> bool {
     !matches!(character, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
 }

@@ -155,11 +155,12 @@ impl Node {
         }
     }
 
-    /// Deletes it, if it has this version (`None`: any); `false` if it was gone already.
+    /// Deletes it, if it has this version (`None`: any); `false` if it was gone already or never created.
     ///
     /// # Errors
     ///
-    /// The server's error, or that the session is over. If the node may still exist, dropping it deletes it.
+    /// The server's error (`BadVersion` for another version), or that the session is over. If the node may still exist,
+    /// dropping it deletes it, whatever its version.
     ///
     /// # Cancel safety
     ///
@@ -278,7 +279,7 @@ impl NodeAddress {
         Ok(deleted)
     }
 
-    /// Deletes it, on condition that the node of the next waiter is there, in one transaction.
+    /// Deletes it, on condition that the node of the `next` waiter is there, in one transaction; without one, in any case.
     async fn delete_if_next_exists(
         &self,
         name: &str,

@@ -81,7 +81,7 @@ enum QueueOutcome {
 ///
 /// # Errors
 ///
-/// [`LockError::Taken`], [`LockError::Unavailable`], [`LockError::Invalid`].
+/// [`LockError::Taken`], [`LockError::Unavailable`], [`LockError::Refused`], [`LockError::Invalid`].
 ///
 /// # Cancel safety
 ///
@@ -329,7 +329,7 @@ pub(in crate::zk) async fn force_unlock(
 }
 
 /// The nodes that hold the lock by this recipe: of readers, all before the first writer; of a lock that is held alone, all
-/// at the first number, because a writer that reads has a reader's node at its own number.
+/// at the first number, because a writer that reads has a reader's node at its own number. None if the other half holds it.
 fn holding_nodes(names: &[String], recipe: &Recipe) -> Vec<String> {
     let places = names.iter().map(|name| NodePlace::of(name, recipe.markers));
     let places: BTreeSet<_> = places.collect();

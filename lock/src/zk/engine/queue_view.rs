@@ -89,7 +89,8 @@ pub(super) enum Predecessor {
     Nobody,
     /// The nearest contender is of this process, and this is its state.
     Own(watch::Receiver<ContenderState>),
-    /// The nearest contender is of another process. It comes first here, then the next ones of other processes.
+    /// The nearest contender is of another process. It comes first here, then the next ones of other processes,
+    /// [`MAX_CHECKS`] + 1 in all at most.
     Others(Vec<NodePlace>),
 }
 
@@ -123,14 +124,12 @@ impl LineMember {
         self.state.send_replace(ContenderState::Gone { seen });
     }
 
-    /// Removes it from this process's contenders.
     fn remove_from_queue(&self) {
         self.queue.contents.lock().own.remove(&self.place);
     }
 }
 
 impl Drop for LineMember {
-    /// Removes the contender from its process's line.
     fn drop(&mut self) {
         self.remove_from_queue();
     }

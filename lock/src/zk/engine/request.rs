@@ -18,7 +18,8 @@ use zookeeper_client::{CreateMode, Error, Stat};
 ///
 /// # Errors
 ///
-/// [`LockError::Unavailable`] if there was no connection for too long, no answer in time, or a refusal.
+/// [`LockError::Unavailable`] if there was no connection for too long, no answer in time, or another error of the server;
+/// [`LockError::Refused`] for a missing right or a quota; [`LockError::Invalid`] for a path that breaks a rule.
 ///
 /// # Cancel safety
 ///

@@ -187,7 +187,7 @@ pub(in crate::zk) struct ConnectionState {
     lost: Disconnection,
 }
 
-/// Since when and why there is no connection, and until when the last session is sure.
+/// Since when and why there is no connection, and until when the last session is sure (`None`: there was none).
 #[derive(Debug, Clone)]
 pub(in crate::zk) struct Disconnection {
     pub(in crate::zk) since: Instant,
@@ -221,7 +221,7 @@ impl ConnectionState {
         self.connected.as_ref().ok_or(&self.lost)
     }
 
-    /// Notes a lost connection, and keeps the time of the first of several.
+    /// Notes a lost connection; of several in a row it keeps the time of the first and the reason of the last.
     fn record_loss(connection: &watch::Sender<Self>, reason: impl ToString) {
         connection.send_modify(|connection| {
             if let Some(session) = connection.connected.take() {
@@ -242,7 +242,8 @@ pub(in crate::zk) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Keeps a session until the client is closed, then closes it: its nodes vanish at once.
+    /// Keeps a session until the client is closed, then deletes its nodes and closes it. Without an answer in time the
+    /// server ends both with the session's timeout.
     pub(in crate::zk) async fn run(self) {
         let mut last = None;
         self.end
