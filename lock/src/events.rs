@@ -26,7 +26,7 @@ pub enum LockEvent<'a> {
         /// How long that took.
         waited: Duration,
     },
-    /// It was not acquired.
+    /// It was not acquired. An acquire that is dropped before its end causes no event.
     NotAcquired {
         /// The lock's name.
         name: &'a str,

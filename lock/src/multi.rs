@@ -222,7 +222,8 @@ async fn release_all_and_log_failures(parts: Vec<Guard>) {
     }
 }
 
-/// `Ok` if no part failed. If one was lost, `Lost` with the names of all that failed, because the holder may not have been alone; otherwise the error of the first that failed, with the reasons of all.
+/// `Ok` if no part failed. If one was lost, `Lost` with the names of all that failed, because the holder may not have been
+/// alone; otherwise the error of the first that failed, with the reasons of all.
 fn combined_error(failed: Vec<(String, LockError)>) -> Result<(), LockError> {
     let lost = failed
         .iter()

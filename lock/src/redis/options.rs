@@ -122,7 +122,8 @@ impl RedisOptions {
         }
     }
 
-    /// Sets the prefix of every key and channel, as `shop:`; empty for none.
+    /// Sets the prefix of every name, as `shop:`; empty for none. Keys and channels have it with the name:
+    /// `redisson_lock__channel:{shop:lock}`.
     #[must_use]
     pub fn prefix(self, prefix: impl Into<String>) -> Self {
         Self {

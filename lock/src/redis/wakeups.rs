@@ -2,7 +2,7 @@
 //!
 //! 1. The first waiter for a lock subscribes to its channel ([`Subscription`]), for as long as this process uses that
 //!    lock. Waiters for fair locks have a channel each, and one pattern for the whole process.
-//! 2. One task keeps the connection while anybody listens: it subscribes and unsubscribes as needed, and connects again
+//! 2. One task makes the connection once anybody listens: it subscribes and unsubscribes as needed, and connects again
 //!    if the connection breaks or the primary moves.
 //! 3. A message wakes the waiter that contends for it. So does a new or restored subscription and a lost connection,
 //!    because messages in between are gone: every waiter then looks again.
@@ -124,7 +124,7 @@ struct SubscriptionChanges {
 }
 
 impl Wakeups {
-    /// Spawns the task that keeps a connection while somebody listens. The primary must speak RESP3.
+    /// Spawns the task that makes a connection once somebody listens. The primary must speak RESP3.
     pub(super) fn new(
         primary: Primary,
         is_in_cluster: bool,
@@ -151,7 +151,7 @@ impl Wakeups {
 }
 
 impl SharedWakeups {
-    /// Keeps a connection while anybody listens, and makes it again after a break; never completes.
+    /// Makes a connection once anybody listens, keeps it, and makes it again after a break; never completes.
     async fn keep_connected(self: Arc<Self>) {
         let mut pause = FIRST_RECONNECT_PAUSE;
         loop {

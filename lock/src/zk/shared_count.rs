@@ -189,9 +189,9 @@ impl ZkSharedCount {
         }
     }
 
-    /// Follows it: the receiver has the present number, and the latest one after each change. It continues through lost
-    /// connections and sessions, and keeps the client's session until it is dropped or the client is
-    /// [closed](ZkClient::close).
+    /// Follows it: the receiver has the present number, and the latest one after each change. Data that is no number is
+    /// passed over, and a missing node is made with the seed. It continues through lost connections and sessions, and keeps
+    /// the client's session until it is dropped or the client is [closed](ZkClient::close).
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
