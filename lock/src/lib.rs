@@ -71,11 +71,11 @@
 //!
 //! | you want | take | a holder that dies | requests |
 //! |---|---|---|---|
-//! | at most so many at once | [`redis::RedisSemaphore`] | **keeps its permits for ever** | 1 to take, 1 to release |
+//! | at most a given number at once | [`redis::RedisSemaphore`] | **keeps its permits for ever** | 1 to take, 1 to release |
 //! | the same, and permits that come back | [`redis::RedisSemaphore`] with a [`lease`](redis::RedisSemaphore::lease) | gives them back with its lease | 1 to take, 1 to release, 1 to renew |
 //! | the same in ZooKeeper | [`zk::ZkSemaphore`] | gives them back with its session | 4 and one for each lease to take, 1 for each to release |
-//! | at most so many in any interval | [`redis::RateLimiter`] | has spent its admissions | 1 |
-//! | to wait until so many have finished | [`redis::RedisLatch`] | is waited for | 1 to count down; one task of a process looks for all waiters |
+//! | at most a given number in any interval | [`redis::RateLimiter`] | has spent its admissions | 1 |
+//! | to wait until a given number have finished | [`redis::RedisLatch`] | is waited for | 1 to count down; one task of a process looks for all waiters |
 //! | to wait until somebody opens | [`zk::ZkBarrier`] | changes nothing | 1 to open, 2 at once for each look |
 //! | to begin and to end together | [`zk::ZkDoubleBarrier`] | is not waited for once its session ends | a few for each member; all are let in by one transaction |
 //! | a number that all see | [`zk::ZkSharedCount`], [`zk::ZkAtomicLong`] | changes nothing | 1 or 2 to read, 1 or 2 to change |
@@ -226,7 +226,7 @@ use tokio::time::Instant;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// The server's name for it: a field of Redisson's hash, a node's name, a row's owner.
+    /// The server's name for it: a field of Redisson's hash, a node's name and its data, a row's owner.
     pub id: String,
     /// The rest of its lease; `None` if it has no lease of its own.
     pub remaining: Option<Duration>,

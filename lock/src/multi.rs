@@ -113,7 +113,8 @@ impl<L: Lock> MultiLock<L> {
         guard
     }
 
-    /// Whether a waiter goes on after this error: only an unavailable server is waited for, and a closed client stays closed.
+    /// Whether `acquire` goes on after this error: if it waits while a server is unavailable, and this one is; not if its
+    /// client was closed.
     fn keeps_waiting_after(&self, error: &LockError) -> bool {
         self.waits_while_unavailable
             && matches!(error, LockError::Unavailable { reason, .. } if !reason.is::<ClientClosed>())

@@ -98,7 +98,6 @@ pub(super) struct Hold<C: Claim> {
 /// How many guards of a hold are not lost, the head of its line, and whether its release was begun.
 #[derive(Debug)]
 struct HoldState<T> {
-    /// How many guards are not lost.
     live: usize,
     /// `None` once all guards are lost or the release was begun.
     head: Option<T>,

@@ -102,7 +102,6 @@ type NumberedRead = (u64, Result<LatchState, LockError>);
 #[derive(Debug, Clone, Copy)]
 struct LatchState {
     closed: bool,
-    /// How often it was opened.
     opened: u64,
 }
 

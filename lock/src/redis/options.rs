@@ -200,7 +200,7 @@ impl RedisOptions {
     /// # Survives
     ///
     /// - a slot that moves (`MOVED`, `ASK`): a plain lock goes on; what has several keys (fenced, fair and read-write
-    ///   locks, semaphores, latches) waits until all have moved, for the [`timeout`](Self::timeout) at most; where the move
+    ///   locks, semaphores, latches) waits until all have moved, for the [`timeout`](Self::timeout) at most; if the move
     ///   ends a script half-way, the caller gets [`Unavailable`](crate::LockError::Unavailable) and what it took is undone;
     /// - a replica that is promoted, planned or not: commands that did not go out are sent to it;
     /// - a broken or silent connection: a command that may have run is **never sent again**. Its caller is told, and what

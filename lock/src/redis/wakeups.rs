@@ -86,7 +86,6 @@ struct Listeners {
 #[derive(Debug, Default)]
 struct ChannelState {
     notify: Notify,
-    /// Whether the subscription has begun.
     has_begun: AtomicBool,
     delivery: Delivery,
 }
@@ -94,7 +93,6 @@ struct ChannelState {
 /// How messages of a channel come: by a subscription of its own, by the pattern, or by shard.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Delivery {
-    /// By a subscription of its own.
     #[default]
     OwnSubscription,
     /// By the pattern, without a subscription of its own.

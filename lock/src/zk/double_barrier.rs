@@ -149,7 +149,7 @@ impl ZkDoubleBarrier {
     ///
     /// [`LockError::Timeout`] if not enough came: nobody was let in on its account. [`LockError::Unavailable`] if there
     /// was no connection for as long as the session was sure, or no answer: it may have been counted. The member is
-    /// then removed in the background. [`LockError::Invalid`] if the paths of so many members have more than 512 KiB.
+    /// then removed in the background. [`LockError::Invalid`] if the paths of all members have more than 512 KiB.
     ///
     /// # Cancel safety
     ///

@@ -67,7 +67,6 @@ pub(in crate::zk) struct FencedNode {
 /// How the wait of one node has ended: its turn, too late, its node gone, or no numbers left. The end of the session is an
 /// error instead.
 enum QueueOutcome {
-    /// Its turn has come.
     First(FencedNode),
     /// The wait ended before the turn came; the node is deleted.
     TimedOut,
