@@ -56,8 +56,8 @@ pub enum LockEvent<'a> {
         /// How long it was held.
         held: Duration,
     },
-    /// Its release failed: the hold was gone without a [`Lost`](Self::Lost) before ([`LockError::Lost`]), or may last until
-    /// its lease or session ends. The release of a dropped guard tells nobody else.
+    /// Its release failed: the hold was gone ([`LockError::Lost`]) and no [`Lost`](Self::Lost) came before, or it may last
+    /// until its lease or session ends. The failed release of a dropped guard is reported here alone.
     NotReleased {
         /// The lock's name.
         name: &'a str,

@@ -81,8 +81,8 @@
 //! | a number that all see | [`zk::ZkSharedCount`], [`zk::ZkAtomicLong`] | changes nothing | 1 or 2 to read, 1 or 2 to change |
 //!
 //! `examples/` has a program for each family, and for four tasks: `cron` runs a nightly job once on many machines, `leader`
-//! elects a leader, `layer` puts a lock around a route of axum, `grpc` around a service of gRPC. The `guides` translate the calls of Redisson, rslock and
-//! redis-py.
+//! elects a leader, `layer` puts a lock around a route of axum, `grpc` around a service of gRPC. The `guides` translate the
+//! calls of Redisson, rslock and redis-py.
 //!
 //! Not here:
 //!

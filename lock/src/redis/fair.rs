@@ -141,9 +141,8 @@ impl RedisFairLock {
         Ok(self.client.holders(&self.name).await?.pop())
     }
 
-    /// Frees the lock, whoever holds it, for operators; wakes the next waiter and returns whether it was held. Its
-    /// holder is told at its next renewal, and one with a fixed lease when it releases or extends it; waiters of the
-    /// holder's own process may have to wait until then.
+    /// Frees the lock, whoever holds it, for operators; wakes the next waiter in the queue and returns whether it was held.
+    /// Its holder is told at its next renewal, and one with a fixed lease when it releases or extends it.
     ///
     /// Source: `forceUnlock` of Redisson.
     ///

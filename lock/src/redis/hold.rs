@@ -4,7 +4,7 @@
 //!    may come twice, late, or after a loss, and frees this hold or nothing.
 //! 2. Each guard has a lease of its own and a [keeper](crate::keeper), which renews it every third, and at once after a
 //!    disconnect. If Redis says that the identity is gone, all guards are told.
-//! 3. Once all guards are lost, the next waiter of this process may try.
+//! 3. A plain, fenced or Redlock hold keeps the head of its line. Once all its guards are lost, the next waiter may try.
 //! 4. The last guard releases the identity, lost or not.
 //!
 //! A renewal without an answer is retried while the lease lasts, a release for ten minutes at least. A renewal without an
@@ -36,7 +36,7 @@ use tokio::{sync::SetOnce, time::Instant};
 
 /// One identity in Redis, and how its kind of lock renews and releases it; each kind of lock has a type that implements it.
 pub(super) trait Claim: Send + Sync + Sized + 'static {
-    /// What keeps the line of this process: dropping it lets the next waiter ask Redis.
+    /// What keeps the line of this process: dropping it lets the next waiter ask Redis. `()` if a hold does not keep it.
     type Head: Send + 'static;
 
     fn client(&self) -> &RedisClient;
@@ -129,7 +129,7 @@ impl<C: Claim> Hold<C> {
         }
     }
 
-    /// Returns the hold, or releases it and returns `None` if its lease ended before the answer came.
+    /// Returns the hold; `None` if its lease ended before the answer came: it is then released in the background.
     pub(super) fn into_unexpired(self) -> Option<Self> {
         (!self.lease.is_unsure(self.lease_start)).then_some(self)
     }

@@ -144,7 +144,7 @@ impl RedisLatch {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it, it may be set or not.
+    /// It may be set or not.
     pub async fn try_set_count(&self, count: NonZeroU32) -> Result<bool, LockError> {
         let script = self.script_call(&scripts::LATCH_SET);
         let script = script.arg(count).arg(self.shared.object.channel());
@@ -159,7 +159,7 @@ impl RedisLatch {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it, it may have counted or not.
+    /// It may have counted or not.
     pub async fn count_down(&self) -> Result<Option<u64>, LockError> {
         let script = self.script_call(&scripts::LATCH_COUNT_DOWN);
         let script = script.arg(self.shared.object.channel());

@@ -254,7 +254,7 @@ impl RedisReadLock {
 
     /// Frees the lock of all readers, for operators; wakes the first waiter of each process. Returns `false`, and does
     /// nothing, if it is free or a writer has it. Its holders are told at their next renewals, and those with a fixed lease
-    /// when they release or extend it; waiters of a holder's own process may have to wait until then.
+    /// when they release or extend it.
     ///
     /// Source: `forceUnlock` of Redisson.
     ///
@@ -286,7 +286,7 @@ impl RedisWriteLock {
 
     /// Frees the lock of its writer, and of the writer's own reads, for operators; wakes the first waiter of each process.
     /// Returns `false`, and does nothing, if it is free or readers have it. Its holder is told at its next renewal, and one
-    /// with a fixed lease when it releases or extends it; waiters of the holder's own process may have to wait until then.
+    /// with a fixed lease when it releases or extends it.
     ///
     /// Source: `forceUnlock` of Redisson.
     ///

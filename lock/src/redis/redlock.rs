@@ -219,7 +219,7 @@ impl Redlock {
 
     /// Frees the lock on every node, whoever holds it, for operators, and returns whether it was held on more than half of
     /// them. Its waiters are not woken: they ask again by themselves. Its holder is told at its next renewal, and one with a
-    /// fixed lease when it releases or extends it.
+    /// fixed lease when it releases or extends it; waiters of the holder's own process may have to wait until then.
     ///
     /// # Errors
     ///
