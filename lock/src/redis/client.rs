@@ -151,8 +151,9 @@ impl RedisClient {
     }
 
     /// Returns the connection for plain commands and scripts. It is shared, so never send a blocking command or WATCH.
-    /// After a break the next command connects again. In a cluster each command goes to the node that has its first key,
-    /// one without a key to the node of the command before it, and a pipeline to the node of its first key.
+    /// After a break the next command connects again, except over the program's own one ([`over`](Self::over)). In a cluster
+    /// each command goes to the node that has its first key, one without a key to the node of the command before it, and a
+    /// pipeline to the node of its first key.
     #[must_use]
     pub fn connection(&self) -> Connection {
         self.0.connection.clone()

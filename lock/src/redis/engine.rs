@@ -8,8 +8,8 @@
 //! 4. Each try is a task of its own, which runs to its end even if the caller goes away. What it took is then dropped,
 //!    and so released.
 //! 5. Readers, and waiters for whom there are permits, share the head ([`Head::invite_while`]).
-//! 6. [`undo_in_background`] repeats a command that may run twice until Redis has carried it out; one that finds nothing, while
-//!    what it undoes may still arrive.
+//! 6. [`undo_in_background`] repeats a command that may run twice until Redis has carried it out; one that finds nothing,
+//!    while what it undoes may still arrive.
 //!
 //! It survives a command that reaches Redis up to [`MAX_COMMAND_DELAY`](super::failure::MAX_COMMAND_DELAY) after the
 //! one that undoes it. One that comes later still keeps the lock until its lease ends.

@@ -140,7 +140,7 @@ impl RedisLatch {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]: it may be set or not; asking again is safe.
+    /// [`LockError::Unavailable`]: it may be set or not; asking again is safe. [`LockError::Refused`].
     ///
     /// # Cancel safety
     ///
@@ -155,7 +155,7 @@ impl RedisLatch {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]: it may have counted or not, and nothing can undo it.
+    /// [`LockError::Unavailable`]: it may have counted or not, and nothing can undo it. [`LockError::Refused`].
     ///
     /// # Cancel safety
     ///
@@ -176,7 +176,7 @@ impl RedisLatch {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`].
+    /// [`LockError::Unavailable`], [`LockError::Refused`].
     ///
     /// # Cancel safety
     ///
@@ -189,7 +189,8 @@ impl RedisLatch {
     ///
     /// # Errors
     ///
-    /// [`LockError::Timeout`] if it stayed closed for all of `limit`, [`LockError::Unavailable`] if Redis is down.
+    /// [`LockError::Timeout`] if it stayed closed for all of `limit`, [`LockError::Unavailable`] if Redis is down or the
+    /// client is closed, [`LockError::Refused`].
     ///
     /// # Cancel safety
     ///

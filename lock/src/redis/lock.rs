@@ -93,7 +93,8 @@ pub struct RedisLock(LockHandle);
 
 /// A handle on one lock in Redis whose guards have a fencing token: one for each hold, which its owner's guards share.
 ///
-/// The holder shows its token with every write ([`Guard::fence`]), and the resource refuses a lower one than it has seen.
+/// The holder shows its token with every write ([`Guard::fence`]), and the resource refuses a lower one than it has seen. An
+/// owner that holds the [`RedisLock`] of this name without a token gets [`LockError::Invalid`].
 ///
 /// Source: Redisson's `RFencedLock`.
 ///
@@ -259,8 +260,8 @@ impl RedisFencedLock {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] if Redis is down or did not answer; it may have been raised. [`LockError::Invalid`]
-    /// for 2^63 - 1 and more: Redis could not count further.
+    /// [`LockError::Unavailable`] if Redis is down or did not answer; it may have been raised. [`LockError::Refused`];
+    /// [`LockError::Invalid`] for 2^63 - 1 and more: Redis could not count further.
     ///
     /// # Cancel safety
     ///
@@ -280,7 +281,7 @@ impl RedisFencedLock {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] if Redis is down or did not answer; it may have been deleted.
+    /// [`LockError::Unavailable`] if Redis is down or did not answer; it may have been deleted. [`LockError::Refused`].
     ///
     /// # Cancel safety
     ///

@@ -117,8 +117,8 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// [`LockError::Invalid`] for another interval. [`LockError::Unavailable`]: it may be set or not; trying again is
-    /// safe.
+    /// [`LockError::Invalid`] for another interval. [`LockError::Unavailable`]: it may be set or not; trying again is safe.
+    /// [`LockError::Refused`].
     ///
     /// # Cancel safety
     ///
@@ -142,7 +142,7 @@ impl RateLimiter {
     ///
     /// [`LockError::Taken`] if they cannot be admitted within `wait`, as soon as that is certain.
     /// [`LockError::Invalid`] if no rate is set, or `n` exceeds it or [`MAX_ADMISSIONS_PER_CALL`]. [`LockError::Unavailable`] if
-    /// Redis is down or did not answer: they may be spent.
+    /// Redis is down or did not answer: they may be spent. [`LockError::Refused`].
     ///
     /// # Cancel safety
     ///

@@ -184,7 +184,7 @@ impl RedisSemaphore {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]: it may be set or not; trying again is safe.
+    /// [`LockError::Unavailable`]: it may be set or not; trying again is safe. [`LockError::Refused`].
     ///
     /// # Cancel safety
     ///
@@ -201,7 +201,7 @@ impl RedisSemaphore {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`].
+    /// [`LockError::Unavailable`], [`LockError::Refused`].
     ///
     /// # Cancel safety
     ///
@@ -219,8 +219,9 @@ impl RedisSemaphore {
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] if they were not free for all of `wait`, [`LockError::Unavailable`] if Redis is down or did
-    /// not answer, [`LockError::Invalid`] for no permits, more than 1,000 with a lease, or a lease out of its range.
+    /// [`LockError::Taken`] if they were not free for all of `wait`, [`LockError::Unavailable`] if Redis is down or did not
+    /// answer, [`LockError::Refused`] if it answered with an error, [`LockError::Invalid`] for no permits, more than 1,000
+    /// with a lease, or a lease out of its range.
     ///
     /// # Cancel safety
     ///
@@ -470,7 +471,7 @@ impl Permit {
     /// # Errors
     ///
     /// [`LockError::Lost`] if their lease ended, or the semaphore was deleted in the meantime: the permits are void.
-    /// [`LockError::Unavailable`] if Redis did not answer: the release is retried in the background.
+    /// [`LockError::Unavailable`] if Redis did not answer: the release is retried in the background. [`LockError::Refused`].
     ///
     /// # Cancel safety
     ///

@@ -160,7 +160,7 @@ impl ZkAtomicLong {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]; [`LockError::Invalid`] if the node holds something else.
+    /// [`LockError::Unavailable`], [`LockError::Refused`]; [`LockError::Invalid`] if the node holds something else.
     ///
     /// # Cancel safety
     ///
@@ -226,7 +226,7 @@ impl ZkAtomicLong {
     /// # Errors
     ///
     /// [`LockError::Unavailable`]. If the answer was lost, it may have been added: it is counted once or not at all.
-    /// [`LockError::Invalid`] if the node holds something else.
+    /// [`LockError::Refused`]; [`LockError::Invalid`] if the node holds something else.
     ///
     /// # Cancel safety
     ///

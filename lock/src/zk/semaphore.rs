@@ -175,8 +175,8 @@ impl ZkSemaphore {
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] if they were not free for all of `wait`, [`LockError::Unavailable`] if ZooKeeper is down or
-    /// did not answer, [`LockError::Invalid`] for none, and for more than there are.
+    /// [`LockError::Taken`] if they were not free for all of `wait`, [`LockError::Unavailable`] if ZooKeeper is down or did
+    /// not answer, [`LockError::Refused`], [`LockError::Invalid`] for none, and for more than there are.
     ///
     /// # Cancel safety
     ///

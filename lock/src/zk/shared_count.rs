@@ -117,7 +117,7 @@ impl ZkSharedCount {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]; [`LockError::Invalid`] if the node holds something else.
+    /// [`LockError::Unavailable`], [`LockError::Refused`]; [`LockError::Invalid`] if the node holds something else.
     ///
     /// # Cancel safety
     ///
@@ -147,7 +147,7 @@ impl ZkSharedCount {
     /// # Errors
     ///
     /// [`LockError::Unavailable`]. If the answer was lost, it may have been set; it is not set again, because another
-    /// may have set it since.
+    /// may have set it since. [`LockError::Refused`].
     ///
     /// # Cancel safety
     ///
@@ -173,7 +173,7 @@ impl ZkSharedCount {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]. If the answer was lost, it may have been set.
+    /// [`LockError::Unavailable`]. If the answer was lost, it may have been set. [`LockError::Refused`].
     ///
     /// # Cancel safety
     ///
