@@ -26,7 +26,7 @@ use crate::{
 };
 use clap::builder::{ArgPredicate, PossibleValuesParser, TypedValueParser};
 use http::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{
     fs,
     time::{Duration, Instant},
@@ -40,6 +40,8 @@ const COMMIT: &str = env!("OVERSELL_COMMIT");
 const EXPERIMENT_TIMEOUT: Duration = Duration::from_secs(300);
 /// An experiment has this long to clean up when the command must stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+/// The most lessons whose verdicts are sent at once: less than half of what `server.body_limit` allows by default.
+const LESSONS_PER_REQUEST: usize = 40;
 
 /// Tries every claim of the course, and says which came out so.
 #[derive(Debug, clap::Args)]
@@ -346,19 +348,22 @@ fn without_events(found: &CourseResults) -> Result<Value, Failure> {
     Ok(found)
 }
 
-/// Sends the verdicts to the instances, which keep them for their page.
+/// Sends the verdicts to the instances, which keep them for their page, in requests that they accept.
 async fn send_to_instances(on: &Cluster, found: &Value) -> Result<(), Failure> {
-    let kept = on
-        .request(
-            Method::PUT,
-            &format!("{}/course/verdicts", on.one_instance()),
-        )
-        .json(found)
-        .answer()
-        .await
-        .and_then(Answer::success);
-    kept.map(drop)
-        .map_err(|why| Failure::Unusable(why.to_string()))
+    let url = format!("{}/course/verdicts", on.one_instance());
+    for part in parts_of(found) {
+        let request = on.request(Method::PUT, &url).json(&part);
+        let kept = request.answer().await.and_then(Answer::success);
+        kept.map_err(|why| Failure::Unusable(why.to_string()))?;
+    }
+    Ok(())
+}
+
+/// The results in parts of [`LESSONS_PER_REQUEST`], each with the conditions of the run.
+fn parts_of(found: &Value) -> impl Iterator<Item = Value> {
+    let lessons = found["lessons"].as_array().map_or(&[][..], Vec::as_slice);
+    let parts = lessons.chunks(LESSONS_PER_REQUEST);
+    parts.map(|lessons| json!({ "conditions": found["conditions"], "lessons": lessons }))
 }
 
 /// Waits for an experiment. It fails after [`EXPERIMENT_TIMEOUT`], or [`STOP_TIMEOUT`] after the command must stop.
@@ -390,6 +395,7 @@ impl Args {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
     use clap::Parser;
 
     #[derive(Debug, Parser)]
@@ -405,6 +411,22 @@ mod tests {
         let parsed = WithLab::try_parse_from(line).ok()?;
         assert!(parsed.lab || parsed.args.store.is_none(), "{options:?}");
         Some(parsed.args.store.map(|file| file.to_string()))
+    }
+
+    #[test]
+    fn an_instance_accepts_the_verdicts_of_a_whole_run() {
+        let stored: Value = serde_json::from_str(include_str!("last_run.json")).unwrap();
+        let lessons = |run: &Value| run["lessons"].as_array().map_or(0, Vec::len);
+        let parts: Vec<_> = parts_of(&stored).collect();
+        assert_eq!(parts.iter().map(lessons).sum::<usize>(), lessons(&stored));
+        let defaults = Config::load_with(None, &[]).unwrap();
+        let limit = defaults.server.body_limit;
+        for part in parts {
+            let length = part.to_string().len();
+            assert!(length < limit / 2, "{length} bytes");
+        }
+        // The twin: all of them in one request.
+        assert!(stored.to_string().len() > limit);
     }
 
     #[test]
