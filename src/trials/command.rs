@@ -395,8 +395,8 @@ impl Args {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
     use clap::Parser;
+    use oversell::config::Config;
 
     #[derive(Debug, Parser)]
     struct WithLab {
