@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, it } from 'node:test';
-import { loadReasons, reasonText } from '../../static/js/words/reasons.js';
+import { loadReasons } from '../../static/js/words/load-reasons.js';
+import { reasonText } from '../../static/js/words/reasons.js';
 
 await loadReasons();
 

@@ -12,8 +12,11 @@ import { modelOf } from '../timeline/model.js';
 import { Picture, sentences } from '../timeline/picture.js';
 import { addEvent, emptyRecording } from '../timeline/player.js';
 import { languages } from '../words/all.js';
+import { chinese } from '../words/chinese-reasons.js';
+import { setChineseReasons } from '../words/reasons.js';
 
 addWords(languages);
+setChineseReasons(chinese);
 
 /** @typedef {import('../timeline/events.js').ReplayEvent} ReplayEvent */
 /** A flaw or its cure; both of a lesson have one scale. @typedef {{lesson: string, cured: boolean, inside: number, events: any[]}} Race */

@@ -10,7 +10,7 @@ import { follow } from '../shared/event-stream.js';
 import { MAX_PACES, paceBetween } from './run-figures.js';
 import { sessionStore } from '../shared/storage.js';
 import { errorText } from '../shared/language.js';
-import { loadReasons } from '../words/reasons.js';
+import { loadReasons } from '../words/load-reasons.js';
 
 /** @typedef {{strategy: string, target: 'one' | 'three', threads: number, loops: number, hold_ms: number, count: number}} Plan */
 /**

@@ -1,6 +1,6 @@
 /** The service's routes that the page uses: only requests, no drawing. */
 
-import { loadReasons } from '../words/reasons.js';
+import { loadReasons } from '../words/load-reasons.js';
 import { sessionStore } from './storage.js';
 import { visitorId } from './visitor.js';
 

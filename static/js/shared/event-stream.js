@@ -3,7 +3,7 @@
  * an error, as that of a proxy whose upstream is gone: then a new connection is opened.
  */
 
-import { loadReasons } from '../words/reasons.js';
+import { loadReasons } from '../words/load-reasons.js';
 
 const RECONNECT_MS = 1000;
 

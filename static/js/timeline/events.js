@@ -1,10 +1,4 @@
-/** The events of a replay, as the service sends them, and how a replay is followed. */
-
-import { follow } from '../shared/event-stream.js';
-import { loadReasons } from '../words/reasons.js';
-
-/** A replay that is gone (the service was restarted) answers an error for ever. */
-const MAX_ATTEMPTS = 5;
+/** The events of a replay, as the service sends them. */
 
 /**
  *
@@ -59,18 +53,3 @@ export function parseEvent(raw) {
   if (value == null) return raw;
   return { ...raw, value: typeof value === 'object' ? JSON.stringify(value) : String(value) };
 }
-
-/**
- * Follows a replay. Each connection gets all of its events from the beginning, so a new one begins with an empty list.
- * @param {string} path
- * @param {{begin: () => void, event: (event: ReplayEvent) => void, over: (name: 'done' | 'failed', ending: Ending) => void}} handlers
- * @returns {() => void} ends the stream
- */
-export const followReplay = (path, { begin, event, over }) => follow(path, {
-  message: (data) => {
-    if (data.event === 'failed') loadReasons();
-    event(parseEvent(data));
-  },
-  done: (ending) => over('done', ending),
-  failed: (ending) => over('failed', ending),
-}, { opened: begin, last: ['done', 'failed'], attempts: MAX_ATTEMPTS, gaveUp: () => over('failed', {}) });

@@ -1,4 +1,4 @@
-/** Why something failed, in Chinese: the service says it in English. Loaded when something fails: see `reasons.js`. */
+/** Why something failed, in Chinese: the service says it in English. Loaded when something fails: see `load-reasons.js`. */
 
 /** Each beginning or sentence of the service, and what it is in Chinese; a function has what the brackets match. @type {[RegExp, (...parts: string[]) => string][]} */
 const REASONS = [

@@ -1,23 +1,11 @@
-/** Why something failed: the service says it in English, and the Chinese page in Chinese. The translations come when something fails. */
-
-const TIMEOUT_MS = 2000;
+/** Why something failed: the service says it in English, and the Chinese page in Chinese. */
 
 /** @type {(reason: string) => string} */
 let chinese = (reason) => reason;
 
-async function load() {
-  const reasons = await import('./chinese-reasons.js');
-  chinese = reasons.chinese;
-}
-
-/** @type {Promise<void> | null} */
-let loading = null;
-
-/** Loads the translations, before a failure is shown. Where nobody sends them in time, it is shown in English. */
-export async function loadReasons() {
-  // What has failed may be the service: then they are asked for again the next time.
-  loading ??= load().catch(() => { loading = null; });
-  await Promise.race([loading, new Promise((resolve) => { setTimeout(resolve, TIMEOUT_MS); })]);
+/** Until then every reason is in English. @param {(reason: string) => string} translate */
+export function setChineseReasons(translate) {
+  chinese = translate;
 }
 
 /** @param {'zh' | 'en'} lang @param {string} reason */
