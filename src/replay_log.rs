@@ -169,7 +169,7 @@ impl Log {
         self.length.receiver_count()
     }
 
-    /// A receiver that changes with each event and at the end.
+    /// A receiver that changes with each event and at the end. Its value is the number of events, and one more at the end.
     pub fn watch(&self) -> watch::Receiver<usize> {
         self.length.subscribe()
     }

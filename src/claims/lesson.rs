@@ -137,7 +137,7 @@ pub struct Lesson {
     )]
     #[schema(rename = "why_not", inline, value_type = Option<Bilingual>)]
     pub run: Run,
-    /// The change that makes the claim false, if the kind of the experiment does not imply one.
+    /// The change that makes the claim false, where the kind of the experiment implies none or another is wanted.
     #[serde(default, skip_serializing)]
     pub twin: Option<Twin>,
     /// The lines that a student types, in this order.

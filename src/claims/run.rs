@@ -110,7 +110,7 @@ impl Run {
     }
 }
 
-/// The change under which a lesson's claim must fail, for a lesson whose kind of experiment does not imply one.
+/// The change under which a lesson's claim must fail, where the kind of its experiment implies none or another is wanted.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(
     rename_all = "kebab-case",

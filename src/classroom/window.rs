@@ -21,7 +21,7 @@ pub(crate) struct WindowLesson {
     pub(crate) windows: &'static [WindowAddress],
 }
 
-/// An address of a lesson, for a browser window.
+/// An address of a lesson, for a browser window: its texts, its defaults, and the function that serves it.
 pub struct WindowAddress {
     pub path: &'static str,
     /// The object that is visited, as answers and events name it.

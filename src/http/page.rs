@@ -105,7 +105,7 @@ fn readme_at(path: &str) -> Option<&'static str> {
     }
 }
 
-/// Swagger UI's page with a policy of its own.
+/// Swagger UI's page with a Content-Security-Policy of its own, and without a referrer.
 pub(super) fn with_docs_policy(ui: Router) -> Router {
     let policy = HeaderValue::from_static(DOCS_CSP);
     ui.layer(SetResponseHeaderLayer::overriding(

@@ -40,7 +40,7 @@ const LIBRARY_BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/clock.so"
 
 /// Time limit of the trial: a Redis that does not answer by then does not work with the library.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often the trial asks: short beside a start of Redis.
+/// How often the Redis of the trial is asked for its time: short beside its start.
 const TRIAL_POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// The offset of the trial: more than any clock is wrong by itself, so that only the library can show it.
 const TRIAL_OFFSET: Duration = Duration::from_secs(1_000);

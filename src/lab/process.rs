@@ -48,7 +48,7 @@ enum ProcessState {
     Running,
     /// It has exited and will be reaped; after that its pid may be reused.
     Ended,
-    /// The process was reaped, and its group is gone.
+    /// The process was reaped; its group is gone, or has outlived [`GROUP_EXIT_TIMEOUT`].
     Gone(ExitResult),
 }
 

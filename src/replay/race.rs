@@ -26,7 +26,7 @@ const NOT_ENABLED: Bilingual = Bilingual::of(
     "replays are not enabled here (replays.enabled)",
 );
 
-/// The points between which another actor can come.
+/// Where an actor stops at the pace `Scheduler`, so that another can come in between; other stops are for other races.
 const STOPS_BETWEEN_STEPS: &[Point] = &[
     Point::Read,
     Point::Checked,

@@ -32,7 +32,7 @@ pub(crate) type Write<'q> = Query<'q, MySql, MySqlArguments>;
 /// The least time limit of a statement, even with `wait_ms=0`: enough for a free row lock and a write to disk.
 const MIN_STATEMENT_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// The least time limit of a statement that waits for no row: enough for a machine under load.
+/// The least time limit of a statement that waits for no row, and the limit of a ROLLBACK: enough for a machine under load.
 const MIN_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The least time limit of COMMIT, which is longer because a commit that is given up has an unknown outcome.

@@ -38,7 +38,8 @@ pub(super) trait TakeMany: Send + Sync + 'static {
     /// The name of the awaited thing, for errors.
     const AWAITED: &'static str;
 
-    /// Takes `wanted` pieces, or as many as there are. [`Error::Timeout`] if it would have to wait longer than `wait`.
+    /// Tries once to take `wanted` pieces, or as many as there are. [`Error::Timeout`] if it would have to wait longer than
+    /// `wait`.
     fn take_many(
         ctx: &Ctx,
         stock_id: i64,

@@ -55,7 +55,7 @@ pub(crate) const NODES: [&str; 9] = [
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Shelf)]
 pub struct StockLevels {
-    /// The row of `db_stock`; null if there is none, or MySQL is down.
+    /// As MySQL has it, with the pieces of its buckets; null if there is no row, or MySQL is down.
     pub mysql: Option<MySqlStock>,
     /// The key of Redis; null if Redis is down.
     pub redis: Option<RedisStock>,
@@ -65,7 +65,7 @@ pub struct StockLevels {
     pub missing: Vec<&'static str>,
 }
 
-/// The row of `db_stock`.
+/// A product as MySQL has it: its row of `db_stock`, with the pieces of its buckets in `count`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Row)]
 pub struct MySqlStock {

@@ -69,7 +69,7 @@ fn course_md(lang: Lang) -> String {
 /// The chapters that are of none of the five texts: they come last on the page.
 const CHAPTERS_WITHOUT_DOCUMENT: [&str; 2] = ["errata", "beyond"];
 
-/// The documents and their titles; the third has none.
+/// The documents and their titles, each after a space; [003] has none.
 const DOCUMENTS: [(&str, &str); 5] = [
     ("000", " 分布式锁"),
     ("001", " 分布式锁"),

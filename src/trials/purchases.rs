@@ -150,7 +150,7 @@ impl Purchases {
         first.unwrap_or_default()
     }
 
-    /// Counts the purchases by their outcome; `gone` is how many pieces left the stock.
+    /// Counts the purchases by their outcome, without `kept`; `gone` is how many pieces left the stock.
     pub(super) fn counts(&self, gone: i64) -> SaleCounts {
         let mut counts = SaleCounts {
             gone,

@@ -34,7 +34,7 @@ use tokio::{process::Command, time::sleep};
 use tokio_util::task::AbortOnDropHandle;
 use zookeeper_client::{Client, Error as Zk};
 
-/// Default timeout of a line, for the slowest answer of a busy machine; added to a line's own duration.
+/// How long a line may take beyond its own duration: enough for the slowest answer of a busy machine.
 const LINE_TIMEOUT: Duration = Duration::from_secs(20);
 /// The pause between repetitions of a line: short beside what the line waits for.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);

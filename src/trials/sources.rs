@@ -33,12 +33,12 @@ const LOCKS_BY_WORD: [(&str, &str); 5] = [
 /// The files that lessons rest on, by path.
 pub(super) struct Sources(BTreeMap<&'static str, Source>);
 
-/// A file that lessons rest on.
+/// What a verdict rests on in one file of this program or of `interop/`.
 struct Source {
     /// Without comments and tests, in small letters.
     code: String,
     digest: u64,
-    /// The strategies, steps, helpers and scripts that it names.
+    /// The paths of the strategies, steps, helpers and scripts that it names.
     names: Vec<&'static str>,
 }
 

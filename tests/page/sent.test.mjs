@@ -81,11 +81,14 @@ describe('the lines that were really sent', () => {
     assert.ok(growing > 50, `only ${growing} pictures`);
   });
 
-  it('each flaw is red and has a name, and no cure is red', async () => {
+  it('each flaw is red and has a name, and a cure only where it is meant to oversell', async () => {
     const { replays } = await getJson(`${suite.at.http}/replays`);
-    for (const race of replays.filter(isPlayed)) {
+    // The table of a deadlock shows whom MySQL has ended.
+    for (const race of replays.filter((race) => isPlayed(race) && race.scheduled?.goal !== 'deadlock')) {
       const [flaw, cure] = [await play(suite.at.http, race.lesson, false), await play(suite.at.http, race.lesson, true)];
-      assert.deepEqual([flaw, cure].map(({ ending }, n) => isWrong(ending, race, n === 1)), [true, false], race.lesson);
+      // §2.3 cures the late delete alone: its lease still ends too soon.
+      const isMeant = (race.cured_ends.sold ?? 0) > (race.cured_ends.gone ?? 0);
+      assert.deepEqual([flaw, cure].map(({ ending }, n) => isWrong(ending, race, n === 1)), [true, isMeant], race.lesson);
       const names = anomalies(race, modelOf(flaw.events.map(parseEvent)));
       assert.ok(names.length, `${race.lesson} has no name`);
       for (const words of Object.values(languages)) for (const name of names) assert.match(/** @type {any} */ (words).anomaly(name), /\S/);

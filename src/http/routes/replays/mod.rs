@@ -115,7 +115,7 @@ impl WatchedReplay {
     }
 }
 
-/// The place of a waiting replay in the queue.
+/// The place of a waiting replay in the queue, and how long until it begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct QueuePlace {
     /// How many end before it begins.
