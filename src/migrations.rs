@@ -53,7 +53,7 @@ pub async fn tables_in_the_way(conn: &mut MySqlConnection) -> Result<Vec<String>
     Ok(made.collect())
 }
 
-/// The migration in the file of this name.
+/// The migration in the embedded file of this name, `VERSION_DESCRIPTION.sql`. Panics if it has another form.
 fn migration(name: &str) -> Migration {
     let (version, description) = name
         .strip_suffix(".sql")

@@ -1,13 +1,13 @@
 //! Values that all handles of one name share in this process, while any is used.
 //!
 //! 1. The first caller makes the name's value; later callers share it while it is used.
-//! 2. The value keeps its [`Registration`], which removes the name from the map when the value is dropped. A registration
-//!    that is dropped while the value is made waits for the map's mutex for ever.
+//! 2. The value keeps its [`Registration`], which removes the name from the map when the value is dropped.
 //!
 //! A name may be requested again while its old value is being dropped: the old registration leaves the new value alone.
 
-use parking_lot::Mutex;
+use parking_lot::ReentrantMutex;
 use std::{
+    cell::RefCell,
     collections::HashMap,
     fmt,
     hash::Hash,
@@ -21,8 +21,9 @@ const MIN_CAPACITY: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Registry<K, V>(Arc<Entries<K, V>>);
 
-/// The entries of a registry by key.
-type Entries<K, V> = Mutex<HashMap<K, Weak<V>>>;
+/// The entries of a registry by key. The mutex can be locked again by the thread that makes a value, which drops its registration if
+/// it panics.
+type Entries<K, V> = ReentrantMutex<RefCell<HashMap<K, Weak<V>>>>;
 
 /// Removes a value's entry from its registry when it is dropped, which is when the value is.
 pub(crate) struct Registration(Option<Box<dyn FnOnce() + Send + Sync>>);
@@ -38,16 +39,18 @@ where
     K: Eq + Hash + Clone + Send + Sync + 'static,
     V: Send + Sync + 'static,
 {
-    /// Returns the value of `key`, and makes it if there is none. A new value must keep its registration: `make` runs under
-    /// the map's mutex, and must not use this registry or drop the registration.
+    /// Returns the value of `key`, and makes it if there is none. A new value must keep its registration. `make` runs under the
+    /// map's mutex: callers with other keys wait for it.
     pub(crate) fn get_or_make(&self, key: &K, make: impl FnOnce(Registration) -> V) -> Arc<V> {
-        let mut entries = self.0.lock();
-        if let Some(value) = entries.get(key).and_then(Weak::upgrade) {
-            return value;
-        }
-        let value = Arc::new(make(self.register(key.clone())));
-        entries.insert(key.clone(), Arc::downgrade(&value));
-        value
+        let entries = self.0.lock();
+        let existing = entries.borrow().get(key).and_then(Weak::upgrade);
+        existing.unwrap_or_else(|| {
+            let value = Arc::new(make(self.register(key.clone())));
+            entries
+                .borrow_mut()
+                .insert(key.clone(), Arc::downgrade(&value));
+            value
+        })
     }
 
     /// How many names are used.
@@ -56,7 +59,7 @@ where
         expect(dead_code, reason = "only Redis tells it")
     )]
     pub(crate) fn len(&self) -> usize {
-        self.0.lock().len()
+        self.0.lock().borrow().len()
     }
 
     /// Makes the registration whose drop removes the entry of `key`.
@@ -64,7 +67,7 @@ where
         let entries = Arc::downgrade(&self.0);
         Registration(Some(Box::new(move || {
             if let Some(entries) = entries.upgrade() {
-                remove_if_unused(&mut entries.lock(), &key);
+                remove_if_unused(&mut entries.lock().borrow_mut(), &key);
             }
         })))
     }
@@ -100,6 +103,7 @@ impl fmt::Debug for Registration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
 
     #[derive(Debug)]
     struct Value(u32, Registration);
@@ -122,7 +126,7 @@ mod tests {
         kept.clear();
         assert_eq!(registry.len(), 0);
         assert!(
-            registry.0.lock().capacity() <= 4 * MIN_CAPACITY,
+            registry.0.lock().borrow().capacity() <= 4 * MIN_CAPACITY,
             "the map itself keeps its memory"
         );
     }
@@ -136,5 +140,15 @@ mod tests {
         let new = registry.get_or_make(&7, value(2));
         drop(registration);
         assert!(Arc::ptr_eq(&new, &registry.get_or_make(&7, value(3))));
+    }
+
+    #[test]
+    fn a_value_whose_making_panics_can_be_made_later() {
+        let registry = Registry::<u32, Value>::default();
+        let panic = catch_unwind(AssertUnwindSafe(|| {
+            registry.get_or_make(&7, |_registration| panic!("on purpose"))
+        }));
+        panic.unwrap_err();
+        assert_eq!(registry.get_or_make(&7, value(1)).0, 1);
     }
 }

@@ -19,7 +19,7 @@ use oversell_lock::{LockError, zk::Outcome};
 /// The path of the atomic long.
 pub const ATOMIC: &str = "/curator/atomic";
 
-/// The names that the lesson writes, and a reset clears.
+/// What the lesson keeps and a reset clears. Its mutex is beside it, and freed by its holder.
 pub(super) const NAMES: &[Name] = &[Name::ZooKeeper(ATOMIC)];
 
 /// A change of the atomic long.

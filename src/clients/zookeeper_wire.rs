@@ -5,10 +5,7 @@
 //!
 //! Source of the formats: ZooKeeper's `zookeeper.jute`, and `ZooDefs.OpCode` for the kinds.
 
-use std::fmt;
-
-/// The number of a request by which a client keeps its session alive.
-const PING: i32 = -2;
+use std::{fmt, iter};
 
 /// The bytes of one direction of a connection, cut into messages. Messages that open the session are left out.
 #[derive(Debug, Default)]
@@ -90,84 +87,42 @@ impl Request {
     pub fn parse(mut message: &[u8]) -> Option<Self> {
         let number = read_number(&mut message)?;
         let kind = read_number(&mut message)?;
-        if number == PING {
-            return None;
-        }
-        if let Some(name) = match kind {
-            14 => Some("multi"),
-            22 => Some("multiRead"),
-            _ => None,
-        } {
-            let mut parts = Vec::new();
-            while let Some(part) = read_part(&mut message) {
-                parts.push(part);
-            }
-            let operation = Operation::Multi(parts);
-            return Some(Self {
-                number,
-                kind: name,
-                path: String::new(),
-                operation,
-            });
-        }
         Self::read(number, kind, &mut message)
     }
 
     fn read(number: i32, kind: i32, message: &mut &[u8]) -> Option<Self> {
-        let path = read_text(message)?;
-        let (name, operation) = match kind {
-            1 => ("create", read_creation(message)?),
-            15 => ("create2", read_creation(message)?),
-            19 => ("createContainer", read_creation(message)?),
-            2 => (
-                "delete",
-                Operation::Delete {
-                    version: read_number(message)?,
-                },
-            ),
-            3 => (
-                "exists",
-                Operation::Exists {
-                    watches: read_bool(message)?,
-                },
-            ),
-            4 => (
-                "getData",
-                Operation::GetData {
-                    watches: read_bool(message)?,
-                },
-            ),
-            5 => (
-                "setData",
-                Operation::SetData {
-                    data: read_bytes(message)?,
-                    version: read_number(message)?,
-                },
-            ),
-            8 => (
-                "getChildren",
-                Operation::GetChildren {
-                    watches: read_bool(message)?,
-                },
-            ),
-            12 => (
-                "getChildren2",
-                Operation::GetChildren {
-                    watches: read_bool(message)?,
-                },
-            ),
-            9 => ("sync", Operation::Sync),
-            13 => (
-                "check",
-                Operation::Check {
-                    version: read_number(message)?,
-                },
-            ),
-            _ => return None,
+        let kind = kind_name(kind)?;
+        let path = match kind {
+            "multi" | "multiRead" => String::new(),
+            _ => read_text(message)?,
+        };
+        let operation = match kind {
+            "create" | "create2" | "createContainer" => read_creation(message)?,
+            "delete" => Operation::Delete {
+                version: read_number(message)?,
+            },
+            "exists" => Operation::Exists {
+                watches: read_bool(message)?,
+            },
+            "getData" => Operation::GetData {
+                watches: read_bool(message)?,
+            },
+            "setData" => Operation::SetData {
+                data: read_bytes(message)?,
+                version: read_number(message)?,
+            },
+            "getChildren" | "getChildren2" => Operation::GetChildren {
+                watches: read_bool(message)?,
+            },
+            "check" => Operation::Check {
+                version: read_number(message)?,
+            },
+            "sync" => Operation::Sync,
+            _ => Operation::Multi(iter::from_fn(|| read_part(message)).collect()),
         };
         Some(Self {
             number,
-            kind: name,
+            kind,
             path,
             operation,
         })
@@ -284,6 +239,26 @@ impl fmt::Display for Request {
             }
         }
     }
+}
+
+/// The name of a kind in `ZooDefs.OpCode`; `None` for those that no lock uses.
+fn kind_name(kind: i32) -> Option<&'static str> {
+    Some(match kind {
+        1 => "create",
+        2 => "delete",
+        3 => "exists",
+        4 => "getData",
+        5 => "setData",
+        8 => "getChildren",
+        9 => "sync",
+        12 => "getChildren2",
+        13 => "check",
+        14 => "multi",
+        15 => "create2",
+        19 => "createContainer",
+        22 => "multiRead",
+        _ => return None,
+    })
 }
 
 /// What a read says of a node.
@@ -456,7 +431,7 @@ mod tests {
 
     #[test]
     fn a_heartbeat_and_a_broken_message_are_no_request() {
-        assert_eq!(Request::parse(&[number(PING), number(11)].concat()), None);
+        assert_eq!(Request::parse(&[number(-2), number(11)].concat()), None);
         for length in 0..creation().len() - 4 {
             assert_eq!(Request::parse(&creation()[4..4 + length]), None, "{length}");
         }

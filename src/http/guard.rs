@@ -32,7 +32,8 @@ const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// The file in which Linux tells the name of the machine.
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
 
-/// The host names under which browsers may call this instance, besides `localhost` and addresses in digits.
+/// The host names under which browsers may call this instance, besides `localhost`, names below it, and addresses in
+/// digits; in lower case, without a port.
 #[derive(Debug)]
 pub(super) struct Hosts(HashSet<String>);
 

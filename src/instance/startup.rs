@@ -79,6 +79,7 @@ impl Progress {
     pub(super) fn restart_all_steps(&self) {
         self.has_tables.store(false, Ordering::Relaxed);
         self.seeded.store(false, Ordering::Relaxed);
+        self.tables_in_the_way.lock().clear();
     }
 
     /// Waits until no other instance makes the tables, and makes them; does nothing if they are made.

@@ -43,7 +43,7 @@ pub(super) struct Buyers {
     request: Request<Body>,
     first: i64,
     orders: Orders,
-    /// The orders that were answered, and how many were refused because of an earlier order.
+    /// The orders that succeeded, and how many were refused because of an earlier order.
     answers: Mutex<(OrderAnswers, RefusedOrders)>,
 }
 
@@ -66,8 +66,8 @@ impl Buyers {
         }
     }
 
-    /// The orders that were answered, with `unknown`, the number of requests whose outcome is not known; and how many orders
-    /// were refused because of an earlier order of their user. "Sold out" is in neither.
+    /// The orders that succeeded, by user and order id, with `unknown` as the number of requests whose outcome is not known; and
+    /// how many were refused because of an earlier order of their user. Those that were sold out are in neither.
     pub(super) fn answers(&self, unknown: u64) -> (OrderAnswers, RefusedOrders) {
         let (answers, tally) = self.answers.lock().clone();
         (OrderAnswers { unknown, ..answers }, tally)

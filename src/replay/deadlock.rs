@@ -14,7 +14,7 @@ use super::{
     act::Act,
     options::{NextMove, Pace},
     play::Play,
-    race::{ExpectedResult, Race, Variant},
+    race::{Anomaly, ExpectedResult, Race, Variant},
     step::Step,
 };
 use crate::{
@@ -67,6 +67,7 @@ fn race_of_lesson(lesson: &'static DeadlockLesson) -> Race {
         title: lesson.title,
         breaks: lesson.breaks,
         cure: lesson.cure,
+        anomalies: &[Anomaly::Deadlock],
         begin: &[],
         flaw: half(
             &[Step::Custom(|play| Box::pin(play_lesson(play, false)))],

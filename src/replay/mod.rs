@@ -46,7 +46,7 @@ pub use actor::{Actor, ActorEvent, ActorHost, ActorSpec, SetStops, StartActor};
 pub use faults::{Faults, LabControl};
 pub use options::{MoveRequests, NextMove, Pace, PlayOptions, StallPoint, Timing};
 pub use play::Play;
-pub use race::{Anomaly, ExpectedResult, Race, RaceScript, Schedule, ServerLanes, Variant};
+pub use race::{Anomaly, ExpectedResult, Goal, Race, RaceScript, Schedule, ServerLanes, Variant};
 pub use role::{A, B, C, Role};
 pub use step::{ExpectedEnd, RoleStep, Step, say};
 

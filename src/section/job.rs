@@ -258,7 +258,7 @@ impl Job {
 
     /// Makes the console show the later entry of this job if the request has a name; loads give none. Returns whether it has
     /// one.
-    pub(crate) fn print(&self) -> bool {
+    pub(crate) fn show_on_console(&self) -> bool {
         let named = self.request.who.is_some();
         if named {
             self.observation.on_console.store(true, Ordering::Relaxed);

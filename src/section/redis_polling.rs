@@ -104,8 +104,8 @@ pub(crate) async fn lock<S: LockCommands>(
     }
 }
 
-/// Tries once; `None` if the lock is taken. If the caller is cancelled, the attempt goes on by itself, and a lock that it
-/// acquires is released. Without an answer it is undone only if the lock names its owner.
+/// Tries once; `None` if the lock is taken: the caller reports `refused`. If the caller is cancelled, the attempt goes on by
+/// itself, and a lock that it acquires is released. An attempt that fails is undone only if the lock names its owner.
 pub(crate) async fn try_once<S: LockCommands>(
     ctx: &Ctx,
     job: &Job,
@@ -119,7 +119,7 @@ pub(crate) async fn try_once<S: LockCommands>(
     tried.await.map_err(|e| Error::Internal(e.to_string()))?
 }
 
-/// One attempt, undone in the background if it is dropped. Without an answer it is undone only if the lock names its owner.
+/// One attempt, undone in the background if it is dropped. One that fails is undone only if the lock names its owner.
 async fn attempt<S: LockCommands>(
     ctx: Ctx,
     points: Points,
@@ -131,7 +131,7 @@ async fn attempt<S: LockCommands>(
         unlock(redis.clone(), Arc::clone(&lock), points.clone()),
     );
     let tried = S::try_lock(&lock, &mut redis).await;
-    // An attempt without an answer may have acquired it. Without an owner the key may belong to another.
+    // A failed attempt may have acquired it. Without an owner the key may belong to another.
     if matches!(tried, Ok(false)) || (tried.is_err() && !S::HAS_OWNER) {
         held.cancel();
         return tried.map(|_| None).map_err(Error::from);

@@ -151,12 +151,12 @@ impl Strategy {
     /// Errors: as the strategy's own: [`Error::SoldOut`], [`Error::Timeout`] and the others.
     /// Cancel safety: dropping it leaves no lock behind; the piece may be sold or not.
     pub async fn take(&self, ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-        let printed = job.print();
-        if printed {
+        let is_shown = job.show_on_console();
+        if is_shown {
             job.say(format_args!("来了：{}", self.slug));
         }
         let outcome = (self.spec.deduct)(ctx, job).await;
-        if printed {
+        if is_shown {
             match &outcome {
                 Ok(Deduction {
                     remaining: Some(left),

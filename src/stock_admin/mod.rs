@@ -44,8 +44,8 @@ const DELETE_LOCK: &str = "DELETE FROM tb_lock WHERE lock_name = ?";
 /// Marks Redis as seeded; changes no row if it was before.
 const MARK_SEEDED: &str = "INSERT IGNORE INTO seeded (store) VALUES ('redis')";
 
-/// The Redis of students' scripts, as the lab and the containers call it.
-const MINE_REDIS: &str = "redis-mine";
+/// The Redis of students' scripts, as the lab and the containers call it: a reset that cannot reach it answers with this name.
+const STUDENT_REDIS: &str = "redis-mine";
 /// The nodes of Redlock in the order of `redis.nodes`, as the lab and the containers call them.
 pub(crate) const NODES: [&str; 9] = [
     "redis", "redis-2", "redis-3", "redis-4", "redis-5", "redis-6", "redis-7", "redis-8", "redis-9",
@@ -205,7 +205,7 @@ async fn set_and_clear(
     if !mine_keys.is_empty() {
         match probe_writes(&ctx.mine, &mine_keys).await {
             Ok(()) => mine = Some(ctx.mine.connection()),
-            Err(_) if scope.is_none() => missing.push(MINE_REDIS),
+            Err(_) if scope.is_none() => missing.push(STUDENT_REDIS),
             Err(error) => return Err(error),
         }
     }

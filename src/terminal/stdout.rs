@@ -1,5 +1,6 @@
 //! The output of a command. A stdout that fails (a closed pipe, a full disk) ends the command as a signal does, with exit
-//! status 1 and a line on stderr, not with a panic. Output files are opened before the command measures anything.
+//! status 1 and a line on stderr, not with a panic. A command opens its output files ([`Output::open`]) before it
+//! measures anything.
 
 use crate::terminal::{
     chinese::localized,
@@ -149,6 +150,7 @@ pub struct Output {
 impl FromStr for Output {
     type Err = std::convert::Infallible;
 
+    /// Takes any path, and opens nothing: [`open`](Output::open) does.
     fn from_str(path: &str) -> Result<Self, Self::Err> {
         Ok(Self {
             path: path.into(),

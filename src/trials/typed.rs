@@ -19,7 +19,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 /// The part of a key that is replaced by a unique name, so that no student and no experiment uses the same key.
 const KEY_OF_STUDENT: &str = "by-hand";
-/// Bounds the answer to a line, and its repetitions: longer than a lease of 30 s.
+/// Time limit of one run of a line; no repetition begins later than this. Longer than a lease of 30 s.
 const LINE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Limit of each output stream of a line, which is killed when it reaches it; it should print far less.
 const MAX_OUTPUT_BYTES: usize = 64 * 1024;

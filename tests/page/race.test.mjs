@@ -125,6 +125,9 @@ describe('the model of a race', () => {
       { t_us: 3, actor: 'B', event: 'committed' }, { t_us: 4, actor: 'A', event: 'written', value: '4999' }];
     assert.deepEqual(carries(late), [[{ from: 3, to: 4, value: '5000', read: 2 }], []]);
     assert.deepEqual(carries(late.filter(({ event }) => event !== 'committed')), [[], []]);
+    // A's write has waited for the commit, though it is reported first.
+    const lateCommit = [...late.filter(({ event }) => event !== 'committed'), { t_us: 5, actor: 'B', event: 'committed' }];
+    assert.deepEqual(carries(lateCommit), [[{ from: 4, to: 4, value: '5000', read: 2 }], []]);
     const again = { t_us: 170_000, actor: 'A', event: 'read', value: '4999' };
     assert.deepEqual(carries([...EVENTS, again]), [[], []]);
   });

@@ -249,7 +249,7 @@ pub(super) fn fair_channel(name: &str, owner: Owner) -> String {
 }
 
 /// The pattern of [`fair_channel`] for all waiters of a process. Neither a label nor a uuid has special characters.
-pub(super) fn fair_channels(process: &Process) -> String {
+pub(super) fn fair_channel_pattern(process: &Process) -> String {
     format!("redisson_lock__channel:*:{process}:*")
 }
 

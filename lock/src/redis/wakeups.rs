@@ -21,7 +21,7 @@ use super::{
     cluster::slot_of_key,
     node::Servers,
     primary::{Address, Primary},
-    scripts::fair_channels,
+    scripts::fair_channel_pattern,
 };
 use crate::Process;
 use parking_lot::Mutex;
@@ -133,7 +133,7 @@ impl Wakeups {
         let shared = Arc::new(SharedWakeups {
             primary,
             is_in_cluster,
-            pattern: fair_channels(process),
+            pattern: fair_channel_pattern(process),
             listeners: Mutex::default(),
             changed: Notify::new(),
             disconnects,

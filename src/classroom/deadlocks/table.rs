@@ -52,7 +52,7 @@ async fn drop_in_background(ctx: Ctx, name: String) {
         Ok::<_, Error>(())
     };
     if let Err(error) = dropped.await {
-        tracing::warn!(%error, "the table of a play is left");
+        tracing::warn!(%error, name, "the table of a play is left");
     }
 }
 

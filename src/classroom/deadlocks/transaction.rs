@@ -5,8 +5,8 @@
 //!    with pauses that grow and differ. A single statement is never repeated: what the transaction had read and written
 //!    before is gone.
 //!
-//! What it survives: a retry that the server ends again. **What breaks it**: more than `MAX_ATTEMPTS` of them; then the error
-//! stays.
+//! What it survives: a retry that the server ends again. **What breaks it**: that the server ends the last of its
+//! [`MAX_ATTEMPTS`] attempts too; then the error stays.
 //!
 //! Next: `stock/strategies/select_share.rs`, where a strategy retries.
 
@@ -41,13 +41,14 @@ pub(super) struct Transaction {
     pub(super) failed: bool,
 }
 
-/// What a transaction is doing: nothing, its statement is on its way, or that waits for a row lock. A transaction that the
-/// server has ended is idle; its `failed` is set.
+/// What a transaction is doing, and where its connection is. A transaction that the server has ended is idle; its `failed` is
+/// set.
 pub(super) enum TransactionState {
     Idle(Conn),
-    /// Its statement is on its way.
+    /// The connection has been taken for a statement or a retry.
     Sent,
-    /// The statement of this step waits for a row lock.
+    /// The statement of this step waited for a row lock; the task returns the connection with the answer, which nobody has taken
+    /// yet.
     Waiting(usize, JoinHandle<(Conn, StatementResult)>),
 }
 

@@ -25,6 +25,7 @@ pub(super) const RACE: Race = Race {
         "锁放到 Redis 里，大家共用",
         "the lock is in Redis, which all share",
     ),
+    anomalies: &[Anomaly::CheckThenAct],
     begin: &[
         say(
             "A 拿到这个人的锁，查：没有订单",

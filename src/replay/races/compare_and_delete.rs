@@ -22,6 +22,7 @@ pub(super) const RACE: Race = Race {
         "脚本先比较，是自己的才删",
         "a script compares, and deletes only its own",
     ),
+    anomalies: &[Anomaly::LateRelease, Anomaly::LostUpdate],
     begin: &[All(LEASE_ENDS_BEFORE_DELETE)],
     flaw: Variant {
         act: Act::Strategy("redis-setnx-ttl"),

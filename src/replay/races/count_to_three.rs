@@ -37,6 +37,7 @@ pub(super) const RACE: Race = Race {
         "one command is atomic, five of them are not",
     ),
     cure: Bilingual::of("五条命令写成一段脚本", "the five commands are one script"),
+    anomalies: &[Anomaly::Interleaved],
     begin: &[],
     flaw: Variant {
         act: Act::custom("count-by-commands", NAMES, |ctx, job| {
@@ -70,13 +71,11 @@ pub(super) const RACE: Race = Race {
             B.finishes(),
             NoteFrom(seen_counts),
         ],
-        expected: ExpectedResult::NOTHING
-            .noting(
-                "0 3, 6 6",
-                "第 1 次，A 看到 0，B 看到 3；第 2 次，A 看到 6，B 看到 6",
-                "time 1: A saw 0 and B saw 3; time 2: A saw 6 and B saw 6",
-            )
-            .with_anomaly(Anomaly::Interleaved),
+        expected: ExpectedResult::NOTHING.noting(
+            "0 3, 6 6",
+            "第 1 次，A 看到 0，B 看到 3；第 2 次，A 看到 6，B 看到 6",
+            "time 1: A saw 0 and B saw 3; time 2: A saw 6 and B saw 6",
+        ),
     },
     cured: Variant {
         act: Act::custom("count-by-script", NAMES, |ctx, job| {

@@ -23,6 +23,7 @@ pub(super) const RACE: Race = Race {
         "加锁时就带上过期时间（2.2）",
         "the key is written with a lease (2.2)",
     ),
+    anomalies: &[Anomaly::Stuck],
     begin: &[
         say("A 拿到锁，读库存", "A has the lock, and reads the stock"),
         A.lease(3000).stops_at(Point::Read),
@@ -45,10 +46,11 @@ pub(super) const RACE: Race = Race {
             B.times_out(),
             Note("B gives up"),
         ],
-        expected: ExpectedResult::NOTHING
-            .inside(1)
-            .with_anomaly(Anomaly::Stuck)
-            .noting("B gives up", "B 等不到，放弃了", "B gives up"),
+        expected: ExpectedResult::NOTHING.inside(1).noting(
+            "B gives up",
+            "B 等不到，放弃了",
+            "B gives up",
+        ),
     },
     cured: Variant {
         act: Act::Strategy("redis-setnx-ttl"),

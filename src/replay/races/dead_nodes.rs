@@ -17,6 +17,7 @@ pub(super) const RACE: Race = Race {
         "three of five: no majority, and nobody gets in",
     ),
     cure: Bilingual::of("只死两个：三个就够", "only two: three are enough"),
+    anomalies: &[Anomaly::Unavailable],
     begin: &[],
     flaw: Variant {
         act: Act::Strategy("redis-redlock"),
@@ -35,9 +36,7 @@ pub(super) const RACE: Race = Race {
             A.impatient().fails(),
             Note("A refused"),
         ],
-        expected: ExpectedResult::NOTHING
-            .noting("A refused", "A 被拒绝", "A is refused")
-            .with_anomaly(Anomaly::Unavailable),
+        expected: ExpectedResult::NOTHING.noting("A refused", "A 被拒绝", "A is refused"),
     },
     cured: Variant {
         act: Act::Strategy("redis-redlock"),

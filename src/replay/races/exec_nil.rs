@@ -26,6 +26,7 @@ pub(super) const RACE: Race = Race {
         "WATCH，EXEC 得到 nil 就重来",
         "WATCH, and begin again where EXEC answers nil",
     ),
+    anomalies: &[Anomaly::LostUpdate],
     begin: &[],
     flaw: Variant {
         act: Act::custom_selling(Store::Redis, "get-then-set", &[], |ctx, job| {

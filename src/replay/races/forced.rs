@@ -37,6 +37,7 @@ pub(super) const RACE: Race = Race {
         "不强占：持有者死了，租约会到期",
         "no force: where a holder is dead, its lease ends",
     ),
+    anomalies: &[Anomaly::TwoHolders],
     begin: &[
         say(
             "A 拿到锁，在工作，租约还早",

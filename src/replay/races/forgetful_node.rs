@@ -22,6 +22,7 @@ pub(super) const RACE: Race = Race {
         "延迟重启：等旧锁都过期再回来",
         "a delayed restart: after what it knew has ended",
     ),
+    anomalies: &[Anomaly::LostUpdate],
     begin: &[
         All(A_LOCKS_THREE_NODES),
         say("redis-3 死了", "redis-3 dies"),

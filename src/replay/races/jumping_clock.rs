@@ -26,6 +26,7 @@ pub(super) const RACE: Race = Race {
         "不靠时钟：行拒绝旧令牌",
         "no clock: the row refuses the older token",
     ),
+    anomalies: &[Anomaly::LostUpdate],
     begin: &[],
     flaw: Variant {
         act: Act::Strategy("redis-redlock"),

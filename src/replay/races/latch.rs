@@ -34,6 +34,7 @@ pub(super) const RACE: Race = Race {
         "闭锁：计数到 0 才锁门（这里是 2 个人）",
         "a latch: the door is locked at 0 (two people here)",
     ),
+    anomalies: &[Anomaly::Early],
     begin: &[],
     flaw: Variant {
         act: Act::custom("lock-the-door-at-once", NAMES, |_, job| {
@@ -54,13 +55,11 @@ pub(super) const RACE: Race = Race {
             C.acting(GO_OUT).finishes(),
             Note("out"),
         ],
-        expected: ExpectedResult::NOTHING
-            .noting(
-                "door out out",
-                "班长锁门，出来一位，出来一位",
-                "the door is locked, one goes out, one goes out",
-            )
-            .with_anomaly(Anomaly::Early),
+        expected: ExpectedResult::NOTHING.noting(
+            "door out out",
+            "班长锁门，出来一位，出来一位",
+            "the door is locked, one goes out, one goes out",
+        ),
     },
     cured: Variant {
         act: Act::custom("lock-the-door-after-all", NAMES, |ctx, job| {

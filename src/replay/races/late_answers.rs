@@ -46,6 +46,7 @@ pub(super) const RACE: Race = Race {
         "租约减去询问用掉的时间，剩下的才算数",
         "what counts is the lease, less the time that the asking took",
     ),
+    anomalies: &[Anomaly::LostUpdate],
     begin: &[
         // It connects to the nodes: with late answers that would take too long.
         say(

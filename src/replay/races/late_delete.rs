@@ -26,6 +26,7 @@ pub(super) const RACE: Race = Race {
         "锁里写上持有者，删之前先判断（2.3）",
         "the key names its owner, who looks first (2.3)",
     ),
+    anomalies: &[Anomaly::LateRelease, Anomaly::LostUpdate],
     begin: &[
         say(
             "A 拿到锁，读库存，然后一直忙",

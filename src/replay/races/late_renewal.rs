@@ -39,6 +39,7 @@ pub(super) const RACE: Race = Race {
         "脚本先看是谁的，再续期",
         "a script looks whose it is, and then renews",
     ),
+    anomalies: &[Anomaly::LostUpdate],
     begin: &[
         say(
             "A 拿到锁，写完，然后整个停住",

@@ -56,6 +56,7 @@ pub(super) const RACE: Race = Race {
         "锁里写上持有者，释放前先判断",
         "the lock says whose it is, and the unlock looks",
     ),
+    anomalies: &[Anomaly::LateRelease, Anomaly::CheckThenAct],
     begin: &[say(
         "A 买另一张券：拿到这个人的锁，下了单，还没释放锁",
         "A orders another voucher under the user's lock, and has not unlocked yet",

@@ -42,6 +42,7 @@ pub(super) const RACE: Race = Race {
         "限流器放到 Redis 里，大家共用",
         "the limiter is in Redis, which all share",
     ),
+    anomalies: &[Anomaly::OverLimit],
     begin: &[
         say(
             "向第 1 个实例连发 10 个请求（A）",
@@ -65,9 +66,7 @@ pub(super) const RACE: Race = Race {
             say("一共放过 30 个", "30 were let through in all"),
             NoteFrom(let_through_note),
         ],
-        expected: ExpectedResult::NOTHING
-            .noting("30 let through", "放行 30 个", "30 let through")
-            .with_anomaly(Anomaly::OverLimit),
+        expected: ExpectedResult::NOTHING.noting("30 let through", "放行 30 个", "30 let through"),
     },
     cured: Variant {
         act: Act::custom("shared-limiter", &[], |ctx, job| {

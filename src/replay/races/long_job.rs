@@ -21,6 +21,7 @@ pub(super) const RACE: Race = Race {
         "看门狗：每过三分之一就续一次",
         "a watchdog renews every third of the lease",
     ),
+    anomalies: &[Anomaly::LostUpdate],
     begin: &[say(
         "A 拿到锁，读库存，然后一直忙",
         "A has the lock, reads the stock, and is busy",

@@ -25,6 +25,7 @@ pub(super) const RACE: Race = Race {
         "一段脚本里比较并删除（2.5）",
         "compare and delete in one script (2.5)",
     ),
+    anomalies: &[Anomaly::LateRelease, Anomaly::LostUpdate],
     begin: &[],
     flaw: Variant {
         act: Act::Strategy("redis-setnx-owner"),

@@ -39,6 +39,7 @@ pub(super) const RACE: Race = Race {
         "临时节点随会话一起消失",
         "an ephemeral node goes with its session",
     ),
+    anomalies: &[Anomaly::Stuck],
     begin: &[
         say("A 建了节点，拿到锁", "A makes the node, and has the lock"),
         A.stops_at(Point::Locked),

@@ -24,6 +24,7 @@ pub(super) const RACE: Race = Race {
         "intern()：两单锁同一个对象",
         "intern(): both lock the same object",
     ),
+    anomalies: &[Anomaly::CheckThenAct],
     begin: &[],
     flaw: Variant {
         act: Act::Order("user-mutex-new"),

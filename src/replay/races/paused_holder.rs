@@ -28,6 +28,7 @@ pub(super) const RACE: Race = Race {
         "fencing token（防护令牌）：行只认更大的，拒绝旧的",
         "a fencing token: the row refuses the older one",
     ),
+    anomalies: &[Anomaly::LostUpdate],
     begin: &[
         say("A 拿到锁，读库存", "A has the lock, and reads the stock"),
         A.lease(3000).stops_at(Point::Read),

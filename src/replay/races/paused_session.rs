@@ -27,6 +27,7 @@ pub(super) const RACE: Race = Race {
         "czxid 当令牌，行拒绝旧的",
         "the czxid is the token, and the row refuses an old one",
     ),
+    anomalies: &[Anomaly::LostUpdate],
     begin: &[
         say(
             "A 建了临时节点，拿到锁，读库存",

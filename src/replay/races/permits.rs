@@ -34,6 +34,7 @@ pub(super) const RACE: Race = Race {
         "信号量：先拿许可再进（这里是 2 个，课程是 3 个）",
         "a semaphore: no entry without a permit (2 here, 3 in the course)",
     ),
+    anomalies: &[Anomaly::OverLimit],
     begin: &[
         say(
             "这里两个许可（课程是三个）：A 进来",

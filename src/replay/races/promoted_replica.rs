@@ -35,6 +35,7 @@ pub(super) const RACE: Race = Race {
         "红锁：五个独立节点，多数同意才算",
         "Redlock: most of five independent nodes must agree",
     ),
+    anomalies: &[Anomaly::LostUpdate],
     begin: &[
         // The first Redis is the main one again at the end.
         FaultAtEnd(Action::Promote, "redis"),

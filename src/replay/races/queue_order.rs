@@ -19,6 +19,7 @@ pub(super) const RACE: Race = Race {
         "not fair: the first to try after a release gets in",
     ),
     cure: Bilingual::of("公平锁：在 Redis 里排队", "the fair lock: a queue in Redis"),
+    anomalies: &[Anomaly::Overtaken],
     begin: &[say("A 拿到锁", "A has the lock"), A.stops_at(Point::Read)],
     flaw: Variant {
         act: Act::Strategy("redis-watchdog"),
@@ -39,14 +40,11 @@ pub(super) const RACE: Race = Race {
             B.finishes(),
             NoteFrom(Play::acquisition_order),
         ],
-        expected: ExpectedResult::sold(3, 3)
-            .inside(1)
-            .with_anomaly(Anomaly::Overtaken)
-            .noting(
-                "A C B",
-                "进去的顺序：A C B",
-                "they got in in the order A C B",
-            ),
+        expected: ExpectedResult::sold(3, 3).inside(1).noting(
+            "A C B",
+            "进去的顺序：A C B",
+            "they got in in the order A C B",
+        ),
     },
     cured: Variant {
         act: Act::Strategy("redis-fair"),

@@ -21,6 +21,7 @@ pub(super) const RACE: Race = Race {
         "一条 UPDATE 里检查并扣减",
         "one UPDATE that checks and deducts",
     ),
+    anomalies: &[Anomaly::LostUpdate],
     begin: &[],
     flaw: Variant {
         act: Act::Strategy("none"),

@@ -60,6 +60,7 @@ pub(super) const RACE: Race = Race {
         "读写锁：读读一起，有写就等",
         "a read-write lock: readers together, writers alone",
     ),
+    anomalies: &[Anomaly::Serialized],
     begin: &[],
     flaw: Variant {
         act: PLAIN_READ,
@@ -89,14 +90,11 @@ pub(super) const RACE: Race = Race {
                 "WW waits",
             )),
         ],
-        expected: ExpectedResult::NOTHING
-            .inside(1)
-            .noting(
-                "RR waits, RW waits, WR waits, WW waits",
-                "读后读、读后写、写后读、写后写：都要等",
-                "whoever comes second waits, a reader behind a reader as well",
-            )
-            .with_anomaly(Anomaly::Serialized),
+        expected: ExpectedResult::NOTHING.inside(1).noting(
+            "RR waits, RW waits, WR waits, WW waits",
+            "读后读、读后写、写后读、写后写：都要等",
+            "whoever comes second waits, a reader behind a reader as well",
+        ),
     },
     cured: Variant {
         act: READ,

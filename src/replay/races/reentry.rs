@@ -30,6 +30,7 @@ pub(super) const RACE: Race = Race {
         "Hash 记下是谁的、进了几次",
         "a hash says whose it is, and how often",
     ),
+    anomalies: &[Anomaly::Stuck],
     begin: &[],
     flaw: Variant {
         act: Act::custom_selling(
@@ -53,10 +54,11 @@ pub(super) const RACE: Race = Race {
             A.times_out(),
             Note("A waits for A"),
         ],
-        expected: ExpectedResult::NOTHING
-            .inside(1)
-            .with_anomaly(Anomaly::Stuck)
-            .noting("A waits for A", "A 等自己", "A waits for itself"),
+        expected: ExpectedResult::NOTHING.inside(1).noting(
+            "A waits for A",
+            "A 等自己",
+            "A waits for itself",
+        ),
     },
     cured: Variant {
         act: Act::Strategy("redis-reentrant"),

@@ -19,6 +19,7 @@ pub(super) const RACE: Race = Race {
         "SELECT … FOR UPDATE：行锁到提交才释放",
         "SELECT … FOR UPDATE: the row is locked until the commit",
     ),
+    anomalies: &[Anomaly::LostUpdate],
     begin: &[],
     flaw: Variant {
         act: Act::Strategy("none"),

@@ -28,6 +28,7 @@ pub(super) const RACE: Race = Race {
         "要写的，一开始就用 FOR UPDATE 读",
         "a reader that is going to write reads FOR UPDATE",
     ),
+    anomalies: &[Anomaly::Deadlock],
     begin: &[],
     flaw: Variant {
         act: Act::Strategy("select-share"),
@@ -53,8 +54,7 @@ pub(super) const RACE: Race = Race {
         ],
         expected: ExpectedResult::sold(2, 2)
             .inside(2)
-            .noting("retries 1", "重试 1 次", "1 retry")
-            .with_anomaly(Anomaly::Deadlock),
+            .noting("retries 1", "重试 1 次", "1 retry"),
     },
     cured: Variant {
         act: Act::Strategy("select-for-update"),

@@ -21,6 +21,7 @@ pub(super) const RACE: Race = Race {
         "用循环重试，拿到锁才往下走",
         "a loop retries, and goes on with the lock only",
     ),
+    anomalies: &[Anomaly::Doubled],
     begin: &[
         say(
             "A 插入一行，拿到锁，读库存",

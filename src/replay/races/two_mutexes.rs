@@ -23,6 +23,7 @@ pub(super) const RACE: Race = Race {
         "都到一个实例：一把锁（1.5）",
         "both come to one instance: one mutex (1.5)",
     ),
+    anomalies: &[Anomaly::LostUpdate],
     begin: &[
         say(
             "A 拿到这个实例的锁，读库存",

@@ -23,6 +23,7 @@ pub(super) const RACE: Race = Race {
         "锁包住整个事务：提交以后才解锁",
         "the lock is wider than the transaction: commit, then unlock",
     ),
+    anomalies: &[Anomaly::LostUpdate],
     begin: &[],
     flaw: Variant {
         act: Act::Strategy("mutex-commit-late"),

@@ -25,6 +25,7 @@ pub(super) const RACE: Race = Race {
         "版本号没变才写，变了就重读",
         "write only if the version still stands, else read again",
     ),
+    anomalies: &[Anomaly::LostUpdate],
     begin: &[
         say("A 读", "A reads"),
         A.stops_at(Point::Read),

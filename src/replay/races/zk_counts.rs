@@ -33,6 +33,7 @@ pub(super) const RACE: Race = Race {
         "trySetCount：版本没变才写，否则重来",
         "trySetCount: only where the version is as it was read",
     ),
+    anomalies: &[Anomaly::LostUpdate],
     begin: &[
         say("A 读到 0", "A reads 0"),
         A.stops_at(Point::Read),
@@ -51,9 +52,11 @@ pub(super) const RACE: Race = Race {
             A.finishes(),
             NoteFrom(last_value),
         ],
-        expected: ExpectedResult::NOTHING
-            .noting("1", "最后的计数是 1", "the count is 1 at the end")
-            .with_anomaly(Anomaly::LostUpdate),
+        expected: ExpectedResult::NOTHING.noting(
+            "1",
+            "最后的计数是 1",
+            "the count is 1 at the end",
+        ),
     },
     cured: Variant {
         act: Act::custom("zk-try-set-count", NAMES, |ctx, job| {

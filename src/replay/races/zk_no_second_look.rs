@@ -25,6 +25,7 @@ pub(super) const RACE: Race = Race {
         "得到通知，再看一次自己是不是最小的",
         "notified, it looks again whether it is the lowest",
     ),
+    anomalies: &[Anomaly::LostUpdate],
     begin: &[
         say("A 买一件：用掉 0 号", "A buys a piece: number 0 is used up"),
         A.finishes(),

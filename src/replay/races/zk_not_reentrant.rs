@@ -35,6 +35,7 @@ pub(super) const RACE: Race = Race {
         "换成会计数的锁，如 §3.5 那把：再拿一次只加一",
         "a lock that counts, such as that of §3.5: once more only adds one",
     ),
+    anomalies: &[Anomaly::Stuck],
     begin: &[],
     flaw: Variant {
         act: Act::custom_selling(

@@ -17,6 +17,7 @@ pub(super) const RACE: Race = Race {
         "it looks for a number above flag = 0, and never finds number 0",
     ),
     cure: Bilingual::of("序号最小的拿到锁", "the lowest number has the lock"),
+    anomalies: &[Anomaly::LostUpdate],
     begin: &[
         say(
             "A 的节点是 0 号：拿到锁，读库存",

@@ -31,6 +31,7 @@ pub(super) const RACE: Race = Race {
         "a static THREAD_LOCAL: one count for the locks of all names",
     ),
     cure: Bilingual::of("每把锁各记各的", "each lock has a count of its own"),
+    anomalies: &[Anomaly::LostUpdate],
     begin: &[
         say(
             "B 拿到库存锁，读库存",

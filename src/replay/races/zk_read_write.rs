@@ -52,6 +52,7 @@ pub(super) const RACE: Race = Race {
         "读写锁：读的一起读，写的独占",
         "a read-write lock: readers together, a writer alone",
     ),
+    anomalies: &[Anomaly::Serialized],
     begin: &[say("A 在读", "A reads"), A.stops_at(Point::Locked)],
     flaw: Variant {
         act: Act::custom("zk-exclusive", NAMES, |ctx, job| {
@@ -66,14 +67,11 @@ pub(super) const RACE: Race = Race {
             QueueHas(2),
             All(ONE_AFTER_THE_OTHER),
         ],
-        expected: ExpectedResult::NOTHING
-            .inside(1)
-            .noting(
-                "A B C",
-                "进去的顺序：A B C",
-                "they got in in the order A B C",
-            )
-            .with_anomaly(Anomaly::Serialized),
+        expected: ExpectedResult::NOTHING.inside(1).noting(
+            "A B C",
+            "进去的顺序：A B C",
+            "they got in in the order A B C",
+        ),
     },
     cured: Variant {
         act: Act::custom("zk-read", NAMES, |ctx, job| {

@@ -37,6 +37,7 @@ pub(super) const RACE: Race = Race {
         "进程里计数：再进一次只加一",
         "a count in the process: once more only adds one",
     ),
+    anomalies: &[Anomaly::Stuck],
     begin: &[],
     flaw: Variant {
         act: Act::custom_selling(

@@ -23,6 +23,7 @@ pub(super) struct Experiment {
 /// those of its twin.
 macro_rules! experiments {
     ($($lesson:literal => $function:ident($($claim:expr),*), twin($($twin:expr),*);)*) => {
+        /// The experiments of this file; the generated `FILES` collects them.
         pub(super) const EXPERIMENTS: &[$crate::trials::experiments::Experiment] = &[$(
             $crate::trials::experiments::Experiment {
                 lesson: $lesson,

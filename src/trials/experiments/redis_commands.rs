@@ -149,13 +149,14 @@ async fn set_nx_answers_like_setnx(
     ))
 }
 
-/// Claim: the read lock is a hash with `mode` and a count for each reader, and lasts as long as the longest lease.
+/// Claim: the read lock is a hash with `mode` and a count for each reader, and lasts as long as the longest lease. One reader for
+/// each of `leases`, in ms; it holds for two readers, if more than 1000 ms are left.
 async fn read_lock_is_a_hash(on: &Cluster, leases: &[u64]) -> Result<Observation, NoVerdict> {
     let product = on.create_product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("rwLock:{}", product.id));
-    for stay in leases {
+    for lease in leases {
         on.get(&format!(
-            "{}/test/read?stock_id={}&hold_ms={stay}&who={stay}",
+            "{}/test/read?stock_id={}&hold_ms={lease}&who={lease}",
             on.nginx(),
             product.id
         ))
@@ -174,8 +175,8 @@ async fn read_lock_is_a_hash(on: &Cluster, leases: &[u64]) -> Result<Observation
         .filter(|(field, count)| field != "mode" && count == "1")
         .count();
     let words = words!(
-        "两个读者，租约 20 s 和 1 s：mode 是 {mode}，{readers} 个持有者，租约还剩 {left} ms。",
-        "Two readers with leases of 20 s and 1 s: mode is {mode}, {readers} holders, {left} ms are left."
+        "读者的租约 {leases:?} ms：mode 是 {mode}，{readers} 个持有者，租约还剩 {left} ms。",
+        "Readers with leases of {leases:?} ms: mode is {mode}, {readers} holders, {left} ms are left."
     );
     Ok(Observation::holds(
         mode == "read" && readers == 2 && left > 1000,

@@ -132,8 +132,9 @@ fn new_client(on: &Cluster) -> Result<ZkClient, NoVerdict> {
 
 /// Time limit of the wait for a lease that should be free.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time limit of the wait for a lease that should be taken.
-const SHORT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long the second client waits for one more lease. It gets it at once if it says that there are more leases; else it waits in
+/// vain, so this is short.
+const EXTRA_LEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Claim: if two clients disagree on the number of leases, more are held than one of them allows. `says`: the number of the second.
 async fn clients_disagree_on_leases(on: &Cluster, says: u32) -> Result<Observation, NoVerdict> {
@@ -144,7 +145,11 @@ async fn clients_disagree_on_leases(on: &Cluster, says: u32) -> Result<Observati
         .acquire(2, LEASE_TIMEOUT)
         .await;
     let two = two.map_err(NoVerdict::failed)?;
-    let third = match other.semaphore(&path, says).acquire(1, SHORT_TIMEOUT).await {
+    let third = match other
+        .semaphore(&path, says)
+        .acquire(1, EXTRA_LEASE_TIMEOUT)
+        .await
+    {
         Ok(third) => third,
         Err(LockError::Taken { .. }) => Vec::new(),
         Err(error) => return Err(NoVerdict::failed(error)),

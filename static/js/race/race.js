@@ -24,7 +24,7 @@ import { Picture, sentences } from '../timeline/picture.js';
 import { ACTOR_NAME, TRANSPORT, withoutVainWaits } from '../timeline/events.js';
 import { followReplay } from '../timeline/follow-replay.js';
 import { Player, addEvent, emptyRecording } from '../timeline/player.js';
-import { anomalies, isOversold, isVoucherRace, isWrong, otherFlaw, sellsStock } from './flaw.js';
+import { isOversold, isWrong, sellsStock } from './flaw.js';
 import * as legend from './legend.js';
 import * as wokenWaiters from './woken-waiters.js';
 import * as classGuesses from './class-guesses.js';
@@ -32,11 +32,11 @@ import * as classGuesses from './class-guesses.js';
 /** @typedef {{zh: string, en: string}} Title */
 /** What goes wrong without the cure. @typedef {'oversold' | 'stuck' | 'overtaken' | 'deadlock'} Goal */
 /** @typedef {{goal: Goal, actors: string[], clock: boolean, dies: string | null, fails_over: boolean, stops: string[]}} ScheduleOptions */
-/** How it must end, and what else is observed then. @typedef {import('../timeline/events.js').Ending & {said: Title, anomaly?: string}} ExpectedEnding */
+/** How it must end, and what else is observed then. @typedef {import('../timeline/events.js').Ending & {said: Title}} ExpectedEnding */
 /**
  * A race of `GET /replays`. `alone`: not beside its cure; `scheduled`: the options of a schedule of one's own; `timed`: it can be played at
  * times of one's own; `lasts_ms`: about how long it takes.
- * @typedef {{lesson: string, title: Title, breaks: Title, cure: Title, runs: string, cured_runs: string, ends: ExpectedEnding, cured_ends: ExpectedEnding,
+ * @typedef {{lesson: string, title: Title, breaks: Title, cure: Title, runs: string, cured_runs: string, anomalies: string[], places_orders: boolean, ends: ExpectedEnding, cured_ends: ExpectedEnding,
  *   cannot: Title | null, alone: boolean, actors: string[], cured_actors: string[], lasts_ms: number, cured_lasts_ms: number,
  *   shows: ServerLanes, cured_shows: ServerLanes, scheduled: ScheduleOptions | null, cured_scheduled: ScheduleOptions | null, timed: boolean}} Race
  */
@@ -600,12 +600,11 @@ function idleNote(its, both) {
 
 /** How it ended: what was sold, how many were inside, what was observed. @param {import('../timeline/events.js').Ending} ending @param {Race} its @param {boolean} cured @returns {string} */
 function endingText(ending, its, cured) {
-  const { sold = 0, gone = 0, inside = 0 } = ending;
+  const { inside = 0 } = ending;
   const meant = ending.as_meant && (cured ? its.cured_ends : its.ends);
   const saw = meant ? meant.said[currentLanguage()] : ending.saw;
-  // A commit after the unlock lets another in before it: then "one inside" explains nothing.
-  const alone = inside === 1 && sold === gone && (cured || !otherFlaw(its));
-  const parts = [sellsStock(its) ? t(isVoucherRace(its) ? 'raceOrdered' : 'replaySold', ending) : '', inside > 1 || alone ? t('replayInside', inside) : '',
+  const alone = inside === 1 && !isWrong(ending, its, cured);
+  const parts = [sellsStock(its) ? t(its.places_orders ? 'raceOrdered' : 'replaySold', ending) : '', inside > 1 || alone ? t('replayInside', inside) : '',
     saw ? `${saw[0].toUpperCase()}${saw.slice(1)}${t('stop')}` : '', ending.as_meant === false ? t('replayApart') : ''];
   return parts.join('').trim();
 }
@@ -614,8 +613,7 @@ function endingText(ending, its, cured) {
 function explanation(its, flaw) {
   if (!flaw?.ending) return [];
   if (flaw.timed && !isOversold(flaw.ending, its)) return [t('timingKept')];
-  const names = anomalies(its, halves[0].model);
-  return [el('b', {}, t('why')), `${its.breaks[currentLanguage()]}${t('stop')}${t('space')}`, ...names.map((name) => el('strong', { 'data-anomaly': name }, t('anomaly', name))),
+  return [el('b', {}, t('why')), `${its.breaks[currentLanguage()]}${t('stop')}${t('space')}`, ...its.anomalies.map((name) => el('strong', { 'data-anomaly': name }, t('anomaly', name))),
     ` ${t('cureIs')}${its.cure[currentLanguage()]}${t('stop')}`];
 }
 

@@ -67,13 +67,20 @@ function carriesOf(events, all) {
   return events.filter((e) => e.event === 'read' && isInteger(e.value)).flatMap((read) => {
     const then = events.find((e) => e.t_us > read.t_us && ['read', 'written', ...LEAVE_EVENTS].includes(e.event));
     if (then?.event !== 'written' || !isInteger(then.value)) return [];
-    // Others see a write of a transaction once it is committed.
-    const others = all.filter((e) => e.actor !== read.actor && read.t_us < e.t_us && e.t_us < then.t_us);
-    const written = (/** @type {ReplayEvent} */ e) => (e.event === 'committed' ? all.findLast((w) => w.actor === e.actor && w.event === 'written' && w.t_us < then.t_us) : e)?.value;
-    // Who has read what the other wrote knows it, in whatever order the two were reported.
-    const other = others.find((e) => ['written', 'committed'].includes(e.event) && isInteger(written(e)) && written(e) !== read.value);
+    const other = all.filter((e) => e.actor !== read.actor && e.event === 'written' && isInteger(e.value) && e.t_us < then.t_us).map((e) => ({ value: e.value, t_us: visibleFrom(e, all, then) }))
+      // Who has read what the other wrote knows it, in whatever order the two were reported.
+      .find(({ value, t_us }) => read.t_us < t_us && value !== read.value);
     return other ? [{ from: other.t_us, to: then.t_us, value: read.value ?? '', read: read.t_us }] : [];
   });
+}
+
+/**
+ * When others can read what was written: at once, or from its commit. A later write of the row waits for that commit, though it may be reported before it.
+ * @param {ReplayEvent} write @param {ReplayEvent[]} all @param {ReplayEvent} later a later write of another actor
+ */
+function visibleFrom(write, all, later) {
+  const next = all.find((e) => e.actor === write.actor && e.t_us > write.t_us && [...ENTER_EVENTS, ...WRITE_EVENTS].includes(e.event));
+  return next?.event === 'committed' ? Math.min(next.t_us, later.t_us) : write.t_us;
 }
 
 /** @param {ReplayEvent[]} events of one actor @returns {Section[]} */

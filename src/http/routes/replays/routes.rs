@@ -8,7 +8,7 @@ use crate::{
     error::Error as Domain,
     http::{extract::Admin, sse, visitor::Visitor},
     replay::{
-        self, ActorEvent, ActorHost, ExpectedResult, Log, MoveRequests, NextMove, Pace,
+        self, ActorEvent, ActorHost, Anomaly, ExpectedResult, Log, MoveRequests, NextMove, Pace,
         PlayOptions, Race, ReplayEnd, ReplayEvent, Schedule, ServerLanes, SetStops, StallPoint,
         StartActor, Timing,
     },
@@ -78,12 +78,16 @@ struct ReplayListing {
     breaks: Bilingual,
     /// What mends it.
     cure: Bilingual,
+    /// What goes wrong in it, by its names in the field.
+    anomalies: &'static [Anomaly],
     /// The act of its actors.
     #[schema(example = "redis-setnx-ttl")]
     runs: &'static str,
     /// Their act on the cure.
     #[schema(example = "redis-setnx-owner")]
     cured_runs: &'static str,
+    /// Whether each actor places an order for the same user, who may have one; else they take pieces, if any.
+    places_orders: bool,
     /// The result that it must have.
     ends: ExpectedResult,
     /// The result that the cure must have.
@@ -255,8 +259,10 @@ pub(in crate::http) async fn list(
             title: race.title,
             breaks: race.breaks,
             cure: race.cure,
+            anomalies: race.anomalies,
             runs: race.flaw.act.name(),
             cured_runs: race.cured.act.name(),
+            places_orders: race.places_orders(),
             ends: race.flaw.expected,
             cured_ends: race.cured.expected,
             alone: race.is_exclusive(Pace::Slow, &app.ctx.config),
