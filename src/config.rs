@@ -164,16 +164,19 @@ pub struct Replays {
     pub lab_kinds: Vec<String>,
 }
 
-/// `[cluster]`: the other instances, nginx, and the names of the servers.
+/// `[cluster]`: all instances, this one included, the nginx in front of them, and the names of the servers.
 #[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct Cluster {
+    /// nginx's URL; empty: there is none.
     #[garde(custom(check_empty_or_http))]
     pub http: String,
+    /// The URL of every instance.
     #[serde(deserialize_with = "read_list_or_commas")]
     #[garde(inner(custom(check_empty_or_http)))]
     pub instances: Vec<String>,
+    /// Servers as `redis-2=10.0.0.2:6379`.
     #[serde(deserialize_with = "read_list_or_commas")]
     #[garde(inner(custom(check_name_and_address)))]
     pub members: Vec<String>,

@@ -69,16 +69,17 @@ fn from_environment(program: &str) -> Option<(&'static str, String)> {
     (!value.is_empty()).then_some((variable, value))
 }
 
-/// Looks for a program in `PATH`, then in [`SBIN_FOLDERS`]. A name with a `/` is a file, which need not be executable.
+/// The absolute path of a program in `PATH`, else in [`SBIN_FOLDERS`]. A name with a `/` is a file, which need not be executable.
 fn on_path(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         let file = std::path::absolute(program).ok();
         return file.filter(|p| p.is_file());
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
+    // A folder in PATH may be relative, or empty: the current one.
     std::env::split_paths(&path)
         .chain(SBIN_FOLDERS.map(PathBuf::from))
-        .map(|folder| folder.join(program))
+        .filter_map(|folder| std::path::absolute(folder.join(program)).ok())
         .find(|file| is_program(file))
 }
 

@@ -151,7 +151,7 @@ impl From<&Error> for Problem {
             Error::Overloaded => P::unavailable("overloaded", "太忙了，请稍后再试"),
             Error::NoOrderStrategy(slug) => {
                 P::missing("no-order-strategy", format!("没有这个下单策略：{slug}"))
-                    .with_valid_names(seckill::ALL.iter().map(|step| step.slug))
+                    .with_known_strategies(seckill::ALL.iter().map(|step| step.slug))
             }
             Error::NoLesson(slug) => P::missing("no-lesson", format!("没有这一课：{slug}")),
             Error::ClassFull { .. } => P::unavailable("class-full", "教室满了，请等一些人走了再来"),
@@ -209,7 +209,7 @@ impl From<&Domain> for Problem {
                 ..P::refused(S::BAD_REQUEST, "bad-input", format!("参数不对：{field}"))
             },
             Domain::NoStrategy(slug) => P::missing("no-strategy", format!("没有这个策略：{slug}"))
-                .with_valid_names(stock::ALL.iter().map(|strategy| strategy.slug)),
+                .with_known_strategies(stock::ALL.iter().map(|strategy| strategy.slug)),
             Domain::NoProduct(id) => P::missing("no-product", format!("没有这个商品：{id}")),
             Domain::NoStock(id) => P::unavailable(
                 "no-stock",

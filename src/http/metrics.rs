@@ -1,5 +1,5 @@
 //! The metrics of `/metrics`: each is made once, so that a request only adds to a number. Those of a strategy are made when it is
-//! first asked for: an instance that sells by three of them has the series of three.
+//! first asked for, except its count of sales.
 
 use crate::{
     error::Error,

@@ -141,8 +141,8 @@ impl Problem {
         }
     }
 
-    /// The same problem, with the names that there are.
-    pub(super) fn with_valid_names(self, names: impl Iterator<Item = &'static str>) -> Self {
+    /// The same problem, with the slugs that would have been right: `strategies` in JSON, `; there are: …` in text.
+    pub(super) fn with_known_strategies(self, names: impl Iterator<Item = &'static str>) -> Self {
         Self {
             strategies: Some(names.collect()),
             ..self

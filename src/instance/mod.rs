@@ -86,8 +86,8 @@ impl ServerWatch {
         }
     }
 
-    /// Probes the servers for ever: makes the tables and puts the stock into Redis at the start and after each outage of MySQL,
-    /// whose idle connections it drops, and logs each change.
+    /// Probes the servers for ever, and logs each change. Makes the tables and puts the stock into Redis at the start, and again
+    /// after MySQL was down; while MySQL is down, its idle connections are dropped.
     pub(crate) async fn watch(self: Arc<Self>) {
         let started = Instant::now();
         let mut known: Option<Arc<States>> = None;

@@ -34,7 +34,7 @@ pub(super) fn name(port: u16) -> String {
     port.to_string()
 }
 
-/// The variables of the environment of an instance; one in `more` replaces one of the same name. Without nginx the instance
+/// The variables of the environment of an instance; `more` comes last: its value counts if a name is there twice. Without nginx the instance
 /// knows no load balancer.
 pub(super) fn environment(
     at: &Addresses,

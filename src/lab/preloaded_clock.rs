@@ -89,8 +89,10 @@ unsafe extern "C" fn clock_gettime(clock: c_int, time: *mut Time) -> c_int {
     unsafe {
         let failed = syscall(CLOCK_GETTIME, clock, time);
         if failed == 0 && matches!(clock, CLOCK_REALTIME | CLOCK_REALTIME_COARSE) {
-            let nanos = (*time).parts + offset_us() % 1_000_000 * 1_000;
-            (*time).seconds += offset_us() / 1_000_000 + nanos / 1_000_000_000;
+            // Read once: it may change between two reads.
+            let offset_us = offset_us();
+            let nanos = (*time).parts + offset_us % 1_000_000 * 1_000;
+            (*time).seconds += offset_us / 1_000_000 + nanos / 1_000_000_000;
             (*time).parts = nanos % 1_000_000_000;
         }
         failed as c_int

@@ -123,7 +123,7 @@ impl Server for Sentinel {
             info_of_process(self.port, context.pid).await?;
             shorten_timers(self.port).await.map_err(|e| e.to_string())?;
             let knows_all = async {
-                let followers = followers(self.port).await?.len();
+                let followers = connected_replicas(self.port).await?.len();
                 RedisResult::Ok(
                     followers == self.replicas
                         && other_sentinels(self.port).await? + 1 == self.sentinels,
@@ -152,8 +152,8 @@ async fn connect(port: u16) -> RedisResult<MultiplexedConnection> {
     redis_at(&format!("redis://127.0.0.1:{port}")).await
 }
 
-/// Replicas that follow the main Redis, by the Sentinel at `port`.
-async fn followers(port: u16) -> RedisResult<Vec<HashMap<String, String>>> {
+/// The replicas that the Sentinel at `port` sees connected to the main Redis, each with the fields of `SENTINEL REPLICAS`.
+async fn connected_replicas(port: u16) -> RedisResult<Vec<HashMap<String, String>>> {
     let mut connection = connect(port).await?;
     let mut replicas: Vec<HashMap<String, String>> = sentinel_command("REPLICAS")
         .query_async(&mut connection)
@@ -290,7 +290,7 @@ impl SentinelGroup {
 /// Whether the Sentinel at `port` would promote the replica at `to`.
 async fn would_promote(port: u16, to: u16) -> RedisResult<bool> {
     let field = |one: &HashMap<String, String>, what| one.get(what).and_then(|n| n.parse().ok());
-    let followers = followers(port).await?;
+    let followers = connected_replicas(port).await?;
     Ok(followers.iter().any(|one| field(one, "port") == Some(to))
         && followers.iter().all(|one| {
             (field(one, "port") == Some(to)) == (field(one, "slave-priority") == Some(1_u16))
@@ -378,7 +378,7 @@ pub(super) async fn restore(of: &ProxiedReplica, links: &[Arc<ProxyLink>]) -> Re
             sleep(FAILOVER_POLL_INTERVAL).await;
         }
         replicate_from(connect(replica).await?, main.proxy.port()).await?;
-        while followers(port).await?.is_empty() {
+        while connected_replicas(port).await?.is_empty() {
             sleep(FAILOVER_POLL_INTERVAL).await;
         }
         Ok(())

@@ -112,7 +112,8 @@ pub(super) async fn run_to_its_end(plan: &Plan) -> Row {
     .unwrap()
 }
 
-/// Serves the shop at an address of its own, under these names in turn.
+/// Serves the shop on a free port and returns its base URL. Each connection gets the next of these names, which all its answers
+/// have as `x-instance`.
 async fn listen(shop: &Arc<Mutex<Shop>>, names: &'static [&'static str]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());

@@ -198,7 +198,7 @@ impl ReplayState {
             }
             ActorEvent::Point { point, value } => {
                 let seen = event(point.name());
-                events.push(self.point_event(letter, point, value.as_deref(), seen));
+                events.push(self.record_point(letter, point, value.as_deref(), seen));
             }
             ActorEvent::Sent { line } => events.push(event("sent").with_value(line.as_str())),
             ActorEvent::Answered { line, answer } => {
@@ -246,8 +246,9 @@ impl ReplayState {
         events
     }
 
-    /// Completes `seen`, the event of a passed point, and records who has taken the lock, entered or left by it.
-    fn point_event(
+    /// Records what passing this point means (lock taken, section entered or left), and completes `seen`, its event. At `Locked`
+    /// the value is the fencing token; `Unlocked` becomes `deleted`, marked `foreign` if another actor had taken the lock since.
+    fn record_point(
         &mut self,
         letter: char,
         point: &Point,

@@ -33,7 +33,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(3);
 /// Time limit of the read of one node of Redlock, which then counts as down.
 const NODE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// A lock as its server has it.
+/// One owner's hold of a lock, as its server has it: a lock that several readers share gives one entry for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LockEntry {
     pub(super) key: String,

@@ -32,7 +32,8 @@ fn course_md(lang: Lang) -> String {
     let texts: Vec<_> = texts.iter().flat_map(|chapter| &chapter.lessons).collect();
     for (document, title) in DOCUMENTS {
         // Writing to a String cannot fail.
-        writeln!(page, "\n## [{document}]{title}").ok();
+        let heading = format!("[{document}] {title}");
+        writeln!(page, "\n## {}", heading.trim_end()).ok();
         let its: Vec<_> = texts
             .iter()
             .filter(|lesson| lesson.heading.starts_with(document))
@@ -69,13 +70,13 @@ fn course_md(lang: Lang) -> String {
 /// The chapters that are of none of the five texts: they come last on the page.
 const CHAPTERS_WITHOUT_DOCUMENT: [&str; 2] = ["errata", "beyond"];
 
-/// The documents and their titles, each after a space; [003] has none.
+/// The number and the title of each document; [003] has none.
 const DOCUMENTS: [(&str, &str); 5] = [
-    ("000", " 分布式锁"),
-    ("001", " 分布式锁"),
-    ("002", " Redis分布式锁"),
+    ("000", "分布式锁"),
+    ("001", "分布式锁"),
+    ("002", "Redis分布式锁"),
     ("003", ""),
-    ("004", " 基于Redis实现分布式锁"),
+    ("004", "基于Redis实现分布式锁"),
 ];
 
 const HEAD: Bilingual = Bilingual::of("# 每一条论断，和在这里看到的

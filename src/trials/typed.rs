@@ -43,7 +43,8 @@ pub(super) async fn try_lines(on: &Cluster, lines: &[TypedLine]) -> Result<Obser
     Ok(observe(lines, &printed?))
 }
 
-/// Runs a line in bash, with the servers' own clients; returns its stdout, whether it succeeded or not.
+/// Runs a line in bash, with the servers' own clients, for [`LINE_TIMEOUT`] at most; returns its stdout so far, without white space
+/// at its end, whatever its exit status. No verdict if the program that the line begins with is not installed.
 pub(super) async fn run_in_bash(line: String) -> Result<String, NoVerdict> {
     Ok(run_line(&line).await?.stdout.trim_end().to_owned())
 }
@@ -134,7 +135,7 @@ const HIDDEN_PARTS: [&str; 9] = [
     "{&id}",
 ];
 
-/// Claim: each line prints what it should.
+/// Claim: each line prints what it should. The words show every line and what it printed, in short.
 fn observe(lines: &[TypedLine], printed: &[String]) -> Observation {
     let lines = || lines.iter().zip(printed);
     let as_said = lines().all(|(line, printed)| line.is_printed(printed));

@@ -230,7 +230,8 @@ impl Cluster {
         refusal.map_or(Ok(None), |refusal| self.redirect_of(refusal, from))
     }
 
-    /// The node to which this refusal of `from` redirects, and whether it needs `ASKING`; `None` if it redirects nowhere.
+    /// The node to which this refusal of `from` redirects, and whether it needs `ASKING`; `None`: ask again later. `MOVED` is noted in
+    /// the map, which is then read again before the next command.
     fn redirect_of(
         &self,
         refusal: NodeRefusal,

@@ -52,8 +52,8 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
         limit: Option<Duration>,
     ) -> impl Future<Output = Result<bool, CommandFailure>> + Send;
 
-    /// Renews the lease, and returns `true` once enough replicas have the identity. `false` at once, without a command, unless
-    /// `RedisOptions::wait_replicas` is set (`replicas.rs`).
+    /// Renews the lease and waits until enough replicas have the identity: then `true`. `false` at once, without a command, if
+    /// `RedisOptions::wait_replicas` asks for none; an error if too few have it in time, or the identity is gone (`replicas.rs`).
     fn wait_for_replicas(
         &self,
         _lease: Lease,

@@ -159,8 +159,8 @@ impl LockKey {
         self
     }
 
-    /// Names the query's fields: then a template that names another is refused when the layer is made, and not when a
-    /// request comes.
+    /// Names the query's fields, in place of any named before: a template that names another one is then refused when the layer is
+    /// made. Without this any name is allowed, and a request without that field is refused.
     pub fn query<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.fields.query = Some(names.into_iter().map(Into::into).collect());
         self

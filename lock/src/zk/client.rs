@@ -285,7 +285,8 @@ impl ZkClient {
         self.0.timeout
     }
 
-    /// Completes once the client is closed and the time for releases is over, or its last clone is dropped.
+    /// Completes when the session is to end: `close` has waited for the releases, or the last clone is dropped. Tasks in the
+    /// background stop then.
     pub(super) async fn wait_until_ended(&self) {
         self.0.end.cancelled().await;
     }

@@ -31,8 +31,8 @@ use zookeeper_client::{CreateMode, Error, OneshotWatcher, Stat};
 /// The name of the node of an open barrier: members that came before it are in.
 const READY_NODE: &str = "ready";
 
-/// The most bytes that the paths of all members may take of the one request that marks them: half of the server's bound
-/// (`jute.maxbuffer`), because more members than asked for may come, and there may be a chroot.
+/// The most bytes of the request that marks all members: for each its path and [`MARK_BYTES`]. Half of the server's bound
+/// (`jute.maxbuffer`, 1 MiB), because more members than asked for may come, and there may be a chroot.
 const MAX_MARKS_BYTES: usize = 512 * 1024;
 /// The bytes that a member takes of the request that marks all, without the path of the directory: its uuid, its version, the
 /// lengths, a header.

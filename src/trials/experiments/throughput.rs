@@ -205,8 +205,8 @@ async fn nginx_serves_static_files(on: &Cluster, file: &str) -> Result<Observati
         stock.instance().unwrap_or("-").to_owned(),
     );
     let words = words!(
-        "/style.css 没有 x-instance：{}；/stock 由 {dynamic} 回答。",
-        "/style.css has no x-instance: {}; /stock is answered by {dynamic}.",
+        "/{file} 没有 x-instance：{}；/stock 由 {dynamic} 回答。",
+        "/{file} has no x-instance: {}; /stock is answered by {dynamic}.",
         by_instance.is_none()
     );
     Ok(Observation::holds(

@@ -223,8 +223,9 @@ pub(super) async fn run(
     })
 }
 
-/// Injects the fault for [`FAULT_DURATION`], mends it, and waits until the Redis that was primary is a replica. A planned fail-over
-/// is not mended. Without a fault it only waits.
+/// Injects the fault, mends it after [`FAULT_DURATION`], and, if Sentinels lead, waits until the old primary is a replica. A leader of
+/// ZooKeeper that was killed or paused is mended only once there is another one. A planned fail-over is not mended;
+/// [`Fault::None`] only waits for [`HEALTHY_DURATION`].
 async fn break_and_mend(own: &OwnLab, breaks: BrokenServer, fault: Fault) -> Result<(), NoVerdict> {
     let on = &own.cluster;
     let (does, mends) = match fault {

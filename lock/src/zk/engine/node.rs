@@ -296,7 +296,8 @@ impl NodeAddress {
         both.commit().await.map(drop)
     }
 
-    /// Deletes it, and tries again while the server refuses, until the session is over; logs the first refusal.
+    /// Deletes it, and tries again while the server refuses, until the session is over; logs the first refusal. `line` then lets
+    /// the next waiter move up.
     async fn delete_until_done(self, mut line: Option<LineMember>) {
         let mut pause = FIRST_DELETE_PAUSE;
         while let Err(error) = self.delete(None, &mut line).await
