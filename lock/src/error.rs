@@ -55,7 +55,7 @@ pub enum LockError {
     /// An argument breaks a rule: a name, a lease, an address, a number out of its range.
     #[error("{name}: {rule}")]
     Invalid {
-        /// The name of the lock, limiter or semaphore, or of the argument.
+        /// The name of the lock, limiter or semaphore; or the argument, by its name or value.
         name: String,
         /// The broken rule, with its bounds.
         rule: &'static str,

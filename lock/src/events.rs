@@ -35,11 +35,11 @@ pub enum LockEvent<'a> {
         /// What its caller is told.
         error: &'a LockError,
     },
-    /// A renewal was answered when less than half of the lease was left: the server is slow, or this process is.
+    /// A renewal succeeded when less than half of the lease was left: the server is slow, or this process is.
     RenewedLate {
         /// The lock's name.
         name: &'a str,
-        /// How long it was still surely held.
+        /// How long it was still surely held without that renewal.
         left: Duration,
     },
     /// It was lost while it was held. Its release then causes no further event.
@@ -93,7 +93,7 @@ pub enum LockEvent<'a> {
 ///     .observer(Losses::default());
 /// ```
 pub trait LockObserver: Send + Sync + 'static {
-    /// Takes note of an event.
+    /// Is called for each event, by the task in which it happens.
     fn observe(&self, event: LockEvent<'_>);
 }
 

@@ -66,7 +66,7 @@ struct Expiry {
 
 /// A hold whose lease [`Guard::extend`] extends: one in Redis, or a row of a table with a lease.
 pub(crate) trait ExtendableLease: Send + Sync {
-    /// Extends the lease to at least this, from now; `false` if the hold is gone.
+    /// Extends the lease to at least this, from now; `false` if the hold is gone, and all its guards are then lost.
     fn extend(self: Arc<Self>, lease: Duration) -> BoxFuture<'static, Result<bool, LockError>>;
 }
 
@@ -109,7 +109,7 @@ impl Guard {
         (Self { expiries, ..guard }, keeper)
     }
 
-    /// Adds the guard's hold, whose lease [`extend`](Self::extend) extends.
+    /// Sets the hold whose lease [`extend`](Self::extend) extends, for a guard [`with_sure_until`](Self::with_sure_until).
     #[cfg(any(test, feature = "mysql", feature = "redis"))]
     pub(crate) fn with_lease(mut self, hold: Weak<dyn ExtendableLease>) -> Self {
         for expiry in &mut self.expiries {
@@ -140,7 +140,7 @@ impl Guard {
         &self.name
     }
 
-    /// Returns this hold's fencing token, if it has exactly one.
+    /// Returns this hold's fencing token; `None` if it has none, or several as a [`MultiLock`](crate::MultiLock)'s.
     #[must_use]
     pub fn fence(&self) -> Option<Fence> {
         match self.fences[..] {
@@ -194,8 +194,8 @@ impl Guard {
     }
 
     /// Returns how long the lock is surely held if the server is not heard from again: less than a lease or a session,
-    /// zero once it is lost, and `None` if it has neither, as a [`TableLock`](crate::mysql::TableLock). A renewal
-    /// extends it. A virtual machine that its host pauses has less left than it says.
+    /// zero once it is lost, and `None` if it has neither, as a [`TableLock`](crate::mysql::TableLock). Of several locks as
+    /// one it is the shortest. A virtual machine that its host pauses has less left than it says.
     ///
     /// ```no_run
     /// # fn example(guard: &oversell_lock::Guard) {
@@ -286,8 +286,8 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] if the hold was gone, [`LockError::Unavailable`] if the server did not answer: the release is
-    /// then repeated in the background. [`LockError::Refused`] if it refused: the lock may last until its lease or session
+    /// [`LockError::Lost`] if the hold was or may have been gone, [`LockError::Unavailable`] if the server did not answer: the
+    /// release is then repeated in the background. [`LockError::Refused`] if it refused: the lock may last until its lease or session
     /// ends.
     ///
     /// # Cancel safety

@@ -78,19 +78,20 @@ pub(crate) trait Share: Send + 'static {
         Observer::NONE
     }
 
-    /// Renews the lease, if there is one, and completes when the hold is lost.
+    /// Renews the lease, if there is one, and moves `sure_until` each time; completes when the hold is lost.
     fn renew_until_lost(&self, sure_until: &SureUntil) -> impl Future<Output = ()> + Send;
 
     /// Called once, after the holder was told that the hold is lost. A share that lets the next waiter of this process try
     /// does so here.
     fn on_loss(&mut self) {}
 
-    /// Ends the share: the last one releases the hold and waits for the answer. A `lost` hold is released in the background.
+    /// Ends the share: the last one of a hold releases it and waits for the answer. A `lost` share returns `Ok`, and its hold
+    /// is released in the background; but the parts of a [`MultiLock`](crate::MultiLock) are always released here.
     fn finish(self, lost: bool) -> impl Future<Output = Result<(), LockError>> + Send;
 }
 
 /// Runs one guard's keeper until its holder releases it; tells the holder and the observer of a loss, ends the share, and
-/// answers the release.
+/// answers the release: with [`LockError::Lost`] after a loss, also if `sure_until` is over only when the release comes.
 pub(crate) async fn run_keeper(mut share: impl Share, sure_until: SureUntil, mut keeper: Keeper) {
     let (observer, name) = (share.observer().clone(), Arc::clone(&keeper.name));
     let began = observer.now_if_observed();
@@ -136,12 +137,12 @@ impl Keeper {
     ///
     /// # Cancel safety
     ///
-    /// Safe: nothing is consumed before it completes. It must not be called again after that.
+    /// Safe: nothing is consumed before it completes. After that it panics if it is called again.
     pub async fn release_requested(&mut self) -> Release {
         Release((&mut self.release_request).await.ok())
     }
 
-    /// Tells the holder that the lock is gone.
+    /// Tells the holder that the lock is lost. The keeper must still answer the release.
     pub fn tell_lost(&self) {
         self.lost.cancel();
     }

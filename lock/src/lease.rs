@@ -85,7 +85,7 @@ impl Lease {
     ///
     /// # Cancel safety
     ///
-    /// The renewal may have been carried out.
+    /// A renewal may have been carried out, without its effect on `sure_until`.
     pub(crate) async fn renew_until_gone<F, E>(
         self,
         lease_start: Instant,
@@ -121,7 +121,7 @@ impl Lease {
     }
 }
 
-/// Waits for the next disconnect; `None` if there can be none.
+/// Waits for the next disconnect; `None` at once if there can be none: without a receiver, or after its sender's end.
 async fn next_disconnect(disconnects: &mut Option<watch::Receiver<()>>) -> Option<()> {
     disconnects.as_mut()?.changed().await.ok()
 }
@@ -130,7 +130,7 @@ async fn next_disconnect(disconnects: &mut Option<watch::Receiver<()>>) -> Optio
 macro_rules! owner_and_lease {
     ($($lock:ident: $($owner:tt).+, $($lease:tt).+;)+) => {$(
         impl $lock {
-            /// Takes it as `owner`, which may take it again while it holds it: ahead of all waiters, and released in
+            /// Takes the lock as `owner`, which may take it again while it holds it: ahead of all waiters, and released in
             /// any order. Tasks of one owner enter one after the other. Without an owner, each acquire is its own. An
             /// owner belongs to the client or pool that made it (`owner()`).
             #[must_use]
@@ -139,7 +139,7 @@ macro_rules! owner_and_lease {
                 self
             }
 
-            /// Takes it for `lease`, of 1 ms to ten years. The default is the client's, or 30 s in a table, renewed
+            /// Takes the lock for `lease`, of 1 ms to ten years. The default is the client's, or 30 s in a table, renewed
             /// every third. A lease that another guard of the owner relies on is never shortened.
             #[must_use]
             pub fn lease(mut self, lease: $crate::Lease) -> Self {

@@ -29,7 +29,7 @@
 //! | keeper | the task behind a guard, which renews, watches and releases ([`Keeper`]) |
 //! | lease | the time after which the server ends a hold that is not renewed ([`Lease`]) |
 //! | watchdog | the renewal of a lease by its keeper, while the guard lives |
-//! | session | ZooKeeper's and MySQL's lease for a whole connection |
+//! | session | ZooKeeper's lease for all nodes of one client, which outlives a lost connection |
 //! | node | a ZooKeeper node; for Redlock or a cluster, one of its servers |
 //! | recipe | which nodes in a ZooKeeper directory are one queue, and which of them a contender waits for |
 //! | marker | the part of a ZooKeeper node's name that says what its contender takes |
@@ -147,7 +147,8 @@
 //! # }
 //! ```
 //!
-//! `use oversell_lock::prelude::*;` brings all types and no modules: a glob of the crate itself would hide the crate `redis`.
+//! `use oversell_lock::prelude::*;` brings the locks, clients and traits, and no modules: a glob of the crate itself would hide
+//! the crate `redis`.
 //!
 //! # Features
 //!
@@ -226,9 +227,9 @@ use tokio::time::Instant;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// The server's name for it: a field of Redisson's hash, a node's name and its data, a row's owner.
+    /// The server's name for the holder: a field of Redisson's hash, a node's name and its data, a row's owner.
     pub id: String,
-    /// The rest of its lease; `None` if it has no lease of its own.
+    /// The rest of the holder's lease; `None` if it has none of its own: in ZooKeeper, and in a table without leases.
     pub remaining: Option<Duration>,
 }
 
@@ -273,15 +274,16 @@ pub trait Lock: Send + Sync {
     /// The name that every contender uses, in the server's terms: a key, a path, a row.
     fn name(&self) -> &str;
 
-    /// Takes the lock, waiting for it at most `wait`.
+    /// Takes the lock, waiting for it at most `wait`. A request that is under way by then is awaited, within the client's
+    /// time limit, so the call may last longer.
     ///
     /// # Errors
     ///
     /// [`LockError::Taken`] if another held it for all of `wait`; [`LockError::Unavailable`] if the server is down or did
     /// not answer, or the client is closed; [`LockError::Refused`] if the server answered with an error;
     /// [`LockError::Invalid`] if a name or a lease breaks a rule, or an owner that reads asks to write. In ZooKeeper
-    /// [`LockError::Lost`] if the owner has a hold that is lost: release that first. Elsewhere the owner then waits for it
-    /// as others do.
+    /// [`LockError::Lost`] if the owner has a hold that is lost: release that first. Elsewhere the owner then waits for the
+    /// lock as others do.
     ///
     /// # Cancel safety
     ///

@@ -104,7 +104,7 @@ impl<L: Lock> MultiLock<L> {
         }
     }
 
-    /// Makes one guard for these, and spawns its keeper, which owns them from now on.
+    /// Makes one guard for the parts' guards, and spawns its keeper, which owns them from now on.
     fn guard_for_parts(&self, guards: Vec<Guard>) -> Guard {
         let (guard, keeper) = Guard::of_parts(&self.name, &guards);
         // Each part has its own expiry.
@@ -113,15 +113,16 @@ impl<L: Lock> MultiLock<L> {
         guard
     }
 
-    /// Whether `acquire` goes on after this error: if it waits while a server is unavailable, and this one is; not if its
-    /// client was closed.
+    /// Whether `acquire` goes on after this error: only if it waits out an unavailable server, and the error is that, but not
+    /// of a closed client.
     fn keeps_waiting_after(&self, error: &LockError) -> bool {
         self.waits_while_unavailable
             && matches!(error, LockError::Unavailable { reason, .. } if !reason.is::<ClientClosed>())
     }
 
     /// Acquires the parts once, in their order: waits for the first until `until`, for each further one at most `part_wait`.
-    /// If one was not free in time or was lost, releases the others and returns `None`.
+    /// If one was not free in time, or is lost when all are acquired, releases all and returns `None`; after any other error
+    /// it releases them too.
     async fn try_round(
         &self,
         until: Instant,

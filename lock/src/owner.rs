@@ -1,4 +1,4 @@
-//! The holder of a lock: a process and a number, never a thread.
+//! The owner of a lock: a process and a number, never a thread.
 //!
 //! Redisson writes `<client uuid>:<thread id>`. Async code has no thread of its own, so the second part is a fresh
 //! number for each owner (a request, say). Java reads it as a signed 64-bit integer.

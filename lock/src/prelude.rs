@@ -1,5 +1,5 @@
-//! What a program that uses locks imports at once: types and traits, and no modules, so that `redis` still names the crate
-//! of that name.
+//! What a program that uses locks imports at once: locks, clients, options and traits, but no modules, so that `redis` still
+//! names the crate of that name.
 //!
 //! ```no_run
 //! # #[cfg(feature = "redis")]

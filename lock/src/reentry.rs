@@ -92,7 +92,7 @@ impl<H: Send + Sync + 'static> Reentry<H> {
     }
 }
 
-/// Returns the entry that this guard has locked, for a hold to keep alive.
+/// Returns the entry that this mutex guard has locked, for a hold to keep alive.
 pub(crate) fn entry_of<H>(entry: &OwnedMutexGuard<OwnerHolds<H>>) -> Arc<OwnerEntry<H>> {
     Arc::clone(OwnedMutexGuard::mutex(entry))
 }

@@ -118,7 +118,7 @@ impl SureUntil {
         end.saturating_duration_since(Instant::now())
     }
 
-    /// Completes when the end has come.
+    /// Completes when the end has come, also if it is moved meanwhile.
     ///
     /// # Cancel safety
     ///

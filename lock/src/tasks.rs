@@ -12,7 +12,8 @@ use std::{future::Future, time::Duration};
 use tokio::{runtime::Handle, task::JoinHandle, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// How long a client that is closed waits for its holders; those that are left are then told that their lock is lost.
+/// How long a client that is closed waits for its holders; those that are left are then told that their lock is lost. It is
+/// well below the 10 s after which Docker kills a container that it stops.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// One client's background tasks, their runtime, and whether the client is being closed or is closed. Cloning it is cheap.
@@ -91,8 +92,8 @@ impl Tasks {
         self.closed.cancelled().await;
     }
 
-    /// Refuses waiters and later callers, waits for all tasks, [`CLOSE_TIMEOUT`] at most, and then counts what is still held
-    /// as lost.
+    /// Refuses waiters and later callers, waits until no task is left, [`CLOSE_TIMEOUT`] at most, and then counts what is still
+    /// held as lost. The tasks go on.
     ///
     /// # Cancel safety
     ///

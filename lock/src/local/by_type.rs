@@ -23,7 +23,7 @@ use std::{
 pub struct ByType(Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>);
 
 impl ByType {
-    /// Returns the value of the type, made at the first call.
+    /// Returns the value of the type, made at the first call; `T::default` must not call this again, which would block.
     #[must_use]
     pub fn of<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
         let mut values = self.0.lock();

@@ -72,7 +72,8 @@ impl<T, A> Default for Line<T, A> {
 }
 
 impl<T, A> Line<T, A> {
-    /// Waits for a turn, at most `wait`; `None` if none came. Without a head in the line the caller is the head at once.
+    /// Waits for a turn, at most `wait`; `None` if none came, at once for a zero `wait`. Without a head in the line the caller
+    /// is the head at once.
     ///
     /// # Cancel safety
     ///
@@ -138,7 +139,7 @@ impl<T, A> Head<T, A> {
         })
     }
 
-    /// Removes and returns the next waiter. The caller must give it a turn.
+    /// Removes and returns the next waiter that has not given up; `None` if there is none. The caller must give it a turn.
     #[must_use]
     pub(crate) fn take_next(&self) -> Option<LineWaiter<T, A>> {
         self.line.0.lock().pop_live_waiter()

@@ -80,7 +80,7 @@ where
 }
 
 impl<B> LockLayer<B> {
-    /// Reads the request's body into memory, then takes its lock; returns the guard and the body.
+    /// Fills the lock's name, reads the request's body into memory, then takes the lock; returns the guard and the body.
     async fn take_lock<R>(&self, head: &Parts, body: R) -> Result<(Guard, R), Refusal>
     where
         R: Body<Error: Into<Box<dyn Error + Send + Sync>>> + From<Bytes>,

@@ -39,7 +39,7 @@ pub(super) struct AllowedFields {
 pub(super) struct Template {
     text: String,
     parts: Vec<NamePart>,
-    /// Matches the route's paths only.
+    /// Matches the route's paths only; without a route it is empty and matches none.
     route: Router<()>,
 }
 
@@ -54,7 +54,7 @@ enum NamePart {
 }
 
 impl Template {
-    /// The template of a layer by route: the request's method and the route's pattern.
+    /// The template of a layer by route: the request's method and the route's pattern. Refuses a missing route.
     pub(super) fn of_route(fields: &AllowedFields) -> Result<Self, TemplateError> {
         let text = fields.route.clone().unwrap_or_default();
         let (route, _) = parse_route(&text)?;
@@ -131,7 +131,7 @@ impl Template {
     }
 }
 
-/// Returns where a field's value comes from, or the rule that its name breaks.
+/// Returns where a field's value comes from, or the rule that its name breaks. `in_path` has the names of the route's parts.
 fn part_of_field(
     field: &str,
     fields: &AllowedFields,
