@@ -7,7 +7,7 @@ use sqlx::{Connection, Executor, MySqlConnection, mysql::MySqlConnectOptions};
 use std::{future::Future, io, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
-/// How long the server may take for an answer; then the request fails.
+/// How long the server may take for each answer; then the request fails.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The tables in which a server lists its connections. MySQL cannot read the first one while any statement on the server has
@@ -33,7 +33,8 @@ impl ConnectionId {
     }
 
     /// Kills the connection and waits until it is gone, however long its statement is being undone: after that nothing more
-    /// can come of it. An error means that the server did not answer, or refused the second connection.
+    /// can come of it. `Ok` too if it had gone already. An error means that the server did not answer, or refused the second
+    /// connection.
     pub(super) async fn kill(&self) -> Result<(), sqlx::Error> {
         // A killed connection is gone within milliseconds, unless its statement is being undone.
         const CHECK_PAUSE: Duration = Duration::from_millis(20);
@@ -101,7 +102,7 @@ pub(super) async fn connection_id_and_host(
     found
 }
 
-/// Fails with a timeout if there is no answer in time.
+/// Fails with a timeout if there is no answer within [`REPLY_TIMEOUT`].
 async fn within_reply_timeout<T>(
     answer: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, sqlx::Error> {

@@ -86,7 +86,7 @@ pub struct TableLeaseLock {
     owner: Option<Owner>,
 }
 
-/// A row that the guards of one owner share; it is deleted with the last one.
+/// A row that the guards of one owner share; it is deleted with the last one. `lost` is set when the row is no longer ours.
 #[derive(Debug)]
 struct RowHold {
     row: Row,
@@ -101,6 +101,7 @@ struct RowShare {
     hold: Arc<RowHold>,
     lease: Lease,
     lease_start: Instant,
+    /// Whether it is off the count already.
     finished: bool,
 }
 
@@ -175,7 +176,7 @@ impl TableLeaseLock {
         })
     }
 
-    /// Shares the owner's hold and renews its lease, or takes its first one.
+    /// Shares the owner's hold and renews its lease, or takes a first one if it has none or its row is gone.
     async fn join_or_take(&self, owner: Owner, wait: Duration) -> Result<RowShare, LockError> {
         let (contender, end) = (&self.contender, deadline(wait));
         let entry = contender
@@ -273,7 +274,7 @@ impl RowShare {
         self.hold.write_count_and_lease(lease, bound, false).await
     }
 
-    /// Takes this share off the count; returns whether it was the last.
+    /// Takes this share off the count, once; returns whether it was the last.
     fn leave_and_check_if_last(&mut self) -> bool {
         self.finished = true;
         self.hold.guards.fetch_sub(1, Ordering::Relaxed) == 1
@@ -282,7 +283,7 @@ impl RowShare {
 
 impl RowHold {
     /// Writes the hold count and extends the lease, or writes only the count if it is `None`; `false` if the row is no longer
-    /// ours: all guards become lost.
+    /// ours: all guards become lost. A keeper may use the connection for renewals.
     async fn write_count_and_lease(
         &self,
         lease: Option<Lease>,
@@ -322,7 +323,8 @@ impl Share for RowShare {
         }
     }
 
-    /// Deletes the row if this was the last share, and otherwise writes the new hold count; a lost share does nothing here.
+    /// Deletes the row if this was the last share, and otherwise writes the new hold count; [`LockError::Lost`] if the row is no
+    /// longer ours. A lost share does nothing here.
     async fn finish(mut self, lost: bool) -> Result<(), LockError> {
         if lost {
             return Ok(());

@@ -66,7 +66,7 @@ const UNKNOWN_VARIABLE_ERROR: u16 = 1193;
 #[derive(Debug, thiserror::Error)]
 #[error("all connections of the pool were in use for {} ms", waited.as_millis())]
 pub struct PoolExhausted {
-    /// How long the caller waited.
+    /// The caller's wait limit.
     pub waited: Duration,
 }
 
@@ -335,10 +335,10 @@ async fn ask_for_writes(connection: &mut MySqlConnection) -> Result<(), sqlx::Er
 #[derive(Clone)]
 pub struct MySqlPool(Arc<PoolState>);
 
-/// The callers' connections, one more for renewals, and what all locks of this pool share.
+/// What all clones of one pool share: its connections, the state of its locks, and its tasks.
 struct PoolState {
     connections: Pool<ConnectionManager>,
-    /// One connection for renewals, which is made when the others are all in use.
+    /// One connection for renewals, which is made when the others are all in use; after `close` it serves deletions.
     renewals: Pool<ConnectionManager>,
     shared: ByType,
     process: Process,
@@ -421,8 +421,8 @@ impl MySqlPool {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] if none could be made, or all were in use for that long ([`PoolExhausted`]);
-    /// [`LockError::Refused`] if the server refuses the login.
+    /// [`LockError::Unavailable`] if none could be made, all were in use for that long ([`PoolExhausted`]), or the pool is
+    /// closed; [`LockError::Refused`] if the server refuses the login.
     ///
     /// # Cancel safety
     ///
@@ -432,7 +432,8 @@ impl MySqlPool {
         self.get_conn_from(&self.0.connections, wait, end).await
     }
 
-    /// Gets a connection of this pool that is free within `wait` and answers by `end`.
+    /// Gets a connection of this `pool` that is free within `wait` and answers by `end`. One that does not answer a ping is
+    /// dropped with all idle ones, and the next is tried.
     async fn get_conn_from(
         &self,
         pool: &Pool<ConnectionManager>,
@@ -466,7 +467,7 @@ impl MySqlPool {
     }
 
     /// Runs `statement` on a connection of the pool, within `bound` altogether. It must be a transaction by itself: if
-    /// the server ends it because of others, it has changed nothing, and is repeated at once.
+    /// the server ends it because of others, it has changed nothing, and is repeated at once, until `bound` is over.
     ///
     /// # Cancel safety
     ///
@@ -481,7 +482,7 @@ impl MySqlPool {
         self.run_statement_on(conn, end, statement).await
     }
 
-    /// As [`run_statement`](Self::run_statement), and for a keeper by the connection for renewals if all others are in use.
+    /// As [`run_statement`](Self::run_statement), but for a keeper by the connection for renewals if all others are in use.
     ///
     /// # Cancel safety
     ///
@@ -525,7 +526,8 @@ impl MySqlPool {
         self.run_statement_on(conn, end, statement).await
     }
 
-    /// Runs `statement` on this connection until `end`, again each time the server ends it because of others.
+    /// Runs `statement` on this connection until `end`, again each time the server ends it because of others. `Unsent` if `conn`
+    /// is an error.
     async fn run_statement_on<T>(
         &self,
         conn: Result<Conn, LockError>,
@@ -679,7 +681,7 @@ impl Conn {
     ///
     /// # Errors
     ///
-    /// The server's error; 1290 if it is read-only.
+    /// The server's error, 1290 if it is read-only, or that of the connection.
     ///
     /// # Cancel safety
     ///
@@ -768,8 +770,8 @@ fn is_exhausted(error: &LockError) -> bool {
     matches!(error, LockError::Unavailable { reason, .. } if reason.is::<PoolExhausted>())
 }
 
-/// Whether the server ended the statement because of others (a deadlock, a lock wait timeout, a `KILL QUERY`), so that
-/// it can be repeated at once.
+/// Whether the server ended the statement because of others (a deadlock, a lock wait timeout, a `KILL QUERY`): it has changed
+/// nothing and can be repeated at once.
 pub(super) fn is_contention(error: &dyn DatabaseError) -> bool {
     has_error_number(error, &[1205, 1213, 1317])
 }

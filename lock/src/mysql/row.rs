@@ -29,7 +29,7 @@ use tokio::{
 /// would load the database; longer, and the lock would lie idle.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long the server may take for an answer, in addition to the caller's own wait.
+/// How long one statement may take, with the wait for a connection, in addition to the caller's own wait.
 pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long an insert may wait for a row lock before the server is asked whose row is in its way, and then between two
@@ -110,7 +110,7 @@ pub(super) struct Row {
     pub(super) pool: MySqlPool,
     pub(super) name: String,
     owner: Owner,
-    /// Whether there is nothing to delete.
+    /// Whether there is nothing to delete, so that the drop does nothing.
     is_gone: AtomicBool,
 }
 
@@ -188,7 +188,8 @@ impl Contender {
     }
 
     /// Inserts the row, waiting at most `wait`; returns it and when the insert was sent. With a lease, a row in its way is
-    /// deleted once that row's lease has ended.
+    /// deleted once that row's lease has ended. [`LockError::Taken`] if the wait is over, [`LockError::Unavailable`] if no
+    /// connection was free for the first try; a name of another length is [`LockError::Invalid`].
     pub(super) async fn insert_row(
         &self,
         lease: Option<Lease>,
@@ -276,7 +277,7 @@ impl Contender {
 }
 
 impl Row {
-    /// A row that is not in the table, or that others delete, so that its drop does nothing.
+    /// A row that is not in the table, or that the caller deletes: its drop does nothing.
     fn without_deletion(pool: &MySqlPool, name: &str, owner: Owner) -> Self {
         Self {
             pool: pool.clone(),
@@ -286,7 +287,8 @@ impl Row {
         }
     }
 
-    /// Inserts the row and replies, `None` if another owner's row is there; an insert without an answer is then undone.
+    /// Inserts the row and replies as [`Contender::insert`] returns; then undoes an insert without an answer, or one that still
+    /// waits for another owner's row.
     async fn insert(
         self,
         mut conn: Conn,
@@ -369,8 +371,8 @@ impl Row {
         self.delete_until_done().await;
     }
 
-    /// Writes the hold count and extends its end to `lease` from now (`None`: not at all), but never shortens it; `false` if
-    /// the end has passed, or the row is gone or another owner's by now.
+    /// Writes the hold count and extends the lease's end to `lease` from now (`None`: not at all), but never shortens it; `false`
+    /// if that end has passed, or the row is gone or another owner's by now.
     pub(super) async fn renew(
         &self,
         holds: u32,
@@ -390,8 +392,8 @@ impl Row {
         Ok(renewed.await?.rows_affected() > 0)
     }
 
-    /// Deletes it; [`LockError::Lost`] if it was gone already. Without an answer in time it fails, and the row is deleted in
-    /// the background once it is dropped.
+    /// Deletes the row; [`LockError::Lost`] if it was gone already. After a refusal, or without an answer in time, it fails, and
+    /// the row is deleted in the background once this value is dropped.
     pub(super) async fn release(&self) -> Result<(), LockError> {
         match timeout(REPLY_TIMEOUT, self.delete()).await {
             Ok(Ok(true)) => Ok(()),
@@ -401,7 +403,7 @@ impl Row {
         }
     }
 
-    /// Deletes it, and retries even after a refusal, until somebody grants the right.
+    /// Deletes the row, and retries even after a refusal, until somebody grants the right.
     async fn delete_until_done(&self) {
         while let Err(error) = self.delete().await {
             tracing::warn!(%error, name = self.name, "a row of tb_lock stays");
@@ -409,7 +411,8 @@ impl Row {
         }
     }
 
-    /// Deletes it, and retries until the server has answered; `false` if it was gone already. An error is a refusal.
+    /// Deletes the row, and retries without end until the server has answered; `false` if it was gone already. An error is a
+    /// refusal.
     async fn delete(&self) -> Result<bool, LockError> {
         let (mut pause, mut asked) = (FIRST_DELETE_PAUSE, false);
         loop {
@@ -424,8 +427,8 @@ impl Row {
         }
     }
 
-    /// Deletes it once; returns whether there was a row. After an attempt without an answer (`asked`) a missing row counts
-    /// as deleted by that attempt.
+    /// Tries once to delete the row; returns whether there was one. After an attempt without an answer (`asked`, set here) a
+    /// missing row counts as deleted by that attempt.
     async fn delete_once(&self, asked: &mut bool) -> Result<bool, LockError> {
         let deleted = self.pool.run_deletion(REPLY_TIMEOUT, |conn| {
             sqlx::query(DELETE)

@@ -136,7 +136,7 @@ impl Share for TableShare {
         self.0.pool.wait_until_closed().await;
     }
 
-    /// A lost row is deleted in the background.
+    /// Deletes the row; after a loss in the background.
     async fn finish(self, lost: bool) -> Result<(), LockError> {
         if lost { Ok(()) } else { self.0.release().await }
     }

@@ -59,7 +59,7 @@ pub(super) struct ClientState {
     pub(super) options: RedisOptions,
     pub(super) servers: Servers,
     connection: Connection,
-    /// Notified when a connection is closed.
+    /// Notified when a connection is closed or the primary moves.
     disconnects: watch::Sender<()>,
     shared: ByType,
     pub(super) tasks: Tasks,
@@ -222,7 +222,7 @@ impl RedisClient {
         &self.0
     }
 
-    /// Returns the state that all handles of the object `name` share, and makes it for the first of them.
+    /// Returns the state of type `T` that this client's handles on `name` share, and makes it for the first of them.
     pub(super) fn shared<T: Any + Send + Sync>(
         &self,
         name: &Arc<str>,
@@ -234,12 +234,12 @@ impl RedisClient {
             .get_or_make(name, make)
     }
 
-    /// How many names of one kind this process uses.
+    /// How many names this client uses whose shared state is a `T`.
     pub(super) fn names_in_use<T: Any + Send + Sync>(&self) -> usize {
         self.0.shared.of::<Registry<Arc<str>, T>>().len()
     }
 
-    /// The holds of named owners, for one kind of lock.
+    /// The holds of named owners, for the kind of lock whose hold is an `H`.
     pub(super) fn reentry<H: Any + Send + Sync>(&self) -> Arc<Reentry<H>> {
         self.0.shared.of()
     }
@@ -257,7 +257,7 @@ impl RedisClient {
         Lease::Watchdog(self.0.options.lease)
     }
 
-    /// Returns a receiver that is notified of each closed connection: the server may have lost its data.
+    /// Returns a receiver that is notified when a connection is closed or the primary moves: data may have been lost.
     pub(super) fn disconnects(&self) -> watch::Receiver<()> {
         self.0.disconnects.subscribe()
     }
@@ -271,8 +271,8 @@ impl RedisClient {
         self.0.tasks.spawn(task)
     }
 
-    /// Whether a waiter goes on after this error: only if the options say so, for an unavailable Redis, and not after the end
-    /// of the client's runtime.
+    /// Whether a waiter goes on after this error: only if the options say so, for an unavailable Redis, and not if its task
+    /// panicked or its runtime has ended.
     pub(super) fn keeps_waiting_after(&self, error: &LockError) -> bool {
         self.0.options.waits_while_unavailable
             && matches!(error, LockError::Unavailable { reason, .. } if !reason.is::<JoinError>())

@@ -53,7 +53,7 @@ const MAX_RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// The most redirects that a command follows without a pause: nodes that disagree for longer need time.
 const MAX_QUICK_REDIRECTS: u32 = 3;
 
-/// The slot of a key: that of the text in its first braces, if there is one.
+/// The slot of a key: that of the text in its first braces, or of the whole key if there is none.
 pub(super) fn slot_of_key(key: &[u8]) -> u16 {
     let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
         let rest = &key[open + 1..];
@@ -148,9 +148,9 @@ impl Cluster {
             .ok_or_else(slot_without_node_error)
     }
 
-    /// Sends a request to the node that has its key, and to another node only if the first one has refused it or nothing was
-    /// sent. `last` is the node of the command before, which gets a request without a key; it becomes the node of this request.
-    /// `sent` becomes whether a node may have carried it out.
+    /// Sends a request to the node that has its key, and again, also to another node, only if it was refused or nothing was
+    /// sent, until the client's time limit is over. `last` is the node of the command before, which gets a request without a
+    /// key; it becomes the node of this request. `sent` becomes whether a node may have carried it out.
     pub(super) async fn send(
         &self,
         request: Request<'_>,
@@ -219,7 +219,7 @@ impl Cluster {
         }
     }
 
-    /// The node to which this error of `from` redirects, and whether it needs `ASKING`; `None` if it redirects nowhere.
+    /// As [`redirect_of`](Self::redirect_of), for an error of `from`; `None` too if it is no refusal.
     pub(super) fn redirect(
         &self,
         error: &RedisError,
@@ -230,8 +230,8 @@ impl Cluster {
         refusal.map_or(Ok(None), |refusal| self.redirect_of(refusal, from))
     }
 
-    /// The node to which this refusal of `from` redirects, and whether it needs `ASKING`; `None`: ask again later. `MOVED` is noted in
-    /// the map, which is then read again before the next command.
+    /// The node to which this refusal of `from` redirects, and whether it needs `ASKING`; `None`: ask again later. `MOVED` is
+    /// noted in the map, which is then read again before the next command.
     fn redirect_of(
         &self,
         refusal: NodeRefusal,
@@ -366,7 +366,7 @@ impl Cluster {
 /// The first and the last slot of a range, and the address of their node.
 type SlotRange = (usize, usize, Address);
 
-/// Asks the node at `host` for its map.
+/// Asks the node at `host` for its map; leaves out slots whose node it does not know.
 async fn read_slot_ranges(node: &Arc<SharedConnection>, host: &str) -> RedisResult<Vec<SlotRange>> {
     let mut ask = redis::cmd("CLUSTER");
     ask.arg("SLOTS");
@@ -399,7 +399,8 @@ async fn read_slot_ranges(node: &Arc<SharedConnection>, host: &str) -> RedisResu
     Ok(known)
 }
 
-/// Sends the request to this node. With `is_asking` an `ASKING` comes first, because the slot is still moving to the node.
+/// Sends the request to this node. With `is_asking` an `ASKING` comes first, because the slot is still moving to the node, and
+/// a pipeline goes as a transaction.
 async fn send_to(
     node: &Arc<SharedConnection>,
     request: Request<'_>,
@@ -435,7 +436,7 @@ async fn send_to(
     }
 }
 
-/// The refusal in this answer, if it means that nothing of the request was carried out.
+/// The refusal in this answer, if nothing of the request was carried out; `None` for any other answer.
 fn refusal_if_nothing_ran(
     request: Request<'_>,
     answer: &RedisResult<Value>,
@@ -486,7 +487,8 @@ impl NodeRefusal {
     }
 }
 
-/// The key by which a request finds its node. If this takes another argument for the key, the node says `MOVED`.
+/// The key by which a request finds its node; `None` if it has none. If this takes another argument for the key, the node says
+/// `MOVED`.
 fn key_of(request: Request<'_>) -> Option<&[u8]> {
     match request {
         Request::Command(cmd) => key_of_command(cmd),

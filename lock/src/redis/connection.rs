@@ -90,7 +90,7 @@ pub(super) struct SharedConnection {
     current: Mutex<CurrentConnection>,
 }
 
-/// The present connection of a [`SharedConnection`], ready, being made or not yet needed, and how many failed before it.
+/// The present connection of a [`SharedConnection`], ready, being made or not yet needed.
 struct CurrentConnection {
     /// Counts connections, so that a report about an old one does not affect the new one.
     number: u64,
@@ -98,7 +98,7 @@ struct CurrentConnection {
     attempt: Option<ConnectAttempt>,
     /// No attempt to connect begins before this time.
     not_before: Instant,
-    /// How many connections in a row failed before it.
+    /// How many connections in a row were discarded before it, also idle ones that closed.
     failures: u32,
 }
 
@@ -141,13 +141,13 @@ impl Connection {
         }
     }
 
-    /// Limits the wait for each answer: a connection without one by then is given up.
+    /// Limits the wait for each answer (`None`: the client's time limit): a connection without one by then is given up.
     pub(super) fn with_answer_limit(self, limit: Option<Duration>) -> Self {
         Self { limit, ..self }
     }
 
     /// Whether the last command went out, so that a server may have carried it out; if not, there was no connection, or
-    /// the nodes of a cluster refused it.
+    /// the nodes of a cluster refused it. `false` before the first command.
     /// Always `true` for a connection given by its user ([`RedisClient::over`](super::RedisClient::over)), because it
     /// is unknown there.
     ///
@@ -222,7 +222,8 @@ impl SharedConnection {
         })
     }
 
-    /// Sends the request once; sets `sent` to whether it went out. The answers of several commands come in an array.
+    /// Sends the request once; sets `sent` to whether it went out. The answers of several commands come in an array, and a
+    /// server's error as a value. After any other error the connection is discarded.
     pub(super) async fn send(
         self: &Arc<Self>,
         request: Request<'_>,
@@ -250,6 +251,7 @@ impl SharedConnection {
         answer
     }
 
+    /// How many connections in a row were discarded since the last answer of use.
     pub(super) fn consecutive_failures(&self) -> u32 {
         self.current.lock().failures
     }
@@ -307,7 +309,8 @@ impl SharedConnection {
         made.boxed().shared()
     }
 
-    /// Discards the connection if it is broken or the server cannot do the command; otherwise resets the count of failures.
+    /// Discards the connection if there was no answer, or one that another server might not give; otherwise resets the count of
+    /// failures.
     fn discard_if_broken(&self, number: u64, answer: Result<&[Value], &RedisError>) {
         let needs_another = |value: &Value| matches!(value, Value::ServerError(error) if needs_new_connection(error.code(), error.details()));
         if answer.is_err() || answer.is_ok_and(|values| values.iter().any(needs_another)) {

@@ -50,7 +50,7 @@ const OUTAGE_PAUSE: Duration = Duration::from_millis(100);
 /// The shortest pause between two tries: a lease that ends at once must not make a waiter spin.
 const MIN_RETRY_PAUSE: Duration = Duration::from_millis(1);
 
-/// What one acquire asks for: its owner, its lease, how long it waits, and whether it needs a fencing token.
+/// What one acquire asks for: its owner (`None`: a fresh one), its lease, and how long it waits and until when.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AcquireRequest {
     pub(super) owner: Option<Owner>,
@@ -104,8 +104,9 @@ impl AcquireRequest {
             .await
     }
 
-    /// Joins the owner's hold, or takes a first one that enough replicas have; [`LockError::Invalid`] if a token is needed
-    /// and the owner's hold has none.
+    /// Joins the owner's hold, or takes a first one that enough replicas have, and waits out an outage if the client does;
+    /// [`LockError::Taken`] if the wait ended first, also behind another task of the owner; [`LockError::Invalid`] if a token
+    /// is needed and the owner's hold has none.
     async fn join_or_take<C: Claim, F>(
         &self,
         client: &RedisClient,
@@ -233,8 +234,9 @@ impl<T, A> SharedObject<T, A> {
 }
 
 impl<A: Send> SharedObject<(), A> {
-    /// Waits for a turn in the line, and then tries until an attempt succeeds; `None` if the time is up. A caller that does not
-    /// wait tries at once: the lock may be free although another waiter of this process is at the head.
+    /// Waits for a turn in the line, and then tries until an attempt succeeds; `None` if the time is up, or the error if Redis
+    /// is unavailable then. A caller that does not wait tries at once: the lock may be free although another waiter of this
+    /// process is at the head.
     ///
     /// # Cancel safety
     ///
@@ -358,7 +360,8 @@ pub(super) fn time_until_lease_end(millis: i64) -> Option<Duration> {
         .map(|millis| Duration::from_millis(millis) + Duration::from_millis(1))
 }
 
-/// Runs `task` to its end in the client's runtime, even if the caller is dropped, and returns its result.
+/// Runs `task` to its end in the client's runtime, even if the caller is dropped, and returns its result;
+/// [`LockError::Unavailable`] if it panicked or the runtime ended.
 pub(super) async fn run_to_end<T, F>(client: &RedisClient, task: F) -> Result<T, LockError>
 where
     T: Send + 'static,
@@ -370,9 +373,9 @@ where
     }
 }
 
-/// Runs a repeatable command in the background until Redis has carried it out or refused it for good, for
-/// [`MIN_UNDO_TIME`] or the `lease`, whichever is longer. If it finds nothing, it is repeated for `may_arrive_within`: what it
-/// undoes may still be on its way over an abandoned connection. `after_first_try` is dropped after the first try, so that the
+/// Runs a repeatable command in the background until Redis has carried it out (`true`) or refused it for good, for
+/// [`MIN_UNDO_TIME`] or the `lease`, whichever is longer. While it finds nothing (`false`), it is repeated for
+/// `may_arrive_within`: what it undoes may still be on its way over an abandoned connection. `after_first_try` is dropped after the first try, so that the
 /// waiters behind it may try.
 pub(super) fn undo_in_background<F>(
     client: &RedisClient,

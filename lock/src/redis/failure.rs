@@ -10,7 +10,8 @@ use std::time::Duration;
 /// The server's name in errors.
 pub(super) const SERVER: &str = "redis";
 
-/// How much later an unanswered command may arrive than the one that undoes it over another connection.
+/// How much later an unanswered command may arrive than the one that undoes it over another connection: assumed, because
+/// nothing bounds it.
 pub(super) const MAX_COMMAND_DELAY: Duration = Duration::from_secs(5);
 
 /// Temporary refusals, after which nothing was done, that another connection may avoid: it may lead to the new primary,
@@ -69,7 +70,7 @@ impl CommandFailure {
 }
 
 impl CommandFailure {
-    /// Whether the next waiter would get the same error.
+    /// Whether the next waiter would get the same error; `false` for a refusal for good, which may concern this caller alone.
     pub(super) fn affects_all_waiters(&self) -> bool {
         self.retryable || matches!(self.error, LockError::Unavailable { .. })
     }

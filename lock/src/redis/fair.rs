@@ -158,8 +158,8 @@ impl RedisFairLock {
         Ok(self.client.run_script(&script).await?)
     }
 
-    /// Takes a first hold; `None` if the wait ended first. An identity that may have queued or taken the lock is undone and
-    /// never used again; the next try queues with a new one.
+    /// Takes a first hold; `None` if the wait ended first. After an error that the client waits out it queues again with a new
+    /// identity, because the old one may have queued or taken the lock, and is undone.
     async fn take_first_hold(
         &self,
         mut wait: Duration,
@@ -234,8 +234,8 @@ impl Lock for RedisFairLock {
 inherent!(RedisFairLock);
 
 impl FairWaiter {
-    /// Tries once, by `fair_acquire.lua`: takes the lock, or gets or keeps a place in the queue. A hold whose lease is no
-    /// longer sure when the answer comes is released.
+    /// Tries once, by `fair_acquire.lua`: takes the lock, or gets or keeps a place in the queue (none without a wait). A hold
+    /// whose lease is no longer sure when the answer comes is released.
     async fn attempt(
         self: Arc<Self>,
         until: Instant,

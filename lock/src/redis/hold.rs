@@ -95,7 +95,7 @@ pub(super) struct Hold<C: Claim> {
     revoked: SetOnce<()>,
 }
 
-/// How many guards of a hold are not lost, the head of its line, and whether its release was begun.
+/// How many guards of a hold are neither lost nor released, the head of its line, and whether its release was begun.
 #[derive(Debug)]
 struct HoldState<T> {
     live: usize,
@@ -144,7 +144,7 @@ impl<C: Claim> Hold<C> {
         &self.claim
     }
 
-    /// Whether any guard is not lost.
+    /// Whether it has a guard that is neither lost nor released.
     pub(super) fn is_live(&self) -> bool {
         self.state.lock().live > 0
     }
@@ -184,8 +184,8 @@ impl<C: Claim> Hold<C> {
         self.guard_for(lease, lease_start)
     }
 
-    /// Renews the lease and makes one more guard; `None` if the hold is lost. A hold that may have ended is not renewed: that
-    /// would keep everybody out, its owner included.
+    /// Renews the lease and makes one more guard; `None` if the hold is lost, an error if the renewal failed or came too late.
+    /// A hold that may have ended is not renewed: that would keep everybody out, its owner included.
     pub(super) async fn reenter(self: Arc<Self>, lease: Lease) -> Result<Option<Guard>, LockError> {
         if !self.try_count_guard() {
             return Ok(None);
@@ -210,7 +210,7 @@ impl<C: Claim> Hold<C> {
         Ok(there)
     }
 
-    /// Counts one more guard, unless all are lost; returns whether it did.
+    /// Counts one more guard if the hold is live; returns whether it did.
     fn try_count_guard(&self) -> bool {
         let mut state = self.state.lock();
         let live = state.live > 0;
@@ -343,7 +343,7 @@ impl<C: Claim> Share for LeaseShare<C> {
         self.hold.count_lost_guard();
     }
 
-    /// Releases the hold if this was its last guard; a lost share releases nothing here.
+    /// Releases the hold if this was its last guard; [`LockError::Lost`] if it was gone.
     async fn finish(self, lost: bool) -> Result<(), LockError> {
         // A lost share releases nothing here: `Drop for Hold` does, with the last one.
         if lost
@@ -398,7 +398,7 @@ impl<C: Claim> Drop for Hold<C> {
 }
 
 impl CommandFailure {
-    /// Releases in the background what the command may have taken, if it may have run.
+    /// Releases in the background what the failed command may have taken, if it may have run.
     pub(super) fn undo_claim_if_run<C: Claim>(&self, claim: &Arc<C>, lease: Lease) {
         if self.may_have_run {
             undo_claim(claim, lease, self.max_delay(), ());

@@ -81,7 +81,7 @@ pub struct RedisLatch {
 #[derive(Debug)]
 pub(super) struct SharedLatch {
     object: SharedObject,
-    /// The number of the next look, which it gets when it is sent: a look says nothing about changes after that.
+    /// The number of the last read that was sent: a read says nothing about changes after that.
     next_read: AtomicU64,
     poller: Poller,
 }
@@ -89,16 +89,16 @@ pub(super) struct SharedLatch {
 /// What the one task that reads the count shares with all waiters: the last result, and whether the task runs.
 #[derive(Debug)]
 struct Poller {
-    /// The last look's number and result.
+    /// The task's last read.
     last: watch::Sender<NumberedRead>,
     /// Whether the task runs. Waiters join and the task ends under this mutex, so it runs while anybody waits.
     running: Mutex<bool>,
 }
 
-/// The number of a look, and its result.
+/// The number of a read, and its result.
 type NumberedRead = (u64, Result<LatchState, LockError>);
 
-/// What one look has read: whether the latch is closed, and how often it was opened.
+/// What one read has shown: whether the latch is closed, and how often it was opened.
 #[derive(Debug, Clone, Copy)]
 struct LatchState {
     closed: bool,
@@ -194,7 +194,7 @@ impl RedisLatch {
     ///
     /// # Cancel safety
     ///
-    /// Safe: it only looks.
+    /// Safe: it only reads.
     pub async fn wait(&self, limit: Duration) -> Result<(), LockError> {
         self.client.while_open(self.wait_until_open(limit)).await
     }
@@ -234,7 +234,8 @@ impl RedisLatch {
         Err(LockError::timeout(&*self.name, limit))
     }
 
-    /// Reads the count, again and again, and shows it to the waiters while there are any.
+    /// Reads the count on each message and every half second, and shows the result, also an error, to the waiters while there
+    /// are any.
     async fn poll_for_all(self) {
         let SharedLatch { object, poller, .. } = &*self.shared;
         while !poller.stop_if_idle() {
@@ -248,7 +249,7 @@ impl RedisLatch {
         }
     }
 
-    /// Reads the count and how often the latch was opened; returns the number of this look too.
+    /// Reads the count and how often the latch was opened; returns the number of this read too.
     async fn read_state(&self) -> (u64, Result<LatchState, LockError>) {
         let number = self.shared.next_read.fetch_add(1, Ordering::AcqRel) + 1;
         let keys = [&*self.name, &suffixed(&self.name, "opened")];

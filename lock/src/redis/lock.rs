@@ -37,7 +37,7 @@ use std::{
 };
 use tokio::time::{Instant, timeout};
 
-/// The most hand-offs within one process before another gets its turn: each spares a release and an acquire.
+/// The most hand-offs within one process before another gets its turn: each saves a request, but the others wait longer.
 pub const MAX_BATCH: u32 = 128;
 /// The longest time of hand-offs within one process before another gets its turn.
 pub const MAX_BATCH_TIME: Duration = Duration::from_millis(20);
@@ -155,7 +155,7 @@ type LockHead = Arc<Head<Hold<LockClaim>, AcquireTerms>>;
 pub(super) struct SharedLock {
     name: Arc<str>,
     object: SharedObject<Hold<LockClaim>, AcquireTerms>,
-    /// How many releases of others this process waits for before it asks again.
+    /// How many messages this process waits for before it asks again; 0 or less: none.
     releases_to_yield: AtomicI64,
 }
 
@@ -188,7 +188,7 @@ impl RedisClient {
         RedisFencedLock(LockHandle::new(self, name, true))
     }
 
-    /// Returns how many names of these two kinds this process uses: those that are held, waited for, or have a handle.
+    /// Returns how many names of plain and fenced locks this client uses: those that are held, waited for, or have a handle.
     /// An unused name takes no memory.
     #[must_use]
     pub fn locks_in_use(&self) -> usize {
@@ -328,7 +328,8 @@ impl LockHandle {
             .await
     }
 
-    /// Waits in this process's line, and contends in Redis at its head; `None` if the wait ended first.
+    /// Waits in this process's line, and contends in Redis at its head; `None` if the wait ended first. A hold that was handed
+    /// off too late is dropped, and the caller joins the line again.
     async fn take_first_hold(&self, until: Instant) -> Result<Option<Hold<LockClaim>>, LockError> {
         let object = &self.lock.object;
         loop {

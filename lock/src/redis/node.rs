@@ -19,7 +19,7 @@ use tokio::{runtime::Handle, sync::watch};
 pub(super) struct RedisNode {
     pub(super) primary: Primary,
     pub(super) shared: Arc<SharedConnection>,
-    /// Idle connections for `WAIT`.
+    /// Idle connections for `WAIT`; each is taken out while it is used.
     pub(super) wait_connections: Arc<Mutex<Vec<MultiplexedConnection>>>,
     pub(super) wakeups: Arc<Wakeups>,
 }

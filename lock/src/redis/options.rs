@@ -308,8 +308,8 @@ impl RedisOptions {
         self
     }
 
-    /// Checks the options and makes the servers, not yet connected; `disconnects` is notified when a connection is lost or the
-    /// primary moves.
+    /// Checks the options ([`LockError::Invalid`]) and makes the servers, not yet connected; `disconnects` is notified when a
+    /// connection is lost or the primary moves.
     pub(super) fn servers(
         &self,
         runtime: &Handle,
@@ -431,7 +431,7 @@ fn has_certificate(pem: &[u8]) -> bool {
     CertificateDer::from_pem_slice(pem).is_ok()
 }
 
-/// Host and port, of an address that has them.
+/// Returns host and port; `None` for a Unix socket.
 fn address(info: &ConnectionInfo) -> Option<Address> {
     match info.addr() {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
@@ -456,7 +456,8 @@ fn bad_sentinel_error() -> LockError {
     )
 }
 
-/// TCP_NODELAY, and keep-alive probes after `timeout`, 1 s at least: a vanished peer is found even while nothing is sent.
+/// TCP_NODELAY, and keep-alive probes after `timeout`, 1 s at least: a vanished peer is found even while nothing is sent. On
+/// Linux what is sent must be acknowledged within twice `timeout`.
 fn tcp_settings(timeout: Duration) -> TcpSettings {
     let probe = timeout.max(Duration::from_secs(1));
     let settings = TcpSettings::default().set_nodelay(true).set_keepalive(

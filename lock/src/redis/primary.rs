@@ -31,7 +31,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// The longest wait for one Sentinel; then the next one is asked.
+/// The longest wait for one Sentinel, or its equal share of the time limit if that is less; then the next one is asked.
 const MAX_SENTINEL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Host and port, as a Sentinel reports them.
@@ -131,7 +131,8 @@ impl Primary {
         drop(at.wait_for(|at| at != here).await);
     }
 
-    /// Finds the primary through the Sentinels, and connects to it.
+    /// Asks the Sentinels in turn, and connects to the first address of theirs that is a primary; each address is tried once. The
+    /// next search begins with the useful Sentinel, or after a failure, whose last error is returned, with the next one.
     async fn find_and_connect(
         &self,
         sentinels: &Sentinels,
@@ -221,7 +222,7 @@ impl Sentinels {
     }
 }
 
-/// The client of a server at another address, with everything else as in the template.
+/// The client of a server at this address, with everything else as in the template.
 pub(super) fn client_at(template: &Client, (host, port): &Address) -> RedisResult<Client> {
     let info = template.get_connection_info().clone();
     let (host, port) = (host.clone(), *port);

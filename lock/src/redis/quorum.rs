@@ -8,7 +8,7 @@
 pub(super) enum NodeAnswer {
     Yes,
     No,
-    /// No answer in time.
+    /// No answer in time, or an error.
     Silence,
 }
 

@@ -3,8 +3,8 @@
 //! 1. [`try_set_rate`](RateLimiter::try_set_rate) sets the rate once.
 //! 2. The window slides: each admission is stored with the server's time and counts for one interval. One script drops the
 //!    older ones, counts the rest, and admits or returns when the next may be admitted.
-//! 3. Waiters stand in this process's line; its head sleeps until then. A caller that cannot be admitted within its wait is
-//!    told at once.
+//! 3. Waiters stand in this process's line; its head sleeps until then, half a second at most, and asks again. A head that
+//!    cannot be admitted within its wait is told at once.
 
 use super::{
     client::RedisClient,
@@ -113,7 +113,7 @@ impl RateLimiter {
         &self.name
     }
 
-    /// Sets the rate: at most `rate` in any `interval` (1 ms to ten years, in whole ms); `false` if one is already set.
+    /// Sets the rate: at most `rate` in any `interval` (1 ms to ten years, in whole ms); `false` if one is set, which stays.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] if they cannot be admitted within `wait`, as soon as that is certain.
+    /// [`LockError::Taken`] if they cannot be admitted within `wait`, as soon as Redis says so or the wait is over.
     /// [`LockError::Invalid`] if no rate is set, or `n` exceeds it or [`MAX_ADMISSIONS_PER_CALL`]. [`LockError::Unavailable`] if
     /// Redis is down or did not answer: they may be spent. [`LockError::Refused`].
     ///

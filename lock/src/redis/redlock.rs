@@ -129,7 +129,7 @@ pub(super) struct NodesClaim {
 
 impl RedlockClient {
     /// Makes a client of `nodes`: an odd number of clients, each of a Redis of its own that replicates from none of the
-    /// others. The first one names the owners, and its lease, observer and way of waiting are the locks'.
+    /// others, which is not checked. The first one names the owners, and its lease, observer and way of waiting are the locks'.
     ///
     /// # Errors
     ///
@@ -182,7 +182,7 @@ impl Redlock {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] if fewer than a quorum answered.
+    /// [`LockError::Unavailable`] if fewer than a quorum answered in time and without an error.
     ///
     /// # Cancel safety
     ///
@@ -253,8 +253,8 @@ impl Redlock {
             .await
     }
 
-    /// Tries once: runs `acquire.lua` on every node and waits for the outcome. Without a quorum in time it releases on every
-    /// node.
+    /// Tries once: runs `acquire.lua` on every node and waits for the outcome. Without a quorum, or with one too late for the
+    /// lease, it releases on every node.
     async fn attempt(self, head: HeadOfLine) -> Result<TryResult<Hold<NodesClaim>>, LockError> {
         let (lease_start, id) = (Instant::now(), self.nodes[0].client.owner());
         let answers: Vec<_> = self
@@ -368,7 +368,8 @@ impl RedlockNode {
             .is_some())
     }
 
-    /// Releases on this node once the acquire there has been answered; a silent node is retried in the background.
+    /// Releases on this node, in a task of its own, once the acquire there has ended, and then within the node timeout; a
+    /// silent node is retried in the background.
     fn release_after(
         &self,
         acquire: &Shared<BoxFuture<'static, NodeAnswer>>,
@@ -462,7 +463,7 @@ impl NodesClaim {
     }
 }
 
-/// The failure of a round in which fewer than a quorum answered; nothing of it is left to undo.
+/// The failure of a round in which fewer than a quorum answered.
 fn too_few_answers_failure(answered: usize, nodes: usize) -> CommandFailure {
     let reason = format!(
         "{answered} of {nodes} nodes answered, {} needed",

@@ -81,8 +81,8 @@ impl RedisClient {
         Err(LockError::unavailable(SERVER, reason))
     }
 
-    /// Renews on a connection for `WAIT` to the node that has the key, and returns whether the hold was there. While a slot
-    /// moves, each node refuses what the other one has, without doing anything.
+    /// Renews on a connection for `WAIT` to the node that has the key; returns whether the hold was there, the node and the
+    /// connection. While a slot moves, each node refuses what the other one has, without doing anything.
     async fn renew_on_wait_connection(
         &self,
         key: &str,
@@ -111,7 +111,7 @@ impl RedisClient {
         }
     }
 
-    /// An idle connection for `WAIT` to this node, or a new one.
+    /// Takes an idle connection for `WAIT` to this node, or makes one; the caller puts it back.
     async fn wait_connection(&self, node: &RedisNode) -> RedisResult<MultiplexedConnection> {
         if let Some(idle) = node.wait_connections.lock().pop() {
             return Ok(idle);

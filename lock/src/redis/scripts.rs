@@ -56,7 +56,7 @@ impl ScriptCall {
         args.into_iter().fold(self, Self::arg)
     }
 
-    /// Sends it, and once more with the text before it if the server does not know the script.
+    /// Sends the call; if the server does not know the script, loads its text and sends the call once more.
     pub(super) async fn send<T: FromRedisValue>(
         &self,
         connection: &mut impl ConnectionLike,
@@ -87,8 +87,8 @@ impl RedisClient {
         self.run_script_within(call, None).await
     }
 
-    /// Runs a script. A connection without an answer within `limit` counts as broken, and the next command makes another
-    /// one.
+    /// Runs a script. A connection without an answer within `limit` (`None`: the client's time limit) counts as broken, and
+    /// the next command makes another one.
     pub(super) async fn run_script_within<T: FromRedisValue>(
         &self,
         call: &ScriptCall,
@@ -99,7 +99,7 @@ impl RedisClient {
         answer.map_err(|error| CommandFailure::of(error, connection.has_sent()))
     }
 
-    /// Runs `holders.lua`: the holders, each with the rest of its lease.
+    /// Runs `holders.lua`: the holders, of a read-write lock readers and writer alike, each with the rest of its lease.
     pub(super) async fn holders(&self, key: &str) -> Result<Vec<Holder>, LockError> {
         let script = HOLDERS.call([key]).arg(in_braces(key));
         let shown: Vec<(String, i64)> = self.run_script(&script).await?;

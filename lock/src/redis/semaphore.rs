@@ -180,7 +180,8 @@ impl RedisSemaphore {
         Self { lease, ..self }
     }
 
-    /// Creates the semaphore with `permits` permits; `false` if it exists, even with none free.
+    /// Creates the semaphore with `permits` permits and wakes waiters; `false` if it exists, even with none free. Permits of a
+    /// deleted semaphore of this name are void.
     ///
     /// # Errors
     ///
@@ -417,8 +418,8 @@ impl Permit {
         self.guard.name()
     }
 
-    /// Completes once the permits are no longer surely held, as [`Guard::lost`] does. Without a lease that is only so when
-    /// the client is closed: a semaphore that is deleted is noticed at the release.
+    /// Completes once the permits are no longer surely held, as [`Guard::lost`] does. Without a lease that is so only after
+    /// `close` of the client, or if its runtime ends: a semaphore that is deleted is noticed at the release.
     ///
     /// # Cancel safety
     ///
@@ -466,11 +467,11 @@ impl Permit {
         self.guard.run(work).await
     }
 
-    /// Releases them and waits for Redis's answer.
+    /// Releases the permits and waits for Redis's answer.
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] if their lease ended, or the semaphore was deleted in the meantime: the permits are void.
+    /// [`LockError::Lost`] if the lease of one ended, or the semaphore was deleted in the meantime.
     /// [`LockError::Unavailable`] if Redis did not answer: the release is retried in the background. [`LockError::Refused`].
     ///
     /// # Cancel safety
@@ -540,7 +541,8 @@ impl Claim for LeasedPermits {
         self.client().run_script_within(&script, limit).await
     }
 
-    /// Runs `permits_release.lua`; `false` if the lease of one had ended, or the semaphore was deleted.
+    /// Runs `permits_release.lua`; `false` if the lease of one had ended (the others are released), or the semaphore was
+    /// deleted.
     async fn release(&self) -> Result<bool, CommandFailure> {
         let script = self.semaphore.script_call(&scripts::PERMITS_RELEASE, None);
         self.client().run_script(&script.args(&self.ids)).await

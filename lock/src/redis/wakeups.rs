@@ -101,7 +101,8 @@ enum Delivery {
     Shard,
 }
 
-/// A subscription to one channel, which begins with the first wait and ends with the value.
+/// A subscription to one channel, which begins with the first wait or [`ensure_subscribed`](Self::ensure_subscribed) and ends
+/// with the value. A message wakes one of those that wait.
 #[derive(Debug)]
 pub(super) struct Subscription {
     channel: String,
@@ -196,7 +197,7 @@ impl SharedWakeups {
         self.primary.connect(&config).await
     }
 
-    /// Subscribes and unsubscribes as needed, until the connection closes, or fails with the error.
+    /// Subscribes and unsubscribes as needed, until the connection closes, or fails with the error. Each time it resets `pause`.
     async fn subscribe(
         &self,
         mut connection: MultiplexedConnection,
