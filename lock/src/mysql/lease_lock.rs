@@ -274,7 +274,7 @@ impl RowShare {
         self.hold.write_count_and_lease(lease, bound, false).await
     }
 
-    /// Takes this share off the count, once; returns whether it was the last.
+    /// Takes this share off the count, and notes that for its drop; returns whether it was the last.
     fn leave_and_check_if_last(&mut self) -> bool {
         self.finished = true;
         self.hold.guards.fetch_sub(1, Ordering::Relaxed) == 1

@@ -29,7 +29,7 @@ use tokio::{
 /// would load the database; longer, and the lock would lie idle.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long one statement may take, with the wait for a connection, in addition to the caller's own wait.
+/// How long the server may take for an answer, in addition to the caller's own wait.
 pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long an insert may wait for a row lock before the server is asked whose row is in its way, and then between two

@@ -148,7 +148,7 @@ impl ZkAtomicLong {
         Self { tries, ..self }
     }
 
-    /// Returns the number; 0 if it was never set.
+    /// Returns the number; 0 if its node is missing or empty.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -258,7 +258,7 @@ impl ZkAtomicLong {
             .await
     }
 
-    /// Sets it to `value`, and returns what it replaced; as [`add`](Self::add).
+    /// Sets the number to `value`, whatever it is, and returns what it replaced; retried as [`add`](Self::add).
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -279,7 +279,7 @@ impl ZkAtomicLong {
         self.change_with_retries(move |_| value).await
     }
 
-    /// Sets it to `value` unconditionally; another's change may be lost.
+    /// Sets the number to `value` without reading it first; another's change may be lost.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -307,7 +307,7 @@ impl ZkAtomicLong {
         set.await.map(drop)
     }
 
-    /// Sets it to `value` if it was never set; returns whether it did.
+    /// Sets the number to `value` if its node is missing; returns whether it did.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -328,8 +328,8 @@ impl ZkAtomicLong {
         self.write(VersionedValue::default(), value).await
     }
 
-    /// Sets it to `new` if it is `expected`. As in Curator it does not succeed if it was never set, and is not retried:
-    /// with another change at the same moment it may fail though the number is `expected`.
+    /// Sets the number to `new` if it is `expected`. As in Curator it does not succeed if the node is missing, and is not
+    /// retried: with another change at the same moment it may not succeed though the number is `expected`.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -354,7 +354,7 @@ impl ZkAtomicLong {
         Ok(Outcome::of(seen.value, new, succeeded))
     }
 
-    /// Changes the number by `change`: a few optimistic tries, and then tries under the mutex for [`MUTEX_TIMEOUT`].
+    /// Changes the number by `change`: optimistic tries first, and then tries under the mutex for [`MUTEX_TIMEOUT`].
     async fn change_with_retries(
         &self,
         change: impl Fn(i64) -> i64 + Send + Sync,
@@ -406,7 +406,7 @@ impl ZkAtomicLong {
         Ok(Outcome::of(seen.value, after, succeeded))
     }
 
-    /// Reads the number with its version.
+    /// Reads the number with its version, without a sync: our server may lag behind.
     async fn read(&self) -> Result<VersionedValue, LockError> {
         let found = repeat_read(&self.client, &self.path, |client| async move {
             errors_to_none(&[Error::NoNode], client.get_data(&self.path).await)

@@ -58,14 +58,16 @@ pub(super) struct ClientState {
     observer: Observer,
     pub(super) shared: ByType,
     tasks: Tasks,
+    /// The supervisor of the session, alone.
     supervisor: Tasks,
+    /// Cancelled when the session is to end.
     end: CancellationToken,
     _end_with_the_last_clone: DropGuard,
 }
 
 impl ZkClient {
-    /// Starts to connect in the background, for as long as that takes. A call before it is connected waits for at most
-    /// half of [`ZkOptions::timeout`], and then returns [`LockError::Unavailable`]. Its session and tasks live in the
+    /// Starts to connect in the background, for as long as that takes. A call before it is connected waits until half of
+    /// [`ZkOptions::timeout`] has passed since this one, and then returns [`LockError::Unavailable`]. Its session and tasks live in the
     /// tokio runtime in which it is made, or that [`ZkOptions::runtime`] names. Locks may be used in another runtime, but while
     /// the first one does not run the session is not kept and nothing is released.
     ///
@@ -226,8 +228,9 @@ impl ZkClient {
         }
     }
 
-    /// Returns the result of `future`, or an error once waiting for it is [useless](Self::wait_until_useless) for a caller
-    /// with a node in the session, or [`ZkOptions::timeout`] after the end of the wait.
+    /// Returns the result of `future`; or drops it and returns an error, once waiting for it is
+    /// [useless](Self::wait_until_useless) for a caller with a node in the session, or [`ZkOptions::timeout`] after the end of
+    /// the wait.
     pub(super) async fn while_alive<T>(
         &self,
         wait: Wait,
@@ -295,7 +298,7 @@ impl ZkClient {
         &self.0.observer
     }
 
-    /// Its tasks, which [`close`](Self::close) waits for.
+    /// The tasks that [`close`](Self::close) waits for.
     pub(super) fn tasks(&self) -> &Tasks {
         &self.0.tasks
     }

@@ -266,7 +266,8 @@ impl ZkDoubleBarrier {
         }
     }
 
-    /// Makes our member and waits until the barrier opens; returns whether the member is in. If it is not, it is deleted.
+    /// Makes our member and waits until the barrier opens, until `end`; returns whether the member is in. If it is not, it is
+    /// deleted.
     async fn wait_until_inside(&self, own: &mut Node, end: Instant) -> Result<bool, Error> {
         own.create().await?;
         loop {
@@ -286,7 +287,8 @@ impl ZkDoubleBarrier {
         }
     }
 
-    /// Opens the barrier if enough members have come, or marks our member if others are in.
+    /// Opens the barrier if enough members have come, or marks our member if others are in; else returns the watch of `ready`.
+    /// Makes our member again if somebody deleted it.
     async fn try_to_enter(&self, own: &mut Node) -> Result<EnterOutcome, Error> {
         let (session, ready_path) = (own.session().clone(), self.path_of(READY_NODE));
         let (ready, watch) =
@@ -327,7 +329,7 @@ impl ZkDoubleBarrier {
         }
     }
 
-    /// Returns all members, sorted by name.
+    /// Returns all members, sorted by name; those older than `ready` count as in.
     async fn all_members(
         &self,
         session: &Session,
@@ -376,7 +378,7 @@ impl ZkDoubleBarrier {
         .await
     }
 
-    /// Deletes `ready` with the node of the last member, in one step.
+    /// Deletes `ready` with the node of the last member, in one step; without a `ready`, the node alone.
     async fn delete_last_with_ready(&self, own: &mut Node) -> Result<(), Error> {
         let (session, path, ready) = (own.session(), own.path(), self.path_of(READY_NODE));
         let both = repeat_until_answered(async || {

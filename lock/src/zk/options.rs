@@ -113,8 +113,8 @@ impl ZkOptions {
 
     /// Sets the time limit of an answer, from 1 ms to an hour: a request without one by then is abandoned, and may have
     /// been carried out. For a waiter it begins when the wait is over; an abandoned release continues in the
-    /// background. Without a connection a call waits for half of it, and a waiter keeps its place while its session is
-    /// sure: two thirds of the session.
+    /// background. A call waits for a connection until half of it has passed since the last one was lost, and a waiter
+    /// keeps its place while its session is sure: two thirds of the session.
     ///
     /// It should be longer than the slowest write to the servers' disks: a busy disk may take seconds.
     #[must_use]

@@ -193,7 +193,7 @@ impl ZkSemaphore {
             .await
     }
 
-    /// Queues for the mutex, waits for the leases while it has it, and releases it; queues again if the session ends.
+    /// Queues for the mutex, waits for the leases while holding it, and releases it; queues again if the session ends.
     async fn take_leases(&self, leases: u32, wait: Duration) -> Result<Vec<Guard>, LockError> {
         let wait = Wait::new(wait);
         loop {
@@ -288,8 +288,8 @@ impl ZkSemaphore {
 }
 
 impl ZkSemaphoreMutex {
-    /// Returns the holder, in any process, as the server showed it a moment ago: the name of the first lease and, after
-    /// a space, its data (Curator writes its host's address).
+    /// Returns the holder, in any process, as the server showed it a moment ago: the name of the first lease's node and,
+    /// after a space, its data (Curator writes its host's address); `None` if there is none.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};

@@ -134,7 +134,7 @@ impl ZkSharedCount {
         self.decode(&bytes, stat.version)
     }
 
-    /// Sets it to `value` unconditionally, and returns it with its new version.
+    /// Sets the number to `value` unconditionally, and returns it with its new version.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -158,8 +158,8 @@ impl ZkSharedCount {
             .ok_or_else(|| to_lock_error(Error::BadVersion))
     }
 
-    /// Sets it if it was not set since `seen` was read. The inner result is the present number: `Ok` if it was set
-    /// here, `Err` if `seen` is old and nothing was changed.
+    /// Sets the number to `value` if it was not set since `seen` was read. The inner result is the present number: `Ok` if it
+    /// was set here, `Err` if `seen` is old and nothing was changed.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -189,7 +189,7 @@ impl ZkSharedCount {
         }
     }
 
-    /// Follows it: the receiver has the present number, and the latest one after each change. Data that is no number is
+    /// Follows the number: the receiver has the present number, and the latest one after each change. Data that is no number is
     /// passed over, and a missing node is made with the seed. It continues through lost connections and sessions, and keeps
     /// the client's session until it is dropped or the client is [closed](ZkClient::close).
     ///
@@ -249,7 +249,8 @@ impl ZkSharedCount {
         }
     }
 
-    /// Sets the number and returns it; `None` if `version` is an old one. Without a `version` it is set in any case.
+    /// Sets the number and returns it; `None` if `version` is not the present one. Without a `version` it is set in any case. A
+    /// missing node is first made with the seed.
     async fn write(
         &self,
         value: i32,

@@ -48,7 +48,7 @@ impl QueueHandle {
         queue::holder(&self.client, &self.path, self.recipe.markers).await
     }
 
-    /// Deletes the nodes of all holders; returns whether there were any.
+    /// Deletes the nodes of all that hold this lock, or this half of it; returns whether there were any.
     pub(in crate::zk) async fn force_unlock(&self) -> Result<bool, LockError> {
         queue::force_unlock(&self.client, self.recipe, &self.path).await
     }
@@ -63,7 +63,7 @@ impl QueueHandle {
     }
 
     /// Takes a new hold, or shares the owner's present one; [`LockError::Lost`] if that is lost. A writer that also reads
-    /// gets a second node, without queueing; a reader that asks to write gets [`LockError::Invalid`].
+    /// gets a second node, without queueing, and the writer's token; a reader that asks to write gets [`LockError::Invalid`].
     pub(in crate::zk) async fn take_or_share(
         &self,
         wait: Duration,
@@ -117,7 +117,7 @@ impl QueueHandle {
 macro_rules! handle {
     ($($lock:ident),+) => {$(
         impl $lock {
-            /// Takes it as `owner` ([`ZkClient::owner`](crate::zk::ZkClient::owner)), who may take it again while it
+            /// Takes the lock as `owner` ([`ZkClient::owner`](crate::zk::ZkClient::owner)), who may take it again while it
             /// holds it, in this process and at once. The node goes with the last of its guards, in whatever order.
             ///
             /// ```no_run
@@ -133,8 +133,8 @@ macro_rules! handle {
             }
 
             /// Returns the holder, in any process, as the server showed it a moment ago: the name of the first node in
-            /// its queue and, after a space, its data (Curator writes its host's address). Of a read-write lock it is the
-            /// writer or the first reader, whichever half this is.
+            /// its queue and, after a space, its data (Curator writes its host's address); `None` if the queue is empty. Of
+            /// a read-write lock it is the writer or the first reader, whichever half this is.
             ///
             /// ```no_run
             /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -269,8 +269,8 @@ impl NodeHold {
         guard
     }
 
-    /// Deletes the node; [`LockError::Lost`] if it was gone already. Without an answer in time it fails, and the deletion goes
-    /// on in the background.
+    /// Deletes the node; [`LockError::Lost`] if it was gone already or the session is over. After any other error, also without
+    /// an answer in time, the deletion goes on in the background.
     async fn release(mut self, name: String) -> Result<(), LockError> {
         match timeout(self.node.session().timeout, self.node.delete(None)).await {
             Ok(Ok(true)) => Ok(()),
@@ -311,7 +311,6 @@ impl Share for SessionShare {
 
     /// Deletes the node if this was the last guard; after a loss in the background.
     async fn finish(self, lost: bool) -> Result<(), LockError> {
-        // A lost hold's node is deleted in the background.
         match Arc::into_inner(self.hold) {
             Some(last) if !lost => last.release(self.name).await,
             _ => Ok(()),

@@ -99,11 +99,12 @@ impl Node {
         )
     }
 
-    /// Creates it exactly once, even across lost connections, and missing directories; returns its fencing token.
+    /// Creates the node exactly once, even across lost connections, and missing directories; returns its fencing token. After a
+    /// lost answer the node is looked for, and made again if it is not there.
     ///
     /// # Errors
     ///
-    /// The server's error, or that the session is over. After a lost answer the node is looked for.
+    /// The server's error, or that the session is over.
     pub(in crate::zk) async fn create(&mut self) -> Result<Fence, Error> {
         self.may_exist = true;
         loop {
@@ -155,7 +156,7 @@ impl Node {
         }
     }
 
-    /// Deletes it, if it has this version (`None`: any); `false` if it was gone already or never created.
+    /// Deletes the node, if it has this version (`None`: any); `false` if it was gone already or never created.
     ///
     /// # Errors
     ///
@@ -180,7 +181,7 @@ impl Node {
         self.address.name.take().unwrap_or_default()
     }
 
-    /// Notes that it has gone, so that its drop deletes nothing.
+    /// Notes that the node has gone, so that the drop deletes nothing.
     pub(in crate::zk) fn mark_gone(&mut self) {
         self.may_exist = false;
     }
@@ -240,7 +241,8 @@ impl NodeAddress {
         Ok(stat.map(|stat| (name, fence_of_zxid(stat.czxid))))
     }
 
-    /// Deletes it, and reports that to the line; `false` if it was gone already.
+    /// Deletes the node, if it has this version (`None`: any), and reports to the line that it is gone; `false` if it was gone
+    /// already.
     async fn delete(
         &self,
         version: Option<i32>,
@@ -279,7 +281,8 @@ impl NodeAddress {
         Ok(deleted)
     }
 
-    /// Deletes it, on condition that the node of the `next` waiter is there, in one transaction; without one, in any case.
+    /// Deletes the node, on condition that the node of the `next` waiter is there, in one transaction; without a `next`, in any
+    /// case.
     async fn delete_if_next_exists(
         &self,
         name: &str,
@@ -296,8 +299,8 @@ impl NodeAddress {
         both.commit().await.map(drop)
     }
 
-    /// Deletes it, and tries again while the server refuses, until the session is over; logs the first refusal. `line` then lets
-    /// the next waiter move up.
+    /// Deletes the node, and tries again while the server refuses, until the session is over; logs the first refusal. `line`
+    /// then lets the next waiter move up.
     async fn delete_until_done(self, mut line: Option<LineMember>) {
         let mut pause = FIRST_DELETE_PAUSE;
         while let Err(error) = self.delete(None, &mut line).await

@@ -76,11 +76,13 @@ enum QueueOutcome {
     NumbersUsedUp,
 }
 
-/// Makes a node in `directory` and waits for its turn; queues again if the session ends or somebody deletes the node.
+/// Makes a node in `directory` and waits for its turn; queues again, at the end, if the session ends or somebody deletes the
+/// node.
 ///
 /// # Errors
 ///
-/// [`LockError::Taken`], [`LockError::Unavailable`], [`LockError::Refused`], [`LockError::Invalid`].
+/// [`LockError::Taken`], [`LockError::Unavailable`], [`LockError::Refused`]; [`LockError::Invalid`] for the path, or if the
+/// directory's numbers are used up.
 ///
 /// # Cancel safety
 ///
@@ -281,7 +283,7 @@ pub(in crate::zk) async fn first_node(
         .min_by_key(|name| NodePlace::of(name, markers)))
 }
 
-/// Returns the first node and its data; `None` if there is none.
+/// Returns the first node's name with its data, and no lease; `None` if there is no node.
 pub(in crate::zk) async fn holder(
     zk: &ZkClient,
     directory: &str,
@@ -305,7 +307,7 @@ pub(in crate::zk) async fn holder(
     .await
 }
 
-/// Deletes the nodes of all holders; returns whether there were any.
+/// Deletes the nodes of all that hold the lock by this recipe; returns whether there were any.
 pub(in crate::zk) async fn force_unlock(
     zk: &ZkClient,
     recipe: &Recipe,

@@ -109,7 +109,7 @@ impl LineMember {
         self.state.send_replace(ContenderState::Holding);
     }
 
-    /// Returns the next waiter of this process behind it.
+    /// Returns the next waiter of this process behind it, skipping holders; `None` if there is none.
     pub(super) fn next_waiter(&self) -> Option<NodePlace> {
         let contents = self.queue.contents.lock();
         let mut behind = contents.own.range((Excluded(&self.place), Unbounded));
@@ -157,8 +157,8 @@ impl QueueView {
         }
     }
 
-    /// The state of the nearest contender of this process that is before `own` and that `own` waits for. One that holds already
-    /// is skipped: `predecessor_of` finds it.
+    /// The state of the nearest waiter of this process that is before `own` and that `own` waits for; `None` if there is none.
+    /// One that holds already is skipped: `predecessor_of` finds it.
     pub(super) fn own_waiter_before(
         &self,
         own: &NodePlace,
@@ -246,7 +246,7 @@ impl QueueView {
     }
 }
 
-/// Returns the names of the nodes in a directory; none if it is missing.
+/// Returns the names of all nodes in a directory, in no order; none if it is missing.
 pub(super) async fn list_nodes(session: &Session, directory: &str) -> Result<Vec<String>, Error> {
     Ok(
         errors_to_none(&[Error::NoNode], session.list_children(directory).await)?

@@ -14,7 +14,8 @@ use crate::{LockError, zk::ZkClient};
 use std::{sync::Arc, time::Duration};
 use zookeeper_client::{CreateMode, Error, Stat};
 
-/// Repeats a read until it is answered, also in the next session.
+/// Sends a request that may run twice, a read above all, and repeats it until it is answered, also in the next session, for
+/// [`ZkOptions::timeout`](crate::zk::ZkOptions::timeout) altogether.
 ///
 /// # Errors
 ///
@@ -59,12 +60,12 @@ pub(in crate::zk) async fn sync_server(zk: &ZkClient, path: &str) -> Result<(), 
     repeat_read(zk, path, |session| async move { session.sync(path).await }).await
 }
 
-/// Requests a change, once; `None` if it was refused for one of the reasons in `refusals`.
+/// Requests a change, once; `None` if the server refused it with one of the errors in `refusals`.
 ///
 /// # Errors
 ///
-/// [`LockError::Unavailable`] if there is no connection; and if there is no answer: the outcome is then unknown. Any
-/// other refusal has changed nothing.
+/// [`LockError::Unavailable`] if there is no connection; and if there is no answer: the outcome is then unknown. Any other
+/// refusal has changed nothing. [`LockError::Invalid`] for a path that breaks a rule.
 ///
 /// # Cancel safety
 ///

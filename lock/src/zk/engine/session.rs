@@ -54,6 +54,7 @@ pub(in crate::zk) struct Session {
     acls: Acls<'static>,
     /// The data of the queue's nodes.
     pub(super) data: String,
+    /// The time limit of an answer: `ZkOptions::timeout`.
     pub(in crate::zk) timeout: Duration,
     sure_until: Mutex<SureUntil>,
     /// What this process knows of the directories in which it queues.
@@ -75,12 +76,12 @@ impl Deref for Session {
 }
 
 impl Session {
-    /// Until when it surely lasts, for a lock that is taken now.
+    /// Until when the session surely lasts, for a lock that is taken now; an earlier one may keep an end that has passed.
     pub(in crate::zk) fn sure_until(&self) -> SureUntil {
         self.sure_until.lock().clone()
     }
 
-    /// The options for a node of this kind, with the configured ACL.
+    /// The options for a node of this mode, with the configured ACL.
     pub(in crate::zk) fn options(&self, mode: CreateMode) -> CreateOptions<'static> {
         mode.with_acls(self.acls)
     }
@@ -140,7 +141,7 @@ impl Session {
         looks.await?.into_iter().map(stat).collect()
     }
 
-    /// Deletes every node that would go with the session.
+    /// Deletes every ephemeral node of the session, also outside of the chroot.
     async fn delete_ephemerals(&self) -> Result<(), Error> {
         let nodes = self.server.list_ephemerals("/").await?;
         let deletions = nodes.iter().map(|node| self.server.delete(node, None));
