@@ -287,8 +287,8 @@ impl Guard {
     /// # Errors
     ///
     /// [`LockError::Lost`] if the hold was or may have been gone, [`LockError::Unavailable`] if the server did not answer: the
-    /// release is then repeated in the background. [`LockError::Refused`] if it refused: the lock may last until its lease or session
-    /// ends.
+    /// release is then repeated in the background. [`LockError::Refused`] if it refused: the lock may last until its lease or
+    /// session ends.
     ///
     /// # Cancel safety
     ///

@@ -279,11 +279,10 @@ pub trait Lock: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] if another held it for all of `wait`; [`LockError::Unavailable`] if the server is down or did
-    /// not answer, or the client is closed; [`LockError::Refused`] if the server answered with an error;
-    /// [`LockError::Invalid`] if a name or a lease breaks a rule, or an owner that reads asks to write. In ZooKeeper
-    /// [`LockError::Lost`] if the owner has a hold that is lost: release that first. Elsewhere the owner then waits for the
-    /// lock as others do.
+    /// [`LockError::Taken`] if another held it for all of `wait`; [`LockError::Unavailable`] if the server is down or did not
+    /// answer, or the client is closed; [`LockError::Refused`] if the server answered with an error; [`LockError::Invalid`] if a
+    /// name or a lease breaks a rule, or an owner that reads asks to write. In ZooKeeper [`LockError::Lost`] if the owner has a
+    /// hold that is lost: release that first. Elsewhere the owner then waits for the lock as others do.
     ///
     /// # Cancel safety
     ///

@@ -146,10 +146,9 @@ impl Connection {
         Self { limit, ..self }
     }
 
-    /// Whether the last command went out, so that a server may have carried it out; if not, there was no connection, or
-    /// the nodes of a cluster refused it. `false` before the first command.
-    /// Always `true` for a connection given by its user ([`RedisClient::over`](super::RedisClient::over)), because it
-    /// is unknown there.
+    /// Whether the last command went out, so that a server may have carried it out; if not, there was no connection, or the nodes
+    /// of a cluster refused it. `false` before the first command. Always `true` for a connection given by its user
+    /// ([`RedisClient::over`](super::RedisClient::over)), because it is unknown there.
     ///
     /// ```no_run
     /// # async fn example(redis: oversell_lock::redis::RedisClient) -> redis::RedisResult<()> {

@@ -375,8 +375,8 @@ where
 
 /// Runs a repeatable command in the background until Redis has carried it out (`true`) or refused it for good, for
 /// [`MIN_UNDO_TIME`] or the `lease`, whichever is longer. While it finds nothing (`false`), it is repeated for
-/// `may_arrive_within`: what it undoes may still be on its way over an abandoned connection. `after_first_try` is dropped after the first try, so that the
-/// waiters behind it may try.
+/// `may_arrive_within`: what it undoes may still be on its way over an abandoned connection. `after_first_try` is dropped after
+/// the first try, so that the waiters behind it may try.
 pub(super) fn undo_in_background<F>(
     client: &RedisClient,
     lease: Duration,

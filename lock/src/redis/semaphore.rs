@@ -541,8 +541,7 @@ impl Claim for LeasedPermits {
         self.client().run_script_within(&script, limit).await
     }
 
-    /// Runs `permits_release.lua`; `false` if the lease of one had ended (the others are released), or the semaphore was
-    /// deleted.
+    /// Runs `permits_release.lua`; `false` if the lease of one had ended (the others are released), or the semaphore was deleted.
     async fn release(&self) -> Result<bool, CommandFailure> {
         let script = self.semaphore.script_call(&scripts::PERMITS_RELEASE, None);
         self.client().run_script(&script.args(&self.ids)).await
