@@ -47,12 +47,12 @@ pub(crate) enum Turn<T, A = ()> {
     Contend(Arc<Head<T, A>>),
     /// It has the lock, which the last holder has handed off.
     Handed(T),
-    /// The server is unavailable, as the head found out for all waiters.
+    /// The error of the head's command: the server is unavailable, for all waiters; or it refused to hand off to this one.
     Failed(LockError),
 }
 
-/// The head of a line, shared by the contender, its tries and the waiters that it has invited. When the last of them drops it,
-/// the next waiter becomes the head.
+/// The head of a line, shared by the contender, its tries, its hold and the waiters that it has invited. When the last of them
+/// drops it, the next waiter becomes the head.
 #[derive(Debug)]
 pub(crate) struct Head<T, A = ()> {
     line: Arc<Line<T, A>>,
@@ -164,7 +164,7 @@ impl<T, A> Head<T, A> {
         }
     }
 
-    /// Gives all waiters the error of an unavailable server, and removes them from the line.
+    /// Gives all waiters behind the head this error, and removes them from the line.
     pub(crate) fn fail_waiters(&self, error: &LockError) {
         while let Some(waiter) = self.take_next() {
             drop(waiter.give_turn(Turn::Failed(error.clone())));

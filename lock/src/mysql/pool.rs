@@ -190,7 +190,7 @@ impl MySqlOptions {
         Self { runtime, ..self }
     }
 
-    /// Sets a variable of each new session, as `innodb_snapshot_isolation = OFF`. A server that does not know the
+    /// Sets one more variable of each new session, as `innodb_snapshot_isolation = OFF`. A server that does not know the
     /// variable is used without it.
     #[must_use]
     pub fn session_variable(mut self, assignment: &str) -> Self {
@@ -369,8 +369,7 @@ impl MySqlPool {
     }
 
     /// Makes a pool that connects on first use. Its connections and tasks live in the tokio runtime in which it is
-    /// made, or that [`MySqlOptions::runtime`] names. Locks may be used in another runtime, but nothing is taken, renewed or
-    /// released while the first one does not run.
+    /// made, or that [`MySqlOptions::runtime`] names; locks may be used in any.
     ///
     /// # Errors
     ///

@@ -340,6 +340,7 @@ impl SharedConnection {
 }
 
 impl ConnectionLike for Connection {
+    /// Sends the command once, and notes whether it went out.
     fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
         let Self {
             transport,
@@ -358,6 +359,7 @@ impl ConnectionLike for Connection {
         answer.boxed()
     }
 
+    /// Sends the commands once, and notes whether they went out; fails if an EXEC was refused.
     fn req_packed_commands<'a>(
         &'a mut self,
         commands: &'a Pipeline,

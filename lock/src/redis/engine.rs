@@ -97,7 +97,6 @@ impl AcquireRequest {
         F: Future<Output = Result<Option<Hold<C>>, LockError>>,
     {
         let take = self.join_or_take(client, name, kind, first_hold);
-        // Both only await `take`: one notes how it ended, the other ends it when the client closes.
         client
             .observer()
             .report_acquire(name, client.while_open(take))

@@ -10,8 +10,6 @@
 //! A waiter's score is the last waiter's, or now plus the rest of the lease, plus its own wait limit. When a waiter leaves or
 //! acquires, the scores behind it are reduced by its limit.
 //!
-//! There is no line in this process: every acquire is a waiter of its own in Redis.
-//!
 //! Next to read: `engine.rs`, then `lua/fair_queue.lua`.
 
 use super::{
@@ -322,7 +320,6 @@ impl Claim for FairClaim {
         &self.name
     }
 
-    /// Runs `renew.lua`.
     async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, CommandFailure> {
         let renewal = renewal_call(&self.name, lease, self.id);
         self.client.run_script_within(&renewal, limit).await

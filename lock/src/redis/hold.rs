@@ -345,7 +345,7 @@ impl<C: Claim> Share for LeaseShare<C> {
 
     /// Releases the hold if this was its last guard; [`LockError::Lost`] if it was gone.
     async fn finish(self, lost: bool) -> Result<(), LockError> {
-        // A lost share releases nothing here: `Drop for Hold` does, with the last one.
+        // `Drop for Hold` releases a lost hold, with the last share.
         if lost
             || !self.hold.count_released_guard_and_check_if_last()
             || self.hold.release().await?

@@ -196,6 +196,7 @@ impl RedisClient {
     }
 }
 
+/// The public methods of the plain and the fenced lock.
 macro_rules! handle {
     ($handle:ident) => {
         impl $handle {
@@ -247,7 +248,6 @@ macro_rules! handle {
 
 handle!(RedisLock);
 handle!(RedisFencedLock);
-// `acquire` and the others of `Lock`, without the trait in scope.
 inherent!(RedisLock, RedisFencedLock);
 owner_and_lease! {
     RedisLock: 0.owner, 0.terms.lease;
@@ -339,7 +339,6 @@ impl LockHandle {
                         return Ok(Some(hold));
                     }
                 }
-                // The head of the line: at once if nobody of this process holds or waits.
                 Some(Turn::Contend(head)) => {
                     let (client, subscription) = (&self.client, Some(&object.subscription));
                     let attempt = || self.clone().attempt(Arc::clone(&head));
@@ -408,7 +407,6 @@ impl Claim for LockClaim {
         &self.lock.name
     }
 
-    /// Runs `renew.lua`.
     async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, CommandFailure> {
         let renewal = renewal_call(&self.lock.name, lease, self.id);
         self.client.run_script_within(&renewal, limit).await

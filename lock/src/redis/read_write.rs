@@ -465,7 +465,6 @@ impl Claim for RwClaim {
         &self.lock.name
     }
 
-    /// Runs `rw_renew.lua`.
     async fn renew(&self, lease: Lease, limit: Option<Duration>) -> Result<bool, CommandFailure> {
         let client = &self.lock.client;
         client

@@ -154,6 +154,7 @@ pub fn script_text(digest: &str) -> Option<&'static str> {
     TEXTS_BY_DIGEST.get(digest).copied()
 }
 
+/// Makes each script of its files, after the one that defines `tell`.
 macro_rules! notifying_scripts {
     ($($name:ident = $($file:literal),+;)+) => {
         $(pub(super) static $name: NotifyingScript = NotifyingScript {
@@ -169,6 +170,7 @@ macro_rules! notifying_scripts {
     };
 }
 
+/// Makes each script of its files.
 macro_rules! scripts {
     ($($name:ident = $($file:literal),+;)+) => {
         $(pub(super) static $name: LazyLock<Script> =

@@ -151,7 +151,8 @@ impl RedisSemaphore {
         &self.name
     }
 
-    /// Lets each try create the semaphore with `permits` if it is missing, so that waiters go on after somebody has deleted it.
+    /// Lets each try create the semaphore with `permits` if it is missing, so that waiters go on after somebody has deleted it;
+    /// 0, the default: does not.
     #[must_use]
     pub fn initially(self, permits: u32) -> Self {
         Self {

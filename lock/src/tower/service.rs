@@ -50,6 +50,7 @@ where
         self.inner.poll_ready(context)
     }
 
+    /// Takes the lock, calls the inner service and releases the lock; a release that fails is only logged.
     fn call(&mut self, request: Request<R>) -> Self::Future {
         let next = self.inner.clone();
         let mut ready = mem::replace(&mut self.inner, next);

@@ -15,8 +15,6 @@
 //! An acquire is read in five files: `mutex.rs` is the recipe, `engine/hold.rs` how it is taken, once more or for the
 //! first time, `engine/queue.rs` how it waits for its turn, `engine/queue_view.rs` what it knows of the nodes before it,
 //! `engine/node.rs` its own. [`ZkClient`] is one for a process and keeps a session; `engine/session.rs` is how.
-//!
-//! Each lock that queues can be asked for its [`Holder`](crate::Holder), as [`ZkLock::holder`].
 
 mod atomic_long;
 mod barrier;
