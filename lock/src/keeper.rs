@@ -4,8 +4,7 @@
 //!    the hold is gone.
 //! 2. [`Guard::release`](crate::Guard::release) sends a reply channel to `release_request` and returns what
 //!    [`Release::done`] puts into it; the lock is released here.
-//! 3. The holder learns of a loss at once. A lost hold stays until its holder releases it: the holder may still be at
-//!    work.
+//! 3. The holder learns of a loss at once. A lost hold stays until its holder releases it: the holder may still be at work.
 //! 4. Because one task renews, watches and releases, no renewal outlives its lock, and a guard that is dropped at any
 //!    `await` is released.
 //!

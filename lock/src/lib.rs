@@ -254,8 +254,7 @@ pub(crate) const MAX_DURATION: Duration = Duration::from_secs(10 * 365 * 24 * 60
 
 /// A lock that any number of processes may contend for; every kind of lock in this crate implements it.
 ///
-/// A value is one contender's handle; it is cheap. Each acquire has an [`Owner`] of its own, unless the handle was
-/// given one.
+/// A value is one contender's handle; it is cheap. Each acquire has an [`Owner`] of its own, unless the handle was given one.
 ///
 /// ```
 /// # use oversell_lock::{Lock, LockError};

@@ -1,9 +1,9 @@
 //! Several locks as one: all of them or none.
 //!
 //! 1. Take the parts in the given order. Wait for the first one as long as the caller allows: nothing is held yet.
-//! 2. Wait for each further part at most [`FURTHER_PART_WAIT`]. If that fails, release all, the last one first, pause for a random
-//!    time up to [`MAX_ROUND_PAUSE`], and begin again with twice that wait. So two contenders that take the same parts in opposite
-//!    orders block each other only for a moment, and one whose part has a long line gets it in the end.
+//! 2. Wait for each further part at most [`FURTHER_PART_WAIT`]. If that fails, release all, the last one first, pause for a
+//!    random time up to [`MAX_ROUND_PAUSE`], and begin again with twice that wait. So two contenders that take the same parts in
+//!    opposite orders block each other only for a moment, and one whose part has a long line gets it in the end.
 //! 3. A task watches all parts. The loss of one is the loss of the whole; the others stay until the holder releases.
 //! 4. Release all, the last one first, whatever becomes of each.
 //!

@@ -22,8 +22,7 @@ use tokio::{
 #[derive(Debug)]
 pub(crate) struct Reentry<H>(Registry<(String, Owner), OwnerEntry<H>>);
 
-/// What one owner holds of one lock. A task that takes the lock as this owner locks the entry meanwhile; a hold keeps it
-/// alive.
+/// What one owner holds of one lock. A task that takes the lock as this owner locks the entry meanwhile; a hold keeps it alive.
 pub(crate) type OwnerEntry<H> = Mutex<OwnerHolds<H>>;
 
 /// One owner's holds of one lock, by weak references: an exclusive one, a shared one, both or none.

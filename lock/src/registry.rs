@@ -21,8 +21,8 @@ const MIN_CAPACITY: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Registry<K, V>(Arc<Entries<K, V>>);
 
-/// The entries of a registry by key. The mutex can be locked again by the thread that makes a value, which drops its registration if
-/// it panics.
+/// The entries of a registry by key. The mutex can be locked again by the thread that makes a value, which drops its registration
+/// if it panics.
 type Entries<K, V> = ReentrantMutex<RefCell<HashMap<K, Weak<V>>>>;
 
 /// Removes a value's entry from its registry when it is dropped, which is when the value is.

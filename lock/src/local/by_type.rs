@@ -1,7 +1,6 @@
 //! One shared value per type.
 //!
-//! A client keeps shared state for every kind of lock this way without knowing any of them: each kind names its own
-//! type.
+//! A client keeps shared state for every kind of lock this way without knowing any of them: each kind names its own type.
 
 use parking_lot::Mutex;
 use std::{

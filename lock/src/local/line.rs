@@ -7,8 +7,7 @@
 //! 3. When the head's value is dropped, the next waiter becomes the head. Or the lock itself is handed to
 //!    [`Head::take_next`], if the server can rename its owner in one step.
 //!
-//! A waiter that gives up, before or after its turn came, passes the turn on. The line is fair only within this
-//! process.
+//! A waiter that gives up, before or after its turn came, passes the turn on. The line is fair only within this process.
 //!
 //! Next to read: `redis/hold.rs`, which drops the head at the end of a hold.
 

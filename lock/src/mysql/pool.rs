@@ -301,8 +301,7 @@ impl ServerList {
     }
 }
 
-/// Fails if this user may not write here: a read-only server refuses (1290), and nothing is changed. No transaction may be
-/// open.
+/// Fails if this user may not write here: a read-only server refuses (1290), and nothing is changed. No transaction may be open.
 async fn ask_for_writes(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
     connection.execute("START TRANSACTION READ WRITE").await?;
     connection.execute("ROLLBACK").await?;

@@ -115,10 +115,9 @@ pub(super) struct Row {
 }
 
 impl MySqlPool {
-    /// Makes the table `tb_lock` if it is missing; the account needs the right to. An existing table is left as it is,
-    /// and compares names by its own column: a table of an earlier version treats `Stock` and `stock` as one lock until
-    /// `lock_name` has a binary collation without padding (`utf8mb4_nopad_bin` in MariaDB, `utf8mb4_0900_bin` in MySQL
-    /// 8).
+    /// Makes the table `tb_lock` if it is missing; the account needs the right to. An existing table is left as it is, and
+    /// compares names by its own column: a table of an earlier version treats `Stock` and `stock` as one lock until `lock_name`
+    /// has a binary collation without padding (`utf8mb4_nopad_bin` in MariaDB, `utf8mb4_0900_bin` in MySQL 8).
     ///
     /// # Errors
     ///

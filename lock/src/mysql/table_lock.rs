@@ -122,8 +122,7 @@ impl Lock for TableLock {
 
 inherent!(TableLock);
 
-/// A guard's share of a row without a lease, which stays until its holder releases it. Only a person can take it away
-/// meanwhile.
+/// A guard's share of a row without a lease, which stays until its holder releases it. Only a person can take it away meanwhile.
 struct TableShare(Row);
 
 impl Share for TableShare {

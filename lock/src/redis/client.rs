@@ -108,9 +108,8 @@ impl RedisClient {
     /// Makes a client whose commands and scripts use a connection that the program already has, a `ConnectionManager`
     /// for example, which is cloned. Wake-ups use a connection of their own to the same server, made from the options.
     ///
-    /// The connection must never repeat a command by itself, as the `redis` crate's for a cluster does unless told
-    /// otherwise: a lock would be taken twice; see [`RedisOptions::cluster`]. If it is closed, losses are noticed at the next
-    /// renewal.
+    /// The connection must never repeat a command by itself, as the `redis` crate's for a cluster does unless told otherwise: a
+    /// lock would be taken twice; see [`RedisOptions::cluster`]. If it is closed, losses are noticed at the next renewal.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, redis::{RedisClient, RedisOptions}};
@@ -133,8 +132,7 @@ impl RedisClient {
         Self::build(options, Some(users_own))
     }
 
-    /// Checks the options and makes the client, not yet connected; its commands use the connection `users_own`, if there is
-    /// one.
+    /// Checks the options and makes the client, not yet connected; its commands use the connection `users_own`, if there is one.
     fn build(options: RedisOptions, users_own: Option<Connection>) -> Result<Self, LockError> {
         let tasks = Tasks::in_runtime(options.runtime.clone())?;
         let disconnects = watch::Sender::new(());

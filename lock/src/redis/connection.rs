@@ -1,8 +1,7 @@
 //! The connection that commands and scripts share, made again whenever it breaks.
 //!
-//! 1. After any error that no server sent, and after an answer that another server might not give (it is a replica by
-//!    now, it wants a login), the next command makes a new connection, which asks the Sentinels for the primary, if
-//!    there are any.
+//! 1. After any error that no server sent, and after an answer that another server might not give (it is a replica by now, it
+//!    wants a login), the next command makes a new connection, which asks the Sentinels for the primary, if there are any.
 //! 2. If the last connection was of no use, the new one waits before it connects, longer each time. Commands wait for
 //!    it, and get its own error, never that of an earlier attempt.
 //! 3. A connection that closes while idle is noticed too, and reported to `disconnects`.

@@ -191,8 +191,7 @@ pub(super) type HeadOfLine<A = ()> = Option<Arc<Head<(), A>>>;
 /// The result of one try: acquired, not free, or an outage that is waited out.
 pub(super) enum TryResult<T> {
     Acquired(T),
-    /// It is not free. The next try comes within this time, after which it may be free by itself; `None` if the time is
-    /// unknown.
+    /// It is not free. The next try comes within this time, after which it may be free by itself; `None` if the time is unknown.
     RetryWithin(Option<Duration>),
     /// Redis was unavailable, and the client waits that out. What the try may have taken is undone.
     Unavailable(LockError),

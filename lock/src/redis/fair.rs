@@ -97,8 +97,7 @@ pub(super) struct FairClaim {
     client: RedisClient,
     name: Arc<str>,
     id: Owner,
-    /// The longest time that this acquire waits, which the scores of the waiters behind it include. With 0 it does not
-    /// queue.
+    /// The longest time that this acquire waits, which the scores of the waiters behind it include. With 0 it does not queue.
     wait_limit: Duration,
     lease: Lease,
 }

@@ -59,8 +59,7 @@ pub const YIELD_TIME: Duration = Duration::from_millis(2);
 ///
 /// - a holder that is paused beyond its lease and then writes, above all in a virtual machine that its host pauses, whose
 ///   clock does not see it: use a [`RedisFencedLock`];
-/// - a primary that fails before its replica has the key, unless
-///   [`wait_replicas`](super::RedisOptions::wait_replicas) is set;
+/// - a primary that fails before its replica has the key, unless [`wait_replicas`](super::RedisOptions::wait_replicas) is set;
 /// - a key that is deleted or evicted (any `maxmemory-policy` but `noeviction` may evict it);
 /// - a Redis clock that jumps ahead, or a machine that was suspended.
 ///

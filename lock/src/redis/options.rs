@@ -45,9 +45,8 @@ pub enum Replicas {
 /// ACL SETUSER app on >secret ~* &* +@read +@write +@scripting +@pubsub +@connection +time +role
 /// ```
 ///
-/// `&redisson*` instead of `&*` is enough for all but fair locks, whose waiters listen by a pattern. Since Redis 7 a
-/// user has no channels by default. Without channels every lock works, but waiters look twice a second instead of being
-/// woken.
+/// `&redisson*` instead of `&*` is enough for all but fair locks, whose waiters listen by a pattern. Since Redis 7 a user has no
+/// channels by default. Without channels every lock works, but waiters look twice a second instead of being woken.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RedisOptions {
@@ -208,9 +207,8 @@ impl RedisOptions {
     ///
     /// # What breaks it
     ///
-    /// A primary that fails before its replica has the key, unless [`wait_replicas`](Self::wait_replicas) is set. One
-    /// that is cut off from the others grants locks for up to the cluster's `cluster-node-timeout`, which the promoted
-    /// replica does not have.
+    /// A primary that fails before its replica has the key, unless [`wait_replicas`](Self::wait_replicas) is set. One that is cut
+    /// off from the others grants locks for up to the cluster's `cluster-node-timeout`, which the promoted replica does not have.
     ///
     /// # Cost
     ///

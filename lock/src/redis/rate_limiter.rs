@@ -19,8 +19,7 @@ use tokio::time::Instant;
 /// while one script writes them, about 30 ms for this many.
 pub const MAX_ADMISSIONS_PER_CALL: NonZeroU32 = NonZeroU32::new(10_000).unwrap();
 
-/// The answer of `rate_take.lua`: admitted, refused because no rate is set or it is less than was asked for, or the time to
-/// wait.
+/// The answer of `rate_take.lua`: admitted, refused because no rate is set or it is less than was asked for, or the time to wait.
 enum TakeReply {
     Admitted,
     NoRate,
@@ -55,10 +54,9 @@ impl TakeReply {
 ///
 /// # Cost
 ///
-/// One script for each try, and one entry for each admission of the last interval: a rate of a million fills a set with a
-/// million entries, and the script that drops them stops Redis for a second or more. One call admits at most
-/// [`MAX_ADMISSIONS_PER_CALL`]. A token bucket or a fixed window is cheaper, but may admit twice the rate within one interval; a
-/// sliding window never does.
+/// One script for each try, and one entry for each admission of the last interval: a rate of a million fills a set with a million
+/// entries, and the script that drops them stops Redis for a second or more. One call admits at most [`MAX_ADMISSIONS_PER_CALL`].
+/// A token bucket or a fixed window is cheaper, but may admit twice the rate within one interval; a sliding window never does.
 ///
 /// # Format
 ///

@@ -102,8 +102,7 @@ type SharedRwLock = SharedObject<(), RwHalf>;
 #[derive(Debug, Clone)]
 pub struct RedisReadLock(HalfHandle);
 
-/// The half that one owner holds alone. An owner may read while it writes; to write while it reads is
-/// [`LockError::Invalid`].
+/// The half that one owner holds alone. An owner may read while it writes; to write while it reads is [`LockError::Invalid`].
 ///
 /// # Survives
 ///

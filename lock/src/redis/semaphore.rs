@@ -61,14 +61,12 @@ type SharedSemaphore = SharedObject<(), u32>;
 ///
 /// # Cost
 ///
-/// One script to acquire and one to release; with a lease, one for each renewal. Of the waiters of a process only the first
-/// asks.
+/// One script to acquire and one to release; with a lease, one for each renewal. Of the waiters of a process only the first asks.
 ///
 /// # Format
 ///
-/// Redisson's `RSemaphore`, 3.x and 4.x: STRING `n`, channel `redisson_sc:{n}`; ours alone: HASH `{n}:claims`. With a lease,
-/// that of `RPermitExpirableSemaphore`, 3.x and 4.x: STRING `n`, ZSET `{n}:timeout` with an entry for each permit, the same
-/// channel.
+/// Redisson's `RSemaphore`, 3.x and 4.x: STRING `n`, channel `redisson_sc:{n}`; ours alone: HASH `{n}:claims`. With a lease, that
+/// of `RPermitExpirableSemaphore`, 3.x and 4.x: STRING `n`, ZSET `{n}:timeout` with an entry for each permit, the same channel.
 ///
 /// # Example
 ///
@@ -227,8 +225,7 @@ impl RedisSemaphore {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves nothing behind: what an unanswered command may have taken is released in the
-    /// background.
+    /// Dropping the future leaves nothing behind: what an unanswered command may have taken is released in the background.
     pub async fn acquire(&self, permits: u32, wait: Duration) -> Result<Permit, LockError> {
         if permits == 0 {
             return Err(LockError::invalid(

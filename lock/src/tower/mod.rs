@@ -2,22 +2,19 @@
 //!
 //! 1. The layer's template is filled from the request: parts of its path, its query, its headers
 //!    ([`LockLayer::by_key`]); or the key is the route itself ([`LockLayer::by_route`]).
-//! 2. The request's body is read, up to [`DEFAULT_BODY_LIMIT`] bytes, before the lock is taken: a slow client holds up
-//!    nobody.
+//! 2. The request's body is read, up to [`DEFAULT_BODY_LIMIT`] bytes, before the lock is taken: a slow client holds up nobody.
 //! 3. The lock of this name is taken, waiting as long as the layer allows, and the inner service is called.
 //! 4. The lock is released when the service has returned its response, and then the response is sent. A body that is
 //!    streamed after that is outside of the lock.
 //!
-//! If the lock is not acquired, or is lost, the layer answers instead of the service ([`Refusal`]). At the loss the
-//! service's future is dropped, at whichever `await` it is; what it has already sent continues, so a resource that
-//! matters checks the fence ([`HeldLock`]). A client that hangs up drops the layer's future, and a handler that panics
-//! unwinds through it: both release the lock. Work that finished when the loss is noticed is answered as lost: it may
-//! have overlapped with another's.
+//! If the lock is not acquired, or is lost, the layer answers instead of the service ([`Refusal`]). At the loss the service's
+//! future is dropped, at whichever `await` it is; what it has already sent continues, so a resource that matters checks the fence
+//! ([`HeldLock`]). A client that hangs up drops the layer's future, and a handler that panics unwinds through it: both release
+//! the lock. Work that finished when the loss is noticed is answered as lost: it may have overlapped with another's.
 //!
-//! **Two requests whose fields differ never fill one template to the same name.** In a filled value every byte that is
-//! no ASCII letter, digit or `-` is written `%XX`, and between two fields of a template there must be another
-//! character, `_` or `:` for example. A value has 1 to [`MAX_VALUE_LENGTH`] bytes and occurs once; otherwise the answer
-//! is 400.
+//! **Two requests whose fields differ never fill one template to the same name.** In a filled value every byte that is no ASCII
+//! letter, digit or `-` is written `%XX`, and between two fields of a template there must be another character, `_` or `:` for
+//! example. A value has 1 to [`MAX_VALUE_LENGTH`] bytes and occurs once; otherwise the answer is 400.
 //!
 //! Nothing is kept for a key: its handle ends with the request, and the state shared by one name's handles with the
 //! last of them. A map of handles by key would grow for ever.
@@ -159,8 +156,8 @@ impl LockKey {
         self
     }
 
-    /// Names the query's fields, in place of any named before: a template that names another one is then refused when the layer is
-    /// made. Without this any name is allowed, and a request without that field is refused.
+    /// Names the query's fields, in place of any named before: a template that names another one is then refused when the layer
+    /// is made. Without this any name is allowed, and a request without that field is refused.
     pub fn query<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.fields.query = Some(names.into_iter().map(Into::into).collect());
         self
@@ -184,8 +181,7 @@ impl LockKey {
         }
     }
 
-    /// Refuses a body of more than `bytes` bytes, which the layer would keep in memory; [`DEFAULT_BODY_LIMIT`] by
-    /// default.
+    /// Refuses a body of more than `bytes` bytes, which the layer would keep in memory; [`DEFAULT_BODY_LIMIT`] by default.
     pub fn longest_body(self, bytes: usize) -> Self {
         Self {
             longest_body: bytes,
@@ -197,8 +193,7 @@ impl LockKey {
     ///
     /// # Errors
     ///
-    /// [`TemplateError`] if the template or the route breaks a rule, or the template names a field that a request
-    /// cannot have.
+    /// [`TemplateError`] if the template or the route breaks a rule, or the template names a field that a request cannot have.
     pub fn locks<L, B>(
         self,
         locks: impl Fn(&str) -> L + Send + Sync + 'static,

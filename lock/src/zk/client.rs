@@ -152,11 +152,10 @@ impl ZkClient {
     }
 
     /// Ends the use of locks, as `close` of every client does. From the call on, waiters and later calls get
-    /// [`LockError::Unavailable`]. It waits, 3 s at most, until every hold is released. Holders that are left are then told
-    /// that their lock is lost, and the session ends: here nothing of them is left on the server. The server has
-    /// [`ZkOptions::timeout`] to delete what is left, and 2 s to confirm the end; without an answer the nodes go when
-    /// the session times out. If a caller keeps what [`session`](Self::session) returned, the session lasts as long,
-    /// without its nodes.
+    /// [`LockError::Unavailable`]. It waits, 3 s at most, until every hold is released. Holders that are left are then told that
+    /// their lock is lost, and the session ends: here nothing of them is left on the server. The server has
+    /// [`ZkOptions::timeout`] to delete what is left, and 2 s to confirm the end; without an answer the nodes go when the session
+    /// times out. If a caller keeps what [`session`](Self::session) returned, the session lasts as long, without its nodes.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};

@@ -88,9 +88,8 @@ pub struct ZkDoubleBarrier {
 }
 
 impl ZkClient {
-    /// Makes a handle on the double barrier at `path`, as `/curator/double-barrier`, for `members` members: a few
-    /// thousand at most, because one transaction marks them all. [`enter`](ZkDoubleBarrier::enter) refuses more. Missing
-    /// parents are created.
+    /// Makes a handle on the double barrier at `path`, as `/curator/double-barrier`, for `members` members: a few thousand at
+    /// most, because one transaction marks them all. [`enter`](ZkDoubleBarrier::enter) refuses more. Missing parents are created.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};

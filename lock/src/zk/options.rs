@@ -59,8 +59,7 @@ impl fmt::Debug for Auth {
 }
 
 impl ZkOptions {
-    /// Starts from `host:port[,host:port…]`; no chroot, a session of 10 s, 2 s for an answer, nodes that anybody may
-    /// change.
+    /// Starts from `host:port[,host:port…]`; no chroot, a session of 10 s, 2 s for an answer, nodes that anybody may change.
     #[must_use]
     pub fn new(connect: impl Into<String>) -> Self {
         let session = Duration::from_secs(10);

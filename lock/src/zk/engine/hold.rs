@@ -1,7 +1,7 @@
 //! A lock's handle and its hold: a node, shared by the guards of one owner.
 //!
-//! 1. [`QueueHandle::take_or_share`]: if its owner already holds the lock, check that the node is still there and share it; otherwise
-//!    [queue](super::queue). An owner that writes reads with a second node at the writer's own number.
+//! 1. [`QueueHandle::take_or_share`]: if its owner already holds the lock, check that the node is still there and share it;
+//!    otherwise [queue](super::queue). An owner that writes reads with a second node at the writer's own number.
 //! 2. The node goes with the last guard, in whatever order they end.
 //! 3. Each guard has a task, which tells its holder when the session is in doubt and waits for the release.
 //!
@@ -148,8 +148,7 @@ macro_rules! handle {
             ///
             /// # Errors
             ///
-            /// [`LockError::Unavailable`](crate::LockError::Unavailable),
-            /// [`LockError::Refused`](crate::LockError::Refused), and
+            /// [`LockError::Unavailable`](crate::LockError::Unavailable), [`LockError::Refused`](crate::LockError::Refused), and
             /// [`LockError::Invalid`](crate::LockError::Invalid) for a name that is no path.
             ///
             /// # Cancel safety

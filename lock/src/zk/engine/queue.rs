@@ -1,5 +1,4 @@
-//! The queue that Curator's recipes share: numbered nodes in one directory, and a rule that says which nodes each waits
-//! for.
+//! The queue that Curator's recipes share: numbered nodes in one directory, and a rule that says which nodes each waits for.
 //!
 //! 1. Create an ephemeral sequential node.
 //! 2. While another waiter of this process is before ours, wait for it, without requests to the server.

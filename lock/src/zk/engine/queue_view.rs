@@ -57,8 +57,7 @@ pub(super) type QueueKey = (String, &'static [&'static str]);
 pub(super) struct QueueView {
     pub(super) root: String,
     markers: &'static [&'static str],
-    /// When the last listing was requested. Listings are made one after the other, so none is older than the one
-    /// before.
+    /// When the last listing was requested. Listings are made one after the other, so none is older than the one before.
     last_listed_at: tokio::sync::Mutex<Option<Instant>>,
     contents: Mutex<QueueContents>,
     _registration: Registration,
