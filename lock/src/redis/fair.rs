@@ -50,7 +50,7 @@ const MAX_WAIT_LIMIT: Duration = Duration::from_secs(5 * 60);
 /// # Survives
 ///
 /// - a holder that dies: the lock is free when its lease ends;
-/// - a waiter that dies: once it is first and silent for five seconds, it and all waiters of its process leave the queue;
+/// - a waiter that dies: once it is first and was silent for five seconds, it leaves the queue, and dead ones behind it too;
 /// - a Java waiter that dies: it leaves when its score has passed;
 /// - a lost message, a dropped caller, a command without an answer, and clients whose clocks differ.
 ///

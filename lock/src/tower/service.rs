@@ -28,7 +28,7 @@ pub struct LockService<S, B> {
 pub struct HeldLock {
     /// The lock's name.
     pub name: String,
-    /// This hold's fencing token, if it has one, to be sent with every write.
+    /// This hold's fencing token, if it has exactly one, to be sent with every write.
     pub fence: Option<Fence>,
     /// The lock of the next layer further out, if there are several.
     pub outer: Option<Arc<HeldLock>>,
