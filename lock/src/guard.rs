@@ -109,7 +109,7 @@ impl Guard {
         (Self { expiries, ..guard }, keeper)
     }
 
-    /// Sets the hold whose lease [`extend`](Self::extend) extends, for a guard [`with_sure_until`](Self::with_sure_until).
+    /// Sets the hold whose lease [`extend`](Self::extend) extends; for a guard [`with_sure_until`](Self::with_sure_until).
     #[cfg(any(test, feature = "mysql", feature = "redis"))]
     pub(crate) fn with_lease(mut self, hold: Weak<dyn ExtendableLease>) -> Self {
         for expiry in &mut self.expiries {
@@ -194,8 +194,8 @@ impl Guard {
     }
 
     /// Returns how long the lock is surely held if the server is not heard from again: less than a lease or a session,
-    /// zero once it is lost, and `None` if it has neither, as a [`TableLock`](crate::mysql::TableLock). Of several locks as
-    /// one it is the shortest. A virtual machine that its host pauses has less left than it says.
+    /// zero once it is lost, and `None` if it has neither, as a [`TableLock`](crate::mysql::TableLock). A renewal extends it. Of
+    /// several locks as one it is the shortest. A virtual machine that its host pauses has less left than it says.
     ///
     /// ```no_run
     /// # fn example(guard: &oversell_lock::Guard) {

@@ -121,7 +121,7 @@ impl Lease {
     }
 }
 
-/// Waits for the next disconnect; `None` at once if there can be none: without a receiver, or after its sender's end.
+/// Waits for the next disconnect; `None` at once if there can be none: without a receiver, or once its sender is gone.
 async fn next_disconnect(disconnects: &mut Option<watch::Receiver<()>>) -> Option<()> {
     disconnects.as_mut()?.changed().await.ok()
 }

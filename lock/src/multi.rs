@@ -113,8 +113,7 @@ impl<L: Lock> MultiLock<L> {
         guard
     }
 
-    /// Whether `acquire` goes on after this error: only if it waits out an unavailable server, and the error is that, but not
-    /// of a closed client.
+    /// Whether `acquire` goes on after this error: only if it waits out outages, and this is one, not a closed client's.
     fn keeps_waiting_after(&self, error: &LockError) -> bool {
         self.waits_while_unavailable
             && matches!(error, LockError::Unavailable { reason, .. } if !reason.is::<ClientClosed>())

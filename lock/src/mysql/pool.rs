@@ -368,7 +368,7 @@ impl MySqlPool {
     }
 
     /// Makes a pool that connects on first use. Its connections and tasks live in the tokio runtime in which it is
-    /// made, or that [`MySqlOptions::runtime`] names; locks may be used in any.
+    /// made, or that [`MySqlOptions::runtime`] names; locks may be used in any runtime.
     ///
     /// # Errors
     ///

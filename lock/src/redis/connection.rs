@@ -249,7 +249,7 @@ impl SharedConnection {
         answer
     }
 
-    /// How many connections in a row were discarded since the last answer of use.
+    /// How many connections in a row were discarded since the last useful answer.
     pub(super) fn consecutive_failures(&self) -> u32 {
         self.current.lock().failures
     }

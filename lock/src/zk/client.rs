@@ -68,7 +68,7 @@ pub(super) struct ClientState {
 impl ZkClient {
     /// Starts to connect in the background, for as long as that takes. A call before it is connected waits until half of
     /// [`ZkOptions::timeout`] has passed since this one, and then returns [`LockError::Unavailable`]. Its session and tasks live
-    /// in the tokio runtime in which it is made, or that [`ZkOptions::runtime`] names; locks may be used in any.
+    /// in the tokio runtime in which it is made, or that [`ZkOptions::runtime`] names; locks may be used in any runtime.
     ///
     /// ```no_run
     /// # fn example() -> Result<(), oversell_lock::LockError> {
