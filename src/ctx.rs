@@ -33,8 +33,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 /// The connections of the pool for health checks and the stock: a query that waits for a row lock must not block health
 /// checks.
 const ADMIN_POOL_SIZE: usize = 3;
-/// MySQL connections, and as many of Redis, for the actors of replays: a stopped actor keeps its own. More than visitors play
-/// at once.
+/// MySQL connections, and as many of Redis, for the actors of all replays: a stopped actor keeps its own. More than visitors
+/// play at once.
 const ACTOR_POOL_SIZE: usize = 256;
 /// MySQL connections of an actor that has a pool of its own: for a section, and for the statements of the lock around it.
 const OWN_POOL_SIZE: usize = 4;
@@ -64,7 +64,8 @@ pub struct Inner {
     pub instance: String,
     /// This process; the owners of its locks carry its id.
     pub process: Process,
-    /// The Redis in which the scripts of students run (`redis.mine_url`); the main one if none is configured.
+    /// The Redis in which the scripts of students run (`redis.mine_url`); if none is configured the main one, over another
+    /// connection.
     pub mine: RedisClient,
     /// The pools of the actors of replays.
     actor_pools: (MySqlPool, RedisPool),
@@ -174,7 +175,7 @@ impl Ctx {
                 RedisClient::new(options(url))
             }
         };
-        // A connection of their own even then: what a script does to it is nobody else's trouble.
+        // A connection of its own even then, so that a script disturbs nobody else.
         let mine = match config.redis.mine_url.expose_secret() {
             "" => RedisClient::new(main_redis_options(&config, &process))?,
             _ => RedisClient::new(options(&config.redis.mine_url))?,
@@ -229,7 +230,7 @@ impl Ctx {
     }
 
     /// [`with_actor_pools`](Self::with_actor_pools), and a `local` of this product alone: nothing that its actors hold in this
-    /// process is seen by those of another.
+    /// process is seen by those of another. Calls for one product share it while one of their results lives.
     pub(crate) fn for_actors_of(&self, stock_id: i64) -> Self {
         let mut states = self.actor_states.lock();
         states.retain(|_, state| state.strong_count() > 0);
@@ -270,7 +271,7 @@ impl Ctx {
         })
     }
 
-    /// The same clients, but `zk` has a session of its own with the servers at these addresses.
+    /// The same clients, but `zk` has a session of its own with the servers at these addresses, which the caller closes.
     /// Errors: [`LockError::Invalid`] outside a tokio runtime.
     pub(crate) fn with_zookeeper_at(&self, connect: &str) -> Result<Self, LockError> {
         Ok(Self {
@@ -279,7 +280,8 @@ impl Ctx {
         })
     }
 
-    /// The same clients, but `db` is a small pool of its own, of the servers at the addresses that `tap` makes of theirs.
+    /// The same clients, but `db` is a small pool of its own, of the servers at the addresses that `tap` makes of theirs. The
+    /// caller closes it.
     /// Errors: those of `tap`, and [`LockError::Invalid`] outside a tokio runtime.
     pub(crate) fn with_mysql_over(
         &self,
@@ -314,8 +316,8 @@ impl Ctx {
         timeout(wait + CONNECT_TIMEOUT, conn).await.map_err(late)?
     }
 
-    /// A connection of the administrative pool that has answered a ping. If the first one does not, all idle connections of all
-    /// pools are dropped and another one is returned unchecked; each of these three steps may take `wait`.
+    /// A connection of the administrative pool that has answered a ping. If it does not, the idle connections of all MySQL pools
+    /// are dropped and another one is returned unchecked. Getting one, the ping and getting another may take `wait` each.
     /// Errors: [`LockError::Unavailable`] if all stay in use, or MySQL is down.
     pub async fn admin_conn(&self, wait: Duration) -> Result<Conn, LockError> {
         let mut conn = self.admin_pool.conn(wait).await?;

@@ -148,7 +148,7 @@ impl Log {
         self.length.send_modify(|length| *length += 1);
     }
 
-    /// Records how the replay ended, and wakes the readers.
+    /// Records how the replay ended, and wakes the readers. Called once, after the last event.
     pub(crate) fn close(&self, end: ReplayEnd) {
         *self.end.lock() = Some(end);
         self.length.send_modify(|length| *length += 1);
@@ -169,7 +169,8 @@ impl Log {
         self.length.receiver_count()
     }
 
-    /// A receiver that changes with each event and at the end. Its value is the number of events, and one more at the end.
+    /// A receiver that changes with each event from now on, and at the end. Its value is the number of all events, and one more
+    /// at the end.
     pub fn watch(&self) -> watch::Receiver<usize> {
         self.length.subscribe()
     }

@@ -106,7 +106,7 @@ impl Act {
         matches!(self, Self::Order(_)) || self.reset_scope().store.is_some()
     }
 
-    /// The servers that it needs, or writes to. The nodes of Redlock do not count, since some may be down.
+    /// The servers that it needs, or writes to; one may come twice. The nodes of Redlock do not count, since some may be down.
     pub(super) fn servers(self) -> Vec<Server> {
         let needs = match self {
             Self::Strategy(slug) => {
@@ -137,7 +137,7 @@ impl Act {
             .collect()
     }
 
-    /// Puts pieces in stock for a new product or voucher, never number 1, and returns its id.
+    /// Puts pieces in stock for a voucher, or for a product of a random number, never number 1. Returns the number.
     pub(super) async fn put_pieces(self, ctx: &Ctx, pieces: i64) -> Result<i64, Error> {
         if matches!(self, Self::Order(_)) {
             let id = put_voucher_on_sale(ctx, pieces).await?;
@@ -188,7 +188,7 @@ impl std::fmt::Debug for Act {
     }
 }
 
-/// Adds a voucher that is on sale now, for an hour. Returns its id.
+/// Adds a voucher that has been on sale for an hour, and is for one more. Returns its id.
 pub(super) async fn put_voucher_on_sale(ctx: &Ctx, pieces: i64) -> Result<i64, Error> {
     let (begin, end) = (
         Utc::now() - TimeDelta::hours(1),

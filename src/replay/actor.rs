@@ -151,7 +151,8 @@ async fn run_act(act: Act, ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     }
 }
 
-/// Starts the actor as a task of this instance. Its points and its commands to the servers are reported as events.
+/// Starts the actor as a task of this instance, and reports its points and its commands to the servers as events. Fails only
+/// if a client cannot be made; an error of the act is its last event.
 pub(super) fn start(ctx: &Ctx, spec: ActorSpec, act: Act) -> Result<Actor, Error> {
     let (sender, events) = mpsc::unbounded_channel();
     let (stops, stopping) = watch::channel(spec.stops);
@@ -306,7 +307,8 @@ impl ActorHost {
         }
     }
 
-    /// Whether the instance can read the stock of this product in Redis; `false` if it does not answer.
+    /// Whether Redis answers this instance when it reads the stock of the product; `false` also if no store has the product, or
+    /// the instance does not answer.
     pub(super) async fn reaches_redis(&self, stock_id: i64) -> bool {
         match self {
             Self::Local(ctx) => {

@@ -5,7 +5,7 @@
 //!    locked, that it waits, that it was rolled back, that it has committed.
 //! 3. At the pace `scheduler` each transaction sends its next statement when it is asked to, in any order of the two.
 //!
-//! What it survives: nothing is lost, with the cure or without. **What breaks it**: nothing; where it is
+//! What it survives: nothing is lost, with the cure or without. **What breaks it**: nothing; if it is
 //! cancelled, its connections are closed and its table is dropped.
 //!
 //! Next: `races/limits.rs`.
@@ -135,7 +135,7 @@ async fn play_scheduled(
         .iter()
         .any(|side| two.has_pending_statement(*side) || !left[*side as usize].is_empty())
     {
-        // What the one sends may let the other go on, long after that has sent.
+        // A statement of one may let a pending one of the other be answered.
         for side in Side::BOTH {
             if two.is_answered(side) {
                 log_pending_answer(play, side, two, locked, &mut left).await?;
@@ -169,7 +169,7 @@ async fn play_scheduled(
             continue;
         };
         if lesson.long == Some(sql) {
-            // It lasts longer than the other may wait.
+            // This statement lasts longer than the other transaction may wait.
             log_pending_answer(play, side.other(), two, locked, &mut left).await?;
         }
         log_answer(play, locked, &answered);

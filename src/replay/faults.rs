@@ -127,13 +127,13 @@ impl Faults {
         Self { lab, undo }
     }
 
-    /// Injects a fault, which [`mend_all`](Self::mend_all) undoes, unless another fault undoes it before. A fault that
-    /// failed or was cancelled is undone too.
+    /// Injects a fault. If it [can be undone](Action::undone_by), [`mend_all`](Self::mend_all) undoes it, unless another fault
+    /// does so before. A fault that failed or was cancelled is undone too.
     pub async fn inject(&self, action: Action, member: &str) -> Result<(), HttpError> {
         self.inject_sized(action, member, Duration::ZERO).await
     }
 
-    /// Injects a fault of this size: a jump of a clock, a delay.
+    /// As [`inject`](Self::inject), with a size: that of a jump of a clock, or a delay.
     pub async fn inject_sized(
         &self,
         action: Action,
@@ -169,7 +169,8 @@ impl Faults {
         self.undo.lock().push((action, member.to_owned()));
     }
 
-    /// Undoes all faults, the last one first. Returns whether there were any. `failed` gets each member that stays broken.
+    /// Undoes all faults, the last one first, and forgets them. Returns whether there were any. `failed` gets each member that
+    /// stays broken.
     pub async fn mend_all(&self, failed: impl Fn(&str, HttpError)) -> bool {
         let left = std::mem::take(&mut *self.undo.lock());
         for (action, member) in left.iter().rev() {

@@ -30,7 +30,8 @@ impl Play {
         self.faults.as_ref().ok_or_else(none)
     }
 
-    /// Injects a fault; fails without a lab. It is undone at the end, unless the race undoes it before.
+    /// Injects a fault; fails without a lab. If it [can be undone](Action::undone_by), it is at the end, unless the race does it
+    /// before.
     pub(super) async fn inject(&self, action: Action, member: &str) -> Result<(), Error> {
         let done = self.lab()?.inject(action, member).await;
         done.map_err(|error| Error::replay(format!("{action} {member}: {error}")))
@@ -59,8 +60,8 @@ impl Play {
         Ok(())
     }
 
-    /// By the clock, and with a lab, kills the process; else the actor is left at its stop for good. The directing
-    /// process cannot be killed.
+    /// Kills the role's process at the pace `Clock` if there is a lab and it is not the directing process; else the actor is left
+    /// at its stop for good, which counts as forced.
     pub(super) async fn kill_or_leave_stopped(&mut self, role: &Role) -> Result<(), Error> {
         let directs = self.observer.instance_of(role.letter).as_ref() == Some(&self.ctx.instance);
         if self.options.pace == Pace::Clock && self.faults.is_some() && !directs {
@@ -95,7 +96,7 @@ impl Play {
         Ok(())
     }
 
-    /// Ends the session of the role's process, or waits for its timeout; its lock must then be free.
+    /// Ends the session of the role's process, or waits for its timeout; then the lock must become free.
     pub(super) async fn end_session_and_wait(&self, role: &Role) -> Result<(), Error> {
         self.end_session_if_forced(role).await?;
         self.wait_until_free().await
@@ -111,7 +112,7 @@ impl Play {
         Ok(())
     }
 
-    /// Ends the session if the pace forces it and there are links to cut. Returns whether it has.
+    /// Ends the session if the pace forces it and there are links to cut. Records and returns whether it has.
     async fn end_session_if_forced(&self, role: &Role) -> Result<bool, Error> {
         let can_end_it =
             self.faults.is_some() && Need::Links.what_is_missing(&self.ctx.config).is_none();
@@ -134,8 +135,8 @@ impl Play {
         Ok(())
     }
 
-    /// Waits until every instance reaches Redis, because one that has not noticed the end of its connection would fail at its
-    /// next command.
+    /// Waits until every instance reaches Redis, 40 s for each, because one that has not noticed the end of its connection would
+    /// fail at its next command.
     pub(super) async fn wait_until_all_reach_redis(&self) -> Result<(), Error> {
         for host in &self.options.hosts {
             poll_until(
@@ -160,7 +161,7 @@ impl Play {
         }
     }
 
-    /// Whether the main Redis accepts writes; a demoted one answers reads and refuses writes.
+    /// Whether the main Redis accepts writes; `false` without an answer, or from a demoted one, which still answers reads.
     async fn main_takes_writes(&self) -> bool {
         let role = redis::cmd("INFO")
             .arg("replication")

@@ -12,7 +12,7 @@ use super::{
 use crate::{error::Error, fault::Action};
 use std::time::Duration;
 
-/// How far a node's clock jumps forward: longer than every lease of a race.
+/// How far a node's clock jumps forward: longer than every lease by the clock, 30 s.
 const CLOCK_JUMP: Duration = Duration::from_secs(90);
 
 impl Play {
@@ -27,7 +27,7 @@ impl Play {
         Ok(self.first_lock().await?.and_then(|held| held.pttl))
     }
 
-    /// Waits until the server has this many waiters behind the holder.
+    /// Waits until the server has at least this many waiters behind the holder.
     pub(super) async fn wait_until_queued(&self, waiting: usize) -> Result<(), Error> {
         let late = format!("fewer than {waiting} wait for the lock");
         poll_until(STEP_TIMEOUT, &late, || async move {
@@ -91,7 +91,8 @@ impl Play {
         .await
     }
 
-    /// Lets the time of a lease pass. By the clock this does nothing, because the next actor waits for longer than a lease.
+    /// Lets the time of a lease pass: ends every lease if the pace forces it. By the clock this does nothing, because the next
+    /// actor waits for longer than a lease.
     pub(super) async fn pass_lease_time(&self) -> Result<(), Error> {
         if self.options.pace.forces_timeouts() {
             self.reader.end_leases(None).await?;
@@ -99,7 +100,7 @@ impl Play {
         Ok(())
     }
 
-    /// Ends every lease now.
+    /// Ends every lease now, and records it as forced.
     pub(super) async fn end_all_leases(&self) -> Result<(), Error> {
         self.record_forced(true);
         self.reader.end_leases(None).await
@@ -140,7 +141,7 @@ impl Play {
         .await
     }
 
-    /// Waits until the log has a lock whose lease ends within `max_lease_ms`.
+    /// Waits until the log shows a lock taken, at any time so far, with a lease of at most `max_lease_ms`.
     pub(super) async fn wait_until_lock_seen(&self, max_lease_ms: u64) -> Result<(), Error> {
         poll_until(STEP_TIMEOUT, "nobody has taken the lock", || async move {
             Ok(self.log().events_from(0).iter().any(|seen| {

@@ -7,7 +7,7 @@
 //! 4. Each replay of a race must have the result that the race declares: pieces sold, pieces gone, actors inside at once.
 //!
 //! From request to effect: `http/routes/replays/routes.rs`, the race in `races/`, `run.rs`, `play.rs`, `running_actor.rs`,
-//! `actor.rs` (an actor of another instance through `start_actor` in `routes.rs`), the strategy and what it calls. POST answers with the
+//! `actor.rs` (on another instance through `start_actor` in `routes.rs`), the strategy and what it calls. POST answers with the
 //! address of the events, and GET sends them. Leases end in `leases.rs`, faults come from `inject.rs`. The way back:
 //! `section/points.rs`, `actor.rs`, `running_actor.rs`, `observer.rs`, `src/replay_log.rs`, `from_the_beginning` in `routes.rs`.
 //! The verdict: `RaceScript::judge` in `run.rs` compares what `observer.rs` has counted, sold and inside, and the pieces gone
@@ -68,7 +68,7 @@ pub fn find(lesson: &str) -> Option<(&'static str, &'static Race)> {
     lessons().find(|(shown, _)| *shown == lesson)
 }
 
-/// The act of this name: a strategy, a step of the seckill, or a function of a race.
+/// The act of this name: a strategy, else a step of the seckill, else a race's own act or deadlock lesson.
 fn act_by_name(name: &str) -> Option<Act> {
     let strategy = || stock::find(name).map(|strategy| Act::Strategy(strategy.slug));
     let order = || seckill::find(name).map(|step| Act::Order(step.slug));
@@ -77,7 +77,8 @@ fn act_by_name(name: &str) -> Option<Act> {
 }
 
 /// Starts an actor in this process.
-/// Errors: [`Error::NoStrategy`] if there is no such act.
+/// Errors: [`Error::NoStrategy`] if there is no such act; else its clients cannot be made. A server that is down is no error
+/// here: the actor's last event says so.
 pub fn start_by_name(ctx: &Ctx, spec: ActorSpec) -> Result<Actor, Error> {
     let act = act_by_name(&spec.act).ok_or_else(|| Error::NoStrategy(spec.act.clone()))?;
     actor::start(ctx, spec, act)

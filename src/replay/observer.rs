@@ -153,7 +153,7 @@ impl Observer {
         }
     }
 
-    /// Reads the servers now, and logs their changes.
+    /// Reads the servers now, and logs their changes. An error, which logs nothing, if one cannot be read.
     pub(super) async fn refresh(&self, reader: &ServerReader) -> Result<(), Error> {
         let seen = reader.read().await?;
         let mut state = self.state.lock();
@@ -323,7 +323,7 @@ impl ReplayState {
     }
 
     /// Whether this lock may be shown. A stranger's may not while an actor is starting: it may be this actor's, whose owner
-    /// is not known yet. One that names nobody may not before an actor has taken it; then that actor becomes its owner.
+    /// is not known yet. One that names nobody may not before an actor has taken it; then its `owner` becomes that actor.
     fn can_be_shown(&self, lock: &mut LockEntry) -> bool {
         if self.actor_named_in(&lock.owner).is_some() {
             return true;
@@ -440,7 +440,7 @@ impl ReplayState {
     }
 }
 
-/// The events of counters in Redis that are gone, new, or have another value.
+/// The events of counters in Redis that are gone (`free`), or are new or have another value (`count`).
 fn count_changes(before: &[(String, i64)], now: &[(String, i64)]) -> Vec<ReplayEvent> {
     let is_there = |old: &str| now.iter().any(|(new, _)| new == old);
     let gone = before.iter().filter(|(key, _)| !is_there(key));

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::{sync::Semaphore, time::timeout};
 
-/// Limit of one wait in a replay; a longer wait fails the replay.
+/// Limit of one wait for an actor, a lease or a queue, and the wait of an actor for a lock; a longer wait fails the replay.
 pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 /// The longest that a person may think about one step.
 const PERSON_TIMEOUT: Duration = Duration::from_secs(300);
@@ -141,7 +141,7 @@ impl MoveRequests {
         permits.add_permits(1);
     }
 
-    /// Waits for the next request of the person. Fails after [`PERSON_TIMEOUT`].
+    /// Takes the first request of the person, waiting for it. Fails after [`PERSON_TIMEOUT`]. Dropping it loses none.
     pub(super) async fn wait_for_next(&self) -> Result<NextMove, Error> {
         let (permits, moves) = &*self.0;
         let permit = timeout(PERSON_TIMEOUT, permits.acquire()).await;

@@ -16,7 +16,7 @@ use secrecy::{ExposeSecret, SecretString};
 use std::{io, time::Duration};
 use tokio_util::task::TaskTracker;
 
-/// Time limit of a session's beginning: an ensemble agrees on each.
+/// Time limit of a session's beginning: the servers of an ensemble must agree on it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An actor's own clients, and the proxies on their way. Dropping it closes them in the background: what the actor leaves is

@@ -29,11 +29,11 @@ use tokio::{
 
 /// How long a caption stays before the next step at a slow pace, so that people can read it.
 const STEP_PAUSE: Duration = Duration::from_millis(700);
-/// How long an actor stays at each point of its work at a slow pace.
+/// How long an actor stays at `locked`, `read` and `written` at a slow pace.
 const LINGER_MS: u64 = 400;
 /// How often [`poll_until`] asks: short, so that the next step follows its condition at once.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// A lease that outlasts every replay: only the replay ends it.
+/// A lease as long as an actor may live: only the replay ends it. At the pace `Scheduler` also the wait for a lock.
 const LONG_LEASE_MS: u64 = 600_000;
 /// How long an impatient role waits, by the clock and forced: longer than a lease that is seen to end.
 const IMPATIENT_WAIT_MS: [u64; 2] = [4000, 1000];
@@ -56,7 +56,7 @@ pub struct Play {
     actors: BTreeMap<char, RunningActor>,
     /// Keeps the tasks of cancelled requests stopped.
     pub(super) cancelled: Vec<watch::Sender<Vec<Point>>>,
-    /// In the order in which the actors ended.
+    /// The ends of the actors that a step ran to their ends, in the order of the steps.
     pub(super) actor_ends: Vec<ActorEvent>,
     /// Whether the replay itself ended a lease, session or holder; `None` if none ended.
     pub(super) forced: Mutex<Option<bool>>,
@@ -98,7 +98,7 @@ impl Play {
         }
     }
 
-    /// Shows a caption, and waits as the pace says.
+    /// Shows a caption; then waits 0.7 s at the pace `Slow`, for a person at `Step`, and else not.
     pub(super) async fn announce(&self, zh: impl Display, en: impl Display) -> Result<(), Error> {
         self.log().add(ReplayEvent::caption(zh, en));
         match self.options.pace {
@@ -134,7 +134,7 @@ impl Play {
         self.notes.join(" ")
     }
 
-    /// The retries of all ended actors together, as a note: `retries 1`.
+    /// The retries of all actors that have succeeded, together, as a note: `retries 1`.
     pub(super) fn retry_note(&self) -> String {
         let retries = self.actor_ends.iter().map(|end| match end {
             ActorEvent::Done { retries, .. } => *retries,
@@ -156,7 +156,7 @@ impl Play {
         })
     }
 
-    /// The instance on which this role runs.
+    /// The instance on which this role runs; if there are fewer than roles, they share.
     fn host_of(&self, role: &Role) -> &ActorHost {
         let n = role.on as usize - 'A' as usize;
         &self.options.hosts[n % self.options.hosts.len()]
@@ -183,7 +183,7 @@ impl Play {
         actor.ok_or_else(|| Error::replay(format!("{} does not run", role.letter)))
     }
 
-    /// Starts a role with these stops, or gives them to its running actor.
+    /// Starts a role with these stops, or gives them to its actor; one that has ended and was not taken out does not start again.
     pub(super) async fn start_or_redirect(
         &mut self,
         role: &Role,
@@ -200,7 +200,7 @@ impl Play {
     }
 
     /// Starts the actor of a role. A role without an act has the race's. `A.lease(3000)` is `RoleLease::EndedByStep`: 3 s by the
-    /// clock, and without end where the pace forces timeouts. A role without a lease has 30 s by the clock, not its strategy's.
+    /// clock, and 600 s where the pace forces timeouts. A role without a lease has 30 s by the clock, not its strategy's.
     async fn start_actor(&self, role: &Role, stops: &[Point]) -> Result<RunningActor, Error> {
         let pace = self.options.pace;
         let act = role.act.unwrap_or(self.act);
@@ -225,7 +225,7 @@ impl Play {
         RunningActor::start_and_follow(host, role.letter, act, spec, restop, observer).await
     }
 
-    /// Starts a role, or lets it go on to its next stop. Does nothing to one that runs or is dead.
+    /// Starts a role, or lets it go on to its next stop. Does nothing to one that runs, has ended or is dead.
     pub(super) async fn advance(&mut self, role: &Role) -> Result<(), Error> {
         let stops = self.schedule_stops;
         match self.actors.get_mut(&role.letter) {
@@ -259,7 +259,7 @@ impl Play {
         Ok(())
     }
 
-    /// Leaves a role that stands at a stop there for good, as if it had died.
+    /// Leaves a role that stands at a stop there for good, and logs that it has died. Does nothing to any other.
     pub(super) fn freeze_if_stopped(&mut self, role: &Role) {
         if let Some(actor) = self.actors.get_mut(&role.letter)
             && actor.is_stopped()
@@ -270,7 +270,7 @@ impl Play {
         }
     }
 
-    /// Waits until every started actor has ended. Never completes if fewer than `least` were started when it was
+    /// Waits until every started actor has ended or is frozen. Never completes if fewer than `least` were started when it was
     /// called: for `select!`.
     pub(super) async fn wait_until_all_end(&self, least: usize) {
         if self.actors.len() < least {
@@ -281,7 +281,7 @@ impl Play {
         }
     }
 
-    /// Records whether a lease, session or holder was ended by the replay (`forced`) or by its own timeout.
+    /// Records whether a lease, session or holder was ended by the replay (`forced`) or by its own timeout. Forced once stays so.
     pub(super) fn record_forced(&self, forced: bool) {
         let mut recorded = self.forced.lock();
         *recorded = Some(forced || *recorded == Some(true));

@@ -26,7 +26,7 @@ const NOT_ENABLED: Bilingual = Bilingual::of(
     "replays are not enabled here (replays.enabled)",
 );
 
-/// Where an actor stops at the pace `Scheduler`, so that another can come in between; other stops are for other races.
+/// Where actors stop at the pace `Scheduler` in most races, so that another can come in between.
 const STOPS_BETWEEN_STEPS: &[Point] = &[
     Point::Read,
     Point::Checked,
@@ -34,9 +34,9 @@ const STOPS_BETWEEN_STEPS: &[Point] = &[
     Point::Conflict,
     Point::Released,
 ];
-/// The points where the order of entry is decided. A refused actor asks again when it goes on.
+/// The stops of a race for the order of entry ([`Goal::Overtaken`]). A refused actor asks again when it goes on.
 const STOPS_AT_ENTRY: &[Point] = &[Point::Read, Point::Refused];
-/// The point inside, where only the number of actors inside counts.
+/// The stop of a race with a fail-over: inside, since only the number of actors inside counts.
 const STOPS_INSIDE: &[Point] = &[Point::Read];
 
 /// A race: its lessons, its words, and its two variants.
@@ -162,7 +162,7 @@ pub struct ServerLanes {
 
 impl Race {
     /// What a person can decide in it. `None` if no schedule goes wrong, if a client hangs up in it, if its actors do
-    /// different things, or if it needs a lab for anything but a fail-over.
+    /// different things, or if it needs a lab and has no fail-over.
     pub fn schedule(&self, cured: bool) -> Option<Schedule> {
         let one_act = !self.steps().any(|step| step.act().is_some());
         let hangs_up = (self.steps()).any(|step| matches!(step, Step::Role(_, RoleStep::HangsUp)));
@@ -180,12 +180,13 @@ impl Race {
         })
     }
 
-    /// Whether the pace [`Timed`](super::Pace::Timed) plays it: the end of a lease makes it oversell.
+    /// Whether the pace [`Timed`](super::Pace::Timed) plays it: without the cure, the end of a lease makes it oversell.
     pub fn is_timed(&self) -> bool {
         (self.schedule(false)).is_some_and(|of| of.goal == Goal::Oversold && of.clock)
     }
 
-    /// What a person can bring about by a schedule; `None` if nothing.
+    /// What a person can bring about by a schedule: a deadlock, else more sold than gone, else the first anomaly that is a goal.
+    /// `None` if nothing.
     pub(super) fn goal(&self) -> Option<Goal> {
         let Variant { act, expected, .. } = self.flaw;
         if matches!(act, Act::Deadlock(_)) {
@@ -195,7 +196,7 @@ impl Race {
             return Some(Goal::Oversold);
         }
         self.anomalies.iter().find_map(|anomaly| match anomaly {
-            // The others wait inside of their act, where nobody can stop them.
+            // A patient actor waits inside of its act, where nobody can stop it.
             Anomaly::Stuck if self.has_impatient_role() => Some(Goal::Stuck),
             Anomaly::Overtaken => Some(Goal::Overtaken),
             _ => None,
@@ -245,13 +246,13 @@ impl Race {
         parts.into_iter().flatten().flat_map(Step::flatten)
     }
 
-    /// The acts of both variants and of all roles.
+    /// The acts of both variants and of all roles; one may come several times.
     pub(super) fn acts(&self) -> impl Iterator<Item = Act> {
         let of_roles = self.steps().filter_map(Step::act);
         [self.flaw.act, self.cured.act].into_iter().chain(of_roles)
     }
 
-    /// What the steps of both variants need of a lab.
+    /// What the steps and acts of both variants need of a lab. A jump of a clock counts as no need: the lease is ended instead.
     fn needs(&self) -> impl Iterator<Item = Need> {
         let nodes = self.acts().any(|act| {
             act.reset_scope()
@@ -268,8 +269,8 @@ impl Race {
         self.needs().next().is_some()
     }
 
-    /// Whether this replay breaks servers, stops processes, or uses the five Redis nodes. Such a replay needs the admin
-    /// token and cannot run beside another.
+    /// Whether a replay of either variant breaks servers, stops processes, or uses the five Redis nodes. Such a replay needs the
+    /// admin token and cannot run beside another.
     pub fn is_exclusive(&self, pace: Pace, config: &Config) -> bool {
         let in_a_lab = Need::Lab.what_is_missing(config).is_none();
         let stops = |step: &Step| match step {
@@ -284,12 +285,12 @@ impl Race {
         }
     }
 
-    /// The servers that the act of this variant needs; acts of single roles do not count.
+    /// The servers that the act of this variant needs, one perhaps twice; acts of single roles do not count.
     pub fn servers(&self, cured: bool) -> Vec<Server> {
         self.variant(cured).act.servers()
     }
 
-    /// Why this instance cannot play it; `None` if it can.
+    /// Why this instance cannot play it, by its configuration and its lab; `None` if it can. Servers are not asked.
     pub fn why_not_playable(&self, config: &Config) -> Option<Bilingual> {
         if !config.replays.enabled {
             return Some(NOT_ENABLED);
@@ -318,7 +319,7 @@ impl RaceScript {
         self.steps.into_iter().flatten().flat_map(Step::flatten)
     }
 
-    /// Each role once, as it starts.
+    /// Each role once, as its first step has it, in the order of letters.
     pub(super) fn roles(&self) -> Vec<Role> {
         let mut roles: Vec<Role> = Vec::new();
         for role in self.flatten().flat_map(Step::roles) {
@@ -381,7 +382,7 @@ impl RaceScript {
             .any(|step| step.needs() == Some(Need::Replica))
     }
 
-    /// The steps that the lab does, which a schedule starts with.
+    /// The faults of servers, which a schedule starts with. Those of roles are left out.
     pub(super) fn lab_steps(&self) -> impl Iterator<Item = &'static Step> {
         self.flatten()
             .filter(|step| matches!(step, Step::Fault(..) | Step::FaultAtEnd(..)))

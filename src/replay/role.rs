@@ -26,9 +26,9 @@ pub struct Role {
 /// The lease that a role asks for, in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum RoleLease {
-    /// By the clock this long; forced, it lasts until the step `LeaseEnds`.
+    /// By the clock this long; forced, it lasts until a step ends it.
     EndedByStep(u64),
-    /// By the clock and forced: the lease ends or is renewed by itself.
+    /// By the clock, and forced: no step has to end it.
     EndsByItself([u64; 2]),
     /// The strategy's own lease.
     Default,
@@ -57,19 +57,19 @@ impl Role {
         Self { act, ..self }
     }
 
-    /// The same role with a lease of this many milliseconds. If the pace forces leases, it lasts until the step `LeaseEnds`.
+    /// The same role with a lease of this many milliseconds. If the pace forces leases, it lasts until a step ends it.
     pub const fn lease(self, millis: u64) -> Self {
         let lease = RoleLease::EndedByStep(millis);
         Self { lease, ..self }
     }
 
-    /// The same role with a lease in milliseconds: by the clock, and if the pace forces leases. No step ends it.
+    /// The same role with a lease in milliseconds: by the clock, and if the pace forces leases. No step has to end it.
     pub const fn self_ending_lease(self, by_clock: u64, forced: u64) -> Self {
         let lease = RoleLease::EndsByItself([by_clock, forced]);
         Self { lease, ..self }
     }
 
-    /// The same role with the strategy's own lease.
+    /// The same role with the strategy's own lease, at every pace.
     pub const fn default_lease(self) -> Self {
         let lease = RoleLease::Default;
         Self { lease, ..self }

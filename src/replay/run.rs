@@ -1,7 +1,8 @@
 //! Plays a script: carries out its steps one after the other, on a product of its own.
 //!
-//! A `RaceScript` is the race's `begin`, then the steps of its flaw or its cure (`Race::script`). Its `schedule_stops` matter at the pace
-//! `Scheduler` only. The product is removed and every fault is undone at the end, even if the replay fails or is cancelled.
+//! A `RaceScript` is the race's `begin`, then the steps of its flaw or its cure (`Race::script`). Its `schedule_stops` matter at
+//! the pace `Scheduler` only. At the end every fault is undone and the product is removed, even if the replay fails or is
+//! cancelled.
 //!
 //! Next: `play.rs`, which starts the actors.
 
@@ -102,7 +103,7 @@ impl RaceScript {
         result
     }
 
-    /// Carries out the steps in their order, or lets the pace decide what happens.
+    /// Carries out the steps in their order; at the paces `Timed` and `Scheduler` the actors run without them.
     async fn carry_out_steps(&self, play: &mut Play) -> Result<(), Error> {
         if play.options.pace == Pace::Timed {
             return play.run_timed().await;
@@ -117,7 +118,8 @@ impl RaceScript {
         Ok(())
     }
 
-    /// Injects the faults of the lab, then lets a person decide who goes on, until all started actors have ended.
+    /// Injects the faults of the lab, then lets a person decide who goes on, until at least two actors were started and all have
+    /// ended. A request that the race does not offer is ignored.
     async fn play_scheduled(&self, play: &mut Play) -> Result<(), Error> {
         let (roles, moves) = (self.roles(), play.options.moves.clone());
         for step in self.lab_steps() {

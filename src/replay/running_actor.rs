@@ -38,7 +38,8 @@ struct ActorProgress {
 }
 
 impl RunningActor {
-    /// Starts an actor, and reports its events to the observer. At each of its stops it gets the stops `restop`, if given.
+    /// Starts an actor, and reports its events to the observer. With `restop` it gets these stops anew at each of its stops, and
+    /// the observer logs that it stands.
     pub(super) async fn start_and_follow(
         host: &ActorHost,
         letter: char,
@@ -91,7 +92,7 @@ impl RunningActor {
         self.stops.send_replace(points.to_vec());
     }
 
-    /// Waits until the actor stands at `at` or has ended, then for `pause`, and clears its stops.
+    /// Waits until the actor has stopped at `at` or ended, without a limit, then for `pause`, and clears its stops.
     pub(super) fn resume_after(
         &self,
         at: Point,
@@ -136,16 +137,16 @@ impl RunningActor {
         self.is_frozen = true;
     }
 
-    /// Waits until the actor has ended. Returns at once for a frozen one, whose end never comes.
+    /// Waits, without a limit, until the actor has ended or is gone. Returns at once for a frozen one.
     pub(super) async fn wait_until_ended(&self) {
         if !self.is_frozen {
-            // An error means that the actor is gone.
             let mut progress = self.progress.clone();
             drop(progress.wait_for(|progress| progress.end.is_some()).await);
         }
     }
 
-    /// Waits until `until` is true of the progress, and returns it. Fails after [`STEP_TIMEOUT`], with `what` in the error.
+    /// Waits until `until` is true of the progress, and returns it. Fails after [`STEP_TIMEOUT`], with `what` in the error, and
+    /// once no more events can come.
     async fn wait_for(
         &mut self,
         what: impl Display,
@@ -180,7 +181,7 @@ impl RunningActor {
         )))
     }
 
-    /// Waits until the actor has passed `point` this many times, whether it stopped there or not.
+    /// Waits until the actor has passed `point` this many times since its start, whether it stopped there or not.
     pub(super) async fn wait_until_passed(
         &mut self,
         point: Point,

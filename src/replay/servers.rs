@@ -50,7 +50,8 @@ impl ServerReader {
         }
     }
 
-    /// What the servers hold, from reads that all replays of this instance share. A Redlock node that is down shows no lock.
+    /// What the servers hold, from reads that all replays of this instance share. A Redlock node that is down shows no lock; any
+    /// other server that does not answer is an error.
     pub(super) async fn read(&self) -> Result<ServerState, Error> {
         let shared = &self.shared;
         let mut seen = ServerState::default();
@@ -136,7 +137,7 @@ impl ServerReader {
         Ok(())
     }
 
-    /// Ends the lease in this row of `tb_lock`; a row without one stays.
+    /// Lets the lease in this row of `tb_lock` be over; the row stays. Without a lease nothing changes.
     async fn end_row_lease(&self, name: &str) -> Result<(), Error> {
         let mut conn = self.ctx.admin_conn(self.ctx.config.default_wait()).await?;
         let end = sqlx::query(

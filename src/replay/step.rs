@@ -22,7 +22,7 @@ pub enum Step {
     Caption(Bilingual),
     /// Something that a role does, or that is done to it.
     Role(Role, RoleStep),
-    /// These roles run to their ends at the same time.
+    /// These roles, all started before, run to their ends at the same time, and succeed.
     FinishTogether(&'static [Role]),
     /// Waits until nobody holds the lock, or another than before. Fails if the lock has no lease. If the pace forces
     /// it, the lease is long and ended here.
@@ -37,13 +37,13 @@ pub enum Step {
     /// The clock of this Redis node jumps forward, and the lock ends there; 0 is the main Redis. If the lab cannot do that,
     /// or the pace forces it, only the lease ends there.
     ClockJumps(usize),
-    /// Waits until this many wait behind the holder.
+    /// Waits until at least this many wait behind the holder.
     QueueHas(usize),
     /// Waits until nobody holds the lock.
     LockIsFree,
     /// What cancelled requests have started goes on.
     CancelledRequestsGoOn,
-    /// The lab injects this fault into this member.
+    /// The lab injects this fault into this member. It is undone at the end if it can be.
     Fault(Action, &'static str),
     /// The lab does this to this member at the end, even if the replay fails.
     FaultAtEnd(Action, &'static str),
@@ -120,7 +120,7 @@ macro_rules! steps {
 
 impl Role {
     steps! {
-        /// Runs until it stops there.
+        /// Runs until it stops there; returns at once if it has stopped there since its start.
         stops_at(point: Point) = RoleStep::StopsAt([Some(point), None]);
         /// Runs until it has stopped at one point, and a task that it has started at the other.
         stops_at_both(one: Point, other: Point) = RoleStep::StopsAt([Some(one), Some(other)]);
@@ -146,9 +146,9 @@ impl Role {
         fails_as(kind: &'static str) = RoleStep::Finishes(ExpectedEnd::Failed(kind));
         /// Fails, for whatever reason.
         fails() = RoleStep::Finishes(ExpectedEnd::AnyFailure);
-        /// Dies: by the clock, and with a lab, its process is killed; else it stands still for good.
+        /// Dies: at the pace `Clock`, and with a lab, its process is killed; else it stands still for good.
         dies() = RoleStep::Dies;
-        /// Its client hangs up. What the request has started stands still until [`Step::CancelledRequestsGoOn`].
+        /// Its client hangs up. Tasks that the request has started stop at its stops until [`Step::CancelledRequestsGoOn`].
         hangs_up() = RoleStep::HangsUp;
         /// Pauses its process, like a long garbage collection. Without a lab, only the actor stands still.
         gets_paused() = RoleStep::GetsPaused;
@@ -176,7 +176,7 @@ impl Step {
         }
     }
 
-    /// The roles that take part in it.
+    /// The roles that take part in it; none for `All`, which is [flattened](Self::flatten) first.
     pub(super) fn roles(&self) -> &[Role] {
         match self {
             Self::Role(role, _) => std::slice::from_ref(role),
@@ -193,7 +193,7 @@ impl Step {
         }
     }
 
-    /// What it needs of a lab; `None` if it needs none.
+    /// What it needs of a lab; `None` if it can be played without one, and for `All`.
     pub(super) fn needs(&self) -> Option<Need> {
         match self {
             Self::Role(_, RoleStep::LosesLinkTo(_) | RoleStep::GetsAnswersLate(_)) => {

@@ -128,7 +128,7 @@ impl Job {
         Request::new(stock_id, hold, wait).into()
     }
 
-    /// The same job, counted in `waiters` until it enters or is dropped.
+    /// The same job, counted in `waiters` until it enters or is dropped. Call it once.
     pub fn with_waiters(mut self, waiters: Gauge) -> Self {
         waiters.increment(1.0);
         self.observation.waiters = waiters;
@@ -158,7 +158,7 @@ impl Job {
         self
     }
 
-    /// The same job; `by` receives its points and commands, and can stop it.
+    /// The same job; `by` receives its points and commands, and can stop it. Replaces an earlier follower.
     pub(crate) fn with_follower(mut self, by: Follower) -> Self {
         self.observation.points = by.into();
         self

@@ -1,8 +1,8 @@
 //! Shared by strategies, seckill steps, lessons and races: the request, its critical section, and the plumbing.
 //!
 //! A [`Job`] is a request in progress; a [`Point`] is a place in its code where it can be observed and paused.
-//! `mysql`, `session`, `redis_key`, `redis_polling` and `zk_node` limit how long statements and commands take, return connections,
-//! and clean up after cancelled callers. The statements and commands themselves stand in the files that use them.
+//! `mysql`, `session`, `redis_key`, `redis_polling` and `zk_node` limit how long statements and commands take, return
+//! connections, and clean up after cancelled callers. The statements and commands stand in the files that use them.
 
 pub(crate) mod backstop;
 mod job;

@@ -3,8 +3,8 @@
 //!
 //! 1. Outside a transaction each statement takes a connection from the pool and returns it at once, as in the course:
 //!    [`read`], [`execute`]. In a transaction they share one: [`read_on`], [`read_locked`], [`execute_on`].
-//! 2. A statement that waits for a row lock waits at most as long as the job may; then the server is told to end it. What
-//!    waits for no row, a plain read and the two ends of a transaction, is given up by then where no answer comes.
+//! 2. A statement that waits for a row lock waits at most as long as the job may; then the server is told to end it. A plain
+//!    read, START TRANSACTION and COMMIT wait for no row, and are only given up. Each limit has a minimum.
 //! 3. A refused statement has changed nothing, and its connection returns to the pool ([`return_to_pool`]). A failed read
 //!    has changed nothing either; a write without an answer may have been executed ([`Error::Unknown`]).
 
@@ -207,8 +207,9 @@ pub(crate) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
     classify_write(done, job).map(drop)
 }
 
-/// Returns `outcome`, and the connection to the pool, after a ROLLBACK if `outcome` is a refusal. After any other error, or
-/// without an answer to the ROLLBACK, the connection is closed, which ends the transaction.
+/// Returns `outcome`, and the connection to the pool: after a ROLLBACK if `outcome` is a refusal, as it is if `Ok`, which must
+/// mean committed. After any other error, or without an answer to the ROLLBACK, the connection is closed, which ends the
+/// transaction.
 pub(crate) async fn end_uncommitted<T>(
     mut conn: Conn,
     outcome: Result<T, Error>,
@@ -224,7 +225,8 @@ pub(crate) async fn end_uncommitted<T>(
     return_to_pool(conn, outcome)
 }
 
-/// Awaits a statement that waits for no row: as long as the job may still wait, and at least 1 s.
+/// Awaits a statement that waits for no row: as long as the job may still wait, and at least 1 s; then it fails with
+/// [`Error::Unavailable`].
 pub(crate) async fn within_limit<T>(
     job: &Job,
     answer: impl Future<Output = Result<T, sqlx::Error>>,

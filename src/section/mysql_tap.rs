@@ -3,7 +3,7 @@
 //! An actor of a replay has connections of its own over it: what the lock library sends for it is reported as well as what a
 //! strategy sends to that table itself. Statements on other tables are reported where they are sent (`mysql.rs`).
 //!
-//! **What it cannot do**: read an encrypted connection (`ssl-mode`); of that nothing is reported.
+//! **What it cannot do**: report a statement that is not prepared, or anything of an encrypted connection (`ssl-mode`).
 //!
 //! Source of the formats: MySQL's *Client/Server Protocol*, "Command Phase", and "SSLRequest" of the connection phase.
 
@@ -28,7 +28,7 @@ const ERROR: u8 = 0xff;
 /// The length of the packet by which a client asks for encryption.
 const SSL_REQUEST_LENGTH: usize = 32;
 
-/// A proxy to the server at `server` (`host:port`).
+/// A proxy to the server at `server` (`host:port`) that reports to `points`. Errors: no port is free for it.
 pub(crate) fn tap_mysql(server: &str, points: &Points) -> io::Result<Proxy> {
     let points = points.clone();
     let taps = Mutex::new((HashMap::<u64, Connection>::new(), Polls::default()));
@@ -63,8 +63,8 @@ enum Command {
     Execute { line: String, is_reported: bool },
 }
 
-/// The statements that have changed nothing since one has changed something, each with its answer. Who polls sends the same
-/// ones again, which are reported only if the answer is another.
+/// The statements that have changed nothing since one has changed something, each with its answer, over all connections of
+/// the proxy. Who polls sends the same ones again, which are reported only if the answer is another.
 #[derive(Default)]
 struct Polls(BTreeMap<String, String>);
 
@@ -74,7 +74,7 @@ impl Connection {
             return;
         }
         for packet in self.to_server.add(bytes) {
-            // What logs in has higher numbers than the first packet of a command.
+            // The packets of a login have higher numbers than the first packet of a command.
             if packet.number != 0 {
                 self.is_encrypted |= packet.content.len() == SSL_REQUEST_LENGTH;
                 continue;

@@ -93,7 +93,7 @@ impl Observation {
         }
     }
 
-    /// Records an attempt that began at `since` and ends now.
+    /// Records an attempt that began at `since` and ends now; drops the oldest of more than 20.
     pub(super) fn record_attempt(&self, since: Instant) {
         let mut tries = self.tries.lock();
         if tries.len() == MAX_KEPT_ATTEMPTS {

@@ -70,7 +70,7 @@ impl<S: LockCommands> Lock<S> {
         Self::with_exact_name(ctx, job, &job.redis_name(name), lease, commands)
     }
 
-    /// The lock of exactly this name. Its lease is the requested one, else `lease`.
+    /// As [`new`](Self::new), but the name is not of a product; the configured prefix stands before it all the same.
     pub(crate) fn with_exact_name(
         ctx: &Ctx,
         job: &Job,
@@ -88,7 +88,8 @@ impl<S: LockCommands> Lock<S> {
     }
 }
 
-/// Acquires the lock: tries about every 50 ms as long as the job may wait, and at least once.
+/// Acquires the lock: tries about every 50 ms as long as the job may wait, and at least once; then fails with
+/// [`Error::Timeout`]. A try that fails ends it at once.
 pub(crate) async fn lock<S: LockCommands>(
     ctx: &Ctx,
     job: &Job,
@@ -141,7 +142,7 @@ async fn attempt<S: LockCommands>(
     Ok(Some(LockGuard(held)))
 }
 
-/// Runs the section, then unlocks. A failed unlock does not undo a sale.
+/// Runs the section, then unlocks, after an error of the section too. A failed unlock does not undo a sale.
 pub(crate) async fn run_then_release(
     held: LockGuard,
     section: impl Future<Output = Result<Deduction, Error>>,

@@ -134,7 +134,7 @@ impl<C: ConnectionLike + Send> ConnectionLike for RedisTap<C> {
         };
         Box::pin(async move {
             let sent: Vec<_> = commands.cmd_iter().collect();
-            // One with an answer for all is a transaction: its frame is sent around the commands.
+            // A pipeline with an offset is a transaction: MULTI and EXEC are sent around its commands.
             let sent = self.report(&sent, offset > 0);
             let answers = self.redis.req_packed_commands(commands, offset, count);
             let answers = answers.await;

@@ -64,8 +64,8 @@ impl Session {
         answer.unwrap_or_else(|| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
     }
 
-    /// Ends the statement in progress by KILL QUERY, on another connection. Until it is answered, the id belongs to the
-    /// session's connection.
+    /// Ends the statement in progress by KILL QUERY, on another connection. Until that is answered, the flag keeps the session's
+    /// connection from being reused: the KILL could hit the next user's statement.
     async fn end_statement(&self) -> sqlx::Result<()> {
         let mut connection = MySqlConnection::connect_with(&self.server).await?;
         let order = format!("KILL QUERY {}", self.id);

@@ -99,17 +99,18 @@ async fn delete_unanswered(client: &Client, path: &str, owner: &str) -> Result<(
     Ok(())
 }
 
-/// Creates a sequential node at `path`, the last place in the queue, and tries again if its parent is deleted meanwhile.
+/// Creates a sequential node at `path`, the last place in the queue. Waits for nothing.
 pub(crate) async fn enqueue(ctx: &Ctx, job: &Job, path: &str) -> Result<Node, Error> {
     loop {
-        // None: somebody has cleared the queue meanwhile.
+        // `None`: the numbered name is taken, as after the queue was cleared meanwhile.
         if let Some(node) = create(ctx, job, path, CreateMode::EphemeralSequential).await? {
             return Ok(node);
         }
     }
 }
 
-/// Runs the section, then deletes the node and reports whether the lock was kept. A failed deletion does not undo a sale.
+/// Runs the section with the node's fencing token, then deletes the node, after an error too, and reports whether the lock was
+/// kept. A failed deletion does not undo a sale.
 pub(crate) async fn run_then_release<F, S>(node: Node, section: F) -> Result<Deduction, Error>
 where
     F: FnOnce(Option<Fence>) -> S,
@@ -143,7 +144,7 @@ impl Node {
     }
 }
 
-/// Deletes a node. Returns whether the lock was still held; `None`, logged, if ZooKeeper did not answer.
+/// Deletes a node. Returns whether the lock was still held; `None`, logged, if ZooKeeper refused.
 async fn delete_node(client: Client, path: String) -> Option<LockState> {
     let tries = AtomicU32::new(0);
     let deleted = repeat_until_answered(|| {
