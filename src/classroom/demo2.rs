@@ -40,7 +40,7 @@ use uuid::Uuid;
 
 const KEY: &str = "demo2LockKey";
 
-/// The names that the lesson writes, and a reset clears.
+/// The names that the lesson writes; a reset clears them.
 pub(crate) const NAMES: &[Name] = &[Name::Redis(KEY)];
 
 /// A waiter takes the lock by force after it has waited for this many leases.

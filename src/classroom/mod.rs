@@ -3,7 +3,8 @@
 //!
 //! Each is one function for one request, on the names of `docs/names.md`; those that begin with `zk_` are ZooKeeper's,
 //! the others Redis'. Each prints a line for every step on its instance's console. A file in `windows/` registers itself: it
-//! says at which addresses it is visited, and `http` serves them; it is written in what this file imports. The others are asked for more than all lessons are.
+//! says at which addresses it is visited, and `http` serves them; it is written in what this file imports. The lessons beside
+//! `windows/` have parameters of their own.
 
 include!(concat!(env!("OUT_DIR"), "/windows.rs"));
 

@@ -32,7 +32,7 @@ pub struct WindowAddress {
     pub done: &'static str,
     /// The text of an answer.
     pub example: &'static str,
-    /// Whether the lock may be lost inside, which is refused.
+    /// Whether the lock may be lost inside; the visit then answers an error.
     pub may_be_lost: bool,
     /// The default wait; without it the configured one.
     pub wait: Option<Duration>,
@@ -193,8 +193,8 @@ impl LockVisit {
         self.steps.push(step);
     }
 
-    /// Records the parts as acquired, stays as long as the job says, releases `guard`, and records them as released in reverse
-    /// order.
+    /// Records the parts as acquired, stays as long as the job says, releases `guard`, and records the parts as released in
+    /// reverse order. A lock that was lost is an error.
     pub(super) async fn stay_inside(
         mut self,
         ctx: &Ctx,
@@ -217,7 +217,7 @@ impl LockVisit {
     }
 
     /// Takes `lock` twice as one owner, stays as long as the job says, and gives it back twice. The numbers are the owner's
-    /// holds.
+    /// holds. A lock that was lost is an error.
     pub(super) async fn take_twice(
         mut self,
         ctx: &Ctx,
@@ -285,8 +285,8 @@ pub(super) async fn renew_expiry(ctx: &Ctx, name: &str, beside: &str) -> Result<
     Ok(keep.exec_async(&mut ctx.redis.connection()).await?)
 }
 
-/// Enters, and holds a lock beyond the answer, in a task: for `stay`, or until the instance closes. If its lease ends earlier,
-/// at `end`, the visit counts as over then, however late the task runs.
+/// Enters, and holds a lock beyond the answer, in a task: for `stay`, or until the instance closes; then releases it. If its
+/// lease ends at `end`, the visit counts as over then, however late the task runs.
 pub(super) fn hold_after_answer(
     ctx: &Ctx,
     job: &Job,

@@ -24,7 +24,7 @@ pub enum Error {
     /// The product has a row in MySQL but no key in Redis. Nothing was changed.
     #[error("redis has lost the stock of product {0}; set it with PUT /stock?stock_id={0}")]
     NoStock(i64),
-    /// The key of the lock has another type. Nothing was changed.
+    /// A key in Redis, of a lock or of the stock, has another type than the command takes. Nothing was changed.
     #[error(
         "a key of redis holds another type than this lock's (WRONGTYPE); look at it with redis-cli TYPE, clear it with PUT /stock"
     )]
@@ -96,7 +96,7 @@ pub enum Error {
     /// A rate limit refused the request. Nothing was changed.
     #[error("the rate limit is reached; try again later")]
     Limited,
-    /// The request exceeded the time limit of the service and was dropped.
+    /// The request exceeded the time limit of the service, or a replay's actor its lifetime, and was dropped.
     #[error("the request took longer than {} ms (server.request_timeout_ms) and was dropped", .0.as_millis())]
     RequestTimeout(Duration),
     /// \[002\]: an order of a voucher was refused.

@@ -190,12 +190,12 @@ impl Trial {
         self.log.add(ReplayEvent::of(who.to_string(), event));
     }
 
-    /// The rest of the lease in milliseconds; -1 without a lease, -2 without a lock.
+    /// The rest of the lease in milliseconds; -1 without a lease, to which `bounded.lua` gives a day, and -2 without a lock.
     async fn remaining_lease_ms(&self) -> Result<i64, TrialError> {
         let mut pttl = redis::cmd("PTTL");
         let left: RedisResult<i64> = pttl.arg(&self.key).query_async(&mut self.redis()).await;
         let left = left.map_err(|error| TrialError::Redis(error.into()))?;
-        // Nobody's script asks for so long a lease: it has none.
+        // A lease between twice the longest asked for and a day is that of `bounded.lua`.
         let has_none =
             left > ENDLESS_LEASE.as_millis() as i64 * 2 && left <= MAX_LEASE.as_millis() as i64;
         Ok(if has_none { -1 } else { left })
@@ -218,7 +218,8 @@ impl Trial {
         Ok(())
     }
 
-    /// Runs the acquire script once as `who`, and logs what that changes. Returns whether the script gave the lock.
+    /// Runs the acquire script once as `who`, and logs what that changes, of several refusals in a row the first. Returns whether
+    /// the script gave the lock.
     async fn acquire(&self, who: char, lease: Duration) -> Result<bool, TrialError> {
         let holds = match *self.holder.lock() {
             Some((owner, holds)) if owner == who => holds,

@@ -5,7 +5,8 @@
 //!
 //! They run in a Redis of their own (`redis.mine_url`).
 //!
-//! Next: `sandbox.rs`, what a script may contain; `bounded.lua`, which runs it; `stock/strategies/mine.rs`, which sells under such a lock.
+//! Next: `sandbox.rs`, what a script may contain; `bounded.lua`, which runs it; `stock/strategies/mine.rs`, which sells under
+//! such a lock.
 
 use super::sandbox;
 use crate::{ctx::Ctx, error::Error};
@@ -57,7 +58,7 @@ pub struct Scripts {
 }
 
 impl Scripts {
-    /// The scripts of this visitor; `None` if there are none.
+    /// The scripts that this visitor keeps; `None` if there are none, or their day is over.
     pub async fn load(ctx: &Ctx, visitor: &str) -> Result<Option<Self>, Error> {
         let mut fields = ctx
             .redis

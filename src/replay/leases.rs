@@ -12,7 +12,7 @@ use super::{
 use crate::{error::Error, fault::Action};
 use std::time::Duration;
 
-/// How far a node's clock jumps forward: longer than every lease by the clock, 30 s.
+/// How far a node's clock jumps forward: longer than every lease by the clock, which is 60 s at most.
 const CLOCK_JUMP: Duration = Duration::from_secs(90);
 
 impl Play {

@@ -35,7 +35,7 @@ use tokio::time::Instant;
 
 /// Most entries of one read, and so of one transaction; more wait for the next one.
 const MAX_BATCH: usize = 200;
-/// Longest wait of one read for new entries in Redis; then it reads again.
+/// Longest wait of one read for new entries in Redis, or half of `redis.timeout_ms` if that is shorter; then it reads again.
 const MAX_BLOCK: Duration = Duration::from_secs(1);
 /// The pause before the next read, in which entries gather: a transaction for a few entries costs more than it writes.
 const GATHER_TIME: Duration = Duration::from_millis(50);
@@ -156,7 +156,7 @@ impl Consumer {
         Ok(self.ctx.redis.own_connection().await?)
     }
 
-    /// Takes over up to [`MAX_BATCH`] entries that a consumer has read and left unsettled for `idle`.
+    /// Takes over up to [`MAX_BATCH`] entries that any consumer, this one too, has read and left unsettled for `idle`.
     async fn claim_abandoned(
         &self,
         redis: &mut MultiplexedConnection,
@@ -212,8 +212,8 @@ impl Consumer {
             .collect())
     }
 
-    /// Writes these entries in one transaction, or one by one where that is refused. Settles those that are written, and
-    /// buries those that cannot be.
+    /// Writes these entries in one transaction, or one by one if that is refused. Settles those that are written, and buries
+    /// those that cannot be. The rest stay, and are claimed again after `idle`.
     async fn write_and_settle(
         &self,
         redis: &mut MultiplexedConnection,
@@ -292,7 +292,8 @@ impl Consumer {
         )
     }
 
-    /// Writes these orders, trying until MySQL answers. Fails only if the instance closes meanwhile.
+    /// Writes these orders, trying until MySQL answers. The inner result is its answer, never `Down`; the outer one fails only
+    /// if the instance closes meanwhile.
     async fn write_until_answered(
         &self,
         orders: &[QueuedOrder],

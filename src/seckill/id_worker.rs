@@ -73,7 +73,7 @@ pub async fn next_id(ctx: &Ctx, prefix: &str) -> Result<i64, Error> {
     next_ids(ctx, prefix, 1).await.map(|ids| *ids.end())
 }
 
-/// Draws the next `count` numbers of this prefix, which follow each other, by one command.
+/// Draws the next `count` numbers of this prefix, which follow each other, by one command. Errors: as [`next_id`].
 pub async fn next_ids(ctx: &Ctx, prefix: &str, count: u32) -> Result<RangeInclusive<i64>, Error> {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)

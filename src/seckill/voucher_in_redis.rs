@@ -24,6 +24,7 @@ const MARK_IN_REDIS: &str =
     "UPDATE tb_seckill_voucher SET in_redis = TRUE WHERE voucher_id = ? AND NOT in_redis";
 
 /// Puts the voucher into Redis, unless that was done before; one that Redis has lost since is not put there again.
+/// [`SeckillError::NoVoucher`] if MySQL has none.
 pub(super) async fn publish(ctx: &Ctx, order: &Order) -> Result<(), Error> {
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
     if mysql::within_limit(&order.job, voucher::read_on(&mut conn, order.voucher_id))

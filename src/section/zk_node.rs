@@ -99,7 +99,7 @@ async fn delete_unanswered(client: &Client, path: &str, owner: &str) -> Result<(
     Ok(())
 }
 
-/// Creates a sequential node at `path`, the last place in the queue. Waits for nothing.
+/// Creates a sequential node at `path`, the last place in the queue. Does not wait for its turn.
 pub(crate) async fn enqueue(ctx: &Ctx, job: &Job, path: &str) -> Result<Node, Error> {
     loop {
         // `None`: the numbered name is taken, as after the queue was cleared meanwhile.
@@ -144,7 +144,8 @@ impl Node {
     }
 }
 
-/// Deletes a node. Returns whether the lock was still held; `None`, logged, if ZooKeeper refused.
+/// Deletes a node, asking until ZooKeeper answers. Returns whether the lock was still held; `None`, logged, after any error
+/// but a missing node or an ended session.
 async fn delete_node(client: Client, path: String) -> Option<LockState> {
     let tries = AtomicU32::new(0);
     let deleted = repeat_until_answered(|| {

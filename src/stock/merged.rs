@@ -2,8 +2,8 @@
 //!
 //! 1. Enter the queue of the product. A request that finds none under way becomes the leader: it takes all waiting requests
 //!    out of the queue, as one group.
-//! 2. The leader takes as many pieces as it has requests, at once ([`TakeMany::take_many`]), and answers each. If there were fewer
-//!    pieces, the remaining requests try again, until no piece is left.
+//! 2. The leader takes as many pieces as it has requests, at once ([`TakeMany::take_many`]), and answers each. If there were
+//!    fewer pieces, the remaining requests try again, until no piece is left.
 //! 3. If another instance was faster, try again. The first request of the group reports the retries, so that each is counted
 //!    once.
 //! 4. Requests that arrive meanwhile go with the next group.
@@ -39,7 +39,7 @@ pub(super) trait TakeMany: Send + Sync + 'static {
     const AWAITED: &'static str;
 
     /// Tries once to take `wanted` pieces, or as many as there are. [`Error::Timeout`] if it would have to wait longer than
-    /// `wait`.
+    /// `wait`: the requests whose wait is over then fail, and the others try again. Any other error is the answer to all.
     fn take_many(
         ctx: &Ctx,
         stock_id: i64,
@@ -227,7 +227,7 @@ impl Queue {
     }
 }
 
-/// The error if the task of a group has panicked or its runtime is shutting down: the outcome is unknown.
+/// [`Error::Panicked`], if the task of a group has panicked or its runtime is shutting down: the outcome is unknown.
 fn unknown_outcome() -> Error {
     Error::Panicked("a merged group was cut short".into())
 }

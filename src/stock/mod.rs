@@ -182,9 +182,9 @@ impl Spec for StrategySpec {
 
 /// Runs a section under a lock and releases the lock.
 ///
-/// After the section a piece is sold or not: a failed release cannot change that. It is logged, and the answer says if the
-/// lock was lost; otherwise the lock ends with its lease, its session or its row. `found` is the field `lock` of the answer;
-/// of several locks, a lost one decides.
+/// After the section a piece is sold or not: a failed release cannot change that. It is logged, and the answer's field `lock`
+/// says if the lock was lost (of several locks, a lost one decides); otherwise the lock ends with its lease, its session or
+/// its row. The lock is released after an error of the section too.
 async fn run_then_release<F, S>(guard: Guard, section: F) -> Result<Deduction, Error>
 where
     F: FnOnce(Option<Fence>) -> S,

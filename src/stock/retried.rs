@@ -1,9 +1,9 @@
 //! Running a strategy again after the server has rolled it back: what the retried strategies share.
 //!
 //! 1. Run the strategy as it is, from its first statement to its COMMIT.
-//! 2. The server has rolled it back: to end a deadlock, or since another node of a Galera cluster has committed a write to the same
-//!    row (error 1213), or since the row has changed after the transaction's snapshot (1020). So nothing was done: pause for a
-//!    random time, at most 1 ms, then 2, 4, … 32 ms (full jitter), and run it again, as long as the request may wait.
+//! 2. The server has rolled it back: to end a deadlock, or since another node of a Galera cluster has committed a write to the
+//!    same row (error 1213), or since the row has changed after the transaction's snapshot (1020). So nothing was done: pause
+//!    for a random time, at most 1 ms, then 2, 4, … 32 ms (full jitter), and run it again, as long as the request may wait.
 //! 3. Everything else is the answer. A write without an answer ([`Error::Unknown`]) may have been done: it is never sent again.
 //!
 //! What it survives: any number of nodes that write to one row. **What breaks it**: nothing; but each attempt that is rolled back
@@ -24,7 +24,7 @@ const FIRST_CONFLICT_PAUSE: Duration = Duration::from_millis(1);
 /// The bound grows no further than this.
 const MAX_CONFLICT_PAUSE: Duration = Duration::from_millis(32);
 
-/// Takes a piece by `strategy`, again after each rollback within the wait of the job.
+/// Takes a piece by `strategy`, again after each rollback within the wait of the job; then fails with the last one's error.
 pub(super) async fn deduct(ctx: &Ctx, job: &Job, strategy: Deduct) -> Result<Deduction, Error> {
     let (mut bound, mut retries) = (FIRST_CONFLICT_PAUSE, 0);
     loop {

@@ -106,8 +106,8 @@ impl ProductNames {
     }
 }
 
-/// Asks Redis whether it would change these keys, by writes beside them, in the same slots, that change nothing. It fails if
-/// Redis would refuse.
+/// Asks Redis whether it would change these keys, by writes beside them, in the same slots, that change nothing. The error is
+/// Redis' refusal.
 pub(super) async fn probe_writes(node: &mut Connection, keys: &[String]) -> RedisResult<()> {
     let mut ask = redis::pipe();
     for key in keys {
@@ -118,7 +118,7 @@ pub(super) async fn probe_writes(node: &mut Connection, keys: &[String]) -> Redi
 }
 
 /// Executes all parts in one transaction. A Redis Cluster refuses parts in several slots; then each part is a transaction of
-/// its own, in order. Sets `changed` when something was executed.
+/// its own, in order. Sets `changed` once a part was executed, also if a later one fails.
 pub(super) async fn execute(
     node: &mut Connection,
     parts: &[Pipeline],
@@ -229,7 +229,7 @@ pub(crate) fn zookeeper_unavailable(error: Zk) -> Error {
     }
 }
 
-/// Deletes these nodes with their children.
+/// Deletes these nodes with all that is below them.
 pub(super) async fn delete_nodes(client: &Client, paths: Vec<String>) -> Result<(), Error> {
     try_join_all(paths.into_iter().map(|path| delete(client, path)))
         .await
@@ -237,7 +237,7 @@ pub(super) async fn delete_nodes(client: &Client, paths: Vec<String>) -> Result<
     Ok(())
 }
 
-/// Deletes a node with its children. A node that is gone meanwhile, or has children again, is no error.
+/// Deletes a node with all that is below it. A node that is gone, or stays since it has children again, is no error.
 fn delete(client: &Client, path: String) -> BoxFuture<'_, Result<(), Zk>> {
     Box::pin(async move {
         let children = match client.list_children(&path).await {

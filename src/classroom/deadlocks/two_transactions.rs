@@ -54,8 +54,8 @@ pub(crate) struct TwoTransactions {
 }
 
 impl TwoTransactions {
-    /// Opens them, with the cure in force or without it, once no other play goes on with the same `ctx.local`. Where people follow,
-    /// a wait times out only if the lesson is about that.
+    /// Opens them, with the cure in force or without it, once no other play goes on with the same `ctx.local`. If people follow,
+    /// a wait times out only if the lesson is about that, and not cured.
     /// Errors: [`Error::Timeout`] if other plays or users of the pool take too long, [`Error::Unavailable`] if MySQL is
     /// down.
     pub(crate) async fn open(
@@ -131,8 +131,8 @@ impl TwoTransactions {
         matches!(&self.sides[side as usize].state, TransactionState::Waiting(_, answer) if answer.is_finished())
     }
 
-    /// Sends a statement of a transaction that has not failed and has no pending statement. Returns `None` if the server shows
-    /// that the statement waits.
+    /// Sends a statement of a transaction that has not failed and has no pending statement. Returns its step, with or without an
+    /// error; `None` if the server shows that it waits, or, without the privilege PROCESS, that any connection does.
     pub(crate) async fn send(
         &mut self,
         side: Side,
@@ -158,7 +158,7 @@ impl TwoTransactions {
         }
     }
 
-    /// Waits for the answer of a pending statement, and records it; `None` if none is pending.
+    /// Waits for the answer of a pending statement, without a limit of its own, and records it; `None` if none is pending.
     pub(crate) async fn take_answer(&mut self, side: Side) -> Result<Option<DeadlockStep>, Error> {
         let transaction = &mut self.sides[side as usize];
         match std::mem::replace(&mut transaction.state, TransactionState::Sent) {
@@ -208,7 +208,7 @@ impl TwoTransactions {
     }
 
     /// Ends the play: takes every answer, with `retry` begins the transactions again that failed, gives the connections back
-    /// and drops the table.
+    /// and drops the table. A transaction that has not failed counts as committed: its script must have been sent to its end.
     pub(crate) async fn end(mut self, retry: bool) -> Result<DeadlockReplay, Error> {
         // Without the privilege, the waits of others make a slow COMMIT look like one that waits.
         for side in Side::BOTH {

@@ -27,7 +27,7 @@ pub async fn pass(ctx: &Ctx) -> Result<(), Error> {
 }
 
 /// Asks the limiter of this name to let one request through; [`Error::Limited`] if its rate is used up. Sets the rate to ten
-/// within `window` if none is set yet.
+/// within `window` if none is set yet; a rate that is set stays, whatever its window.
 pub(crate) async fn pass_limiter(ctx: &Ctx, name: &str, window: Duration) -> Result<(), Error> {
     let limiter = ctx.redis.rate_limiter(name);
     let admitted = match limiter.try_acquire(NonZeroU32::MIN).await {

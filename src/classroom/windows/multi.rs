@@ -65,8 +65,8 @@ async fn take_all_and_stay(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     visit.stay_inside(ctx, job, &names, guard).await
 }
 
-/// Takes `redLock` on most nodes, stays as long as the job says, and gives it back. The steps name the nodes, counted
-/// from 1 as the configuration has them, that say that this process has it.
+/// Takes `redLock` on a majority of the nodes, stays as long as the job says, and gives it back. The steps name the nodes that
+/// say that this process has it, counted from 1 in the order of the configuration; the last step, the release, has number 0.
 async fn take_majority_and_stay(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let (mut visit, name) = (LockVisit::with_new_owner(ctx), job.redis_name(RED_LOCK));
     let lock = RedlockClient::new(&ctx.nodes)?

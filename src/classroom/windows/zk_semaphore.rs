@@ -1,8 +1,8 @@
 //! §3.7.5 Curator's semaphore: five leases, each held for ten to twenty seconds.
 //!
 //! 1. Take one of the five leases of `/locks/semaphore`, waiting for it.
-//! 2. Push a line to the Redis list `log`, and print it; stay; a second line. The list shows in which order they came and went, on
-//!    all instances. It keeps the last thousand lines.
+//! 2. Push a line to the Redis list `log`, and print it; stay; a second line. The list shows in which order they came and
+//!    went, on all instances. It keeps the last thousand lines.
 //! 3. Give the lease back.
 //!
 //! What it survives: an instance that dies: its session ends, and its leases come back. (`semaphore.rs`, in Redis, loses

@@ -5,8 +5,8 @@
 //!
 //! On its cure the row has the end of its lease in it. Nobody renews it for A, so it ends; B sweeps the row away, and gets in.
 //!
-//! (By the clock A's process is killed. At any other pace it goes on: A stands still for good, and its lease is ended for it,
-//! since its watchdog would renew it.)
+//! (At the pace `Clock`, with a lab, A's process is killed. Else it goes on: A stands still for good, and its lease is ended
+//! for it, since its watchdog would renew it.)
 //!
 //! What it survives: with the lease, a holder that dies. **What breaks it**: a holder that is not dead but paused, and then
 //! writes.

@@ -7,8 +7,8 @@
 //!
 //! The clock is the node's own, as the lab shows it: it is 90 s ahead until the race is over.
 //!
-//! **What it cannot do** where the lab's Redis has no such clock, and where the pace forces leases: let a clock jump. There the node's key is ended
-//! early, which is all that Redis does when its clock jumps.
+//! **What it cannot do** if the lab's Redis has no such clock, or the pace forces leases: let a clock jump. Then the node's key
+//! is ended early, which is all that Redis does when its clock jumps.
 //!
 //! Next: `deadlock`s, in `classroom::deadlocks`.
 

@@ -148,7 +148,7 @@ fn write_lock(ctx: &Ctx, job: &Job) -> impl Lock {
     lock.lease(job.watchdog_lease(ctx))
 }
 
-/// Takes the lock, passing `refused` if it must wait, and releases it.
+/// Takes the lock, passing `refused` if it must wait, then `locked` and `left`, and releases it.
 async fn enter_and_leave(job: &Job, lock: impl Lock) -> Result<Deduction, Error> {
     let guard = match lock.try_acquire().await {
         Err(LockError::Taken { .. }) => {

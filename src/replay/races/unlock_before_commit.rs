@@ -6,7 +6,7 @@
 //!
 //! On its cure the mutex is round the write and its commit: B reads what A has committed.
 //!
-//! What it survives: nothing. **What breaks it**: a lock must be wider than the transaction.
+//! **What breaks it**: a lock that is given back before its transaction has committed.
 //!
 //! Next: `one_order.rs`.
 

@@ -101,7 +101,7 @@ async fn acquire_twice(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     inner
 }
 
-/// Takes a piece by this strategy, whose lock at `path` the caller holds already. Times out after [`SELF_WAIT`].
+/// Takes a piece by this strategy, whose lock at `path` the caller holds already. [`Error::Timeout`] after [`SELF_WAIT`].
 pub(super) async fn acquire_again(
     ctx: &Ctx,
     job: &Job,

@@ -28,8 +28,8 @@ const SOLD_OUT: u8 = 4;
 /// The user has ordered the voucher before.
 const ORDERED: u8 = 5;
 
-/// Claims a piece in Redis, where a consumer finds the order and writes it later. Puts the voucher into Redis if it is not
-/// there.
+/// Claims a piece in Redis, where a consumer finds the order and writes it later. Puts the voucher into Redis if it never was
+/// there; [`SeckillError::NoVoucherStock`] if Redis has lost it.
 async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     order.job.enter_and_stay().await;
     let order_id = id_worker::next_id(ctx, "order").await?;

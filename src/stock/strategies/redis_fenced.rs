@@ -26,8 +26,8 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     run_then_release(guard, async |fence| {
         let outcome = fenced::fenced_read_then_write(ctx, job, lock.name(), fence, lift).await;
         let has_met_row = matches!(outcome, Ok(_) | Err(Error::SoldOut | Error::Fenced { .. }));
-        // Each number that a client makes up would leave a counter behind. If the row is there and nobody could ask, it refuses
-        // the lower tokens that follow, and lifts the counter.
+        // Each number that a client makes up would leave a counter behind. If the row is there after all, it refuses the lower
+        // tokens that follow, and the refusal lifts the counter.
         if !has_met_row
             && crate::stock::check_product(ctx, job.request.stock_id)
                 .await

@@ -15,7 +15,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-/// Takes the lock on most of the nodes, and sells under it.
+/// Takes the lock on a majority of the nodes, and sells under it.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let lock = RedlockClient::new(&ctx.nodes)?.lock(&job.redis_name("redLock"));
     let lock = lock.lease(job.watchdog_lease(ctx));

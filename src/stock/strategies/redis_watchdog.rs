@@ -45,7 +45,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 
 /// A lock whose lease can be renewed: the re-entrant one, and a visitor's scripts.
 pub(super) trait Renewable: LockCommands {
-    /// Renews once; false if the lock was no longer there.
+    /// Renews once; false if the lock is no longer the owner's.
     fn renew(
         lock: &Lock<Self>,
         redis: &mut Connection,

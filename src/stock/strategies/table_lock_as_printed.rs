@@ -26,7 +26,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 /// Takes a piece under the row, and then one more, without it, for each insert that was refused before.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let name = job.redis_name(NAME);
-    // The calls that wait in their `catch` for the one that they have made.
+    // The printed code's calls that wait in their `catch` for the call that they have made again.
     let mut waiting = 0;
     let unlock = loop {
         let insert = sqlx::query(INSERT).bind(name.clone()).bind(module_path!());
@@ -39,7 +39,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     };
     let mut sold = none::read_then_write(ctx, job, None).await;
     unlock.run_now().await;
-    // Each of them comes back, and goes on: it has no lock, and deletes no row, for its own has no id.
+    // Each such call comes back, and goes on: it has no lock, and deletes no row, for its own has no id.
     for _ in 0..waiting {
         match none::read_then_write(ctx, job, None).await {
             Err(Error::SoldOut) => {}

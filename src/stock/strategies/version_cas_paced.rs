@@ -32,7 +32,7 @@ const MAX_CONFLICT_PAUSE: Duration = Duration::from_millis(32);
 const TAKE_ONE: &str =
     "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND version = ?";
 
-/// The permits of this process to try: at most [`MAX_CONCURRENT_TRIES`].
+/// The permits to try of this process, for all products together: [`MAX_CONCURRENT_TRIES`].
 struct TryPermits(Semaphore);
 
 impl Default for TryPermits {
