@@ -171,6 +171,7 @@ impl Error {
     }
 }
 
+/// `Taken`, and a pool of MySQL whose connections are all in use, count as [`Error::Timeout`]; an invalid use is `Internal`.
 impl From<LockError> for Error {
     fn from(error: LockError) -> Self {
         match error {
@@ -205,7 +206,7 @@ impl From<LockError> for Error {
     }
 }
 
-/// For a statement that changed nothing: a read, or a write that was refused.
+/// For a statement that changed nothing: a read, or a write that was refused. A refusal of no known meaning is `Internal`.
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         if error_number(&error) == Some(RECORD_CHANGED) {

@@ -171,7 +171,7 @@ impl Act {
         }
     }
 
-    /// Removes the pieces, and whatever the act has written.
+    /// Removes the pieces, and clears the act's names; of an order, the voucher and its orders, but not a lock that was left.
     pub(super) async fn remove_pieces(self, ctx: &Ctx, id: i64) -> Result<(), Error> {
         if matches!(self, Self::Order(_)) {
             return voucher::remove(ctx, id).await;

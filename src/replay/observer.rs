@@ -51,6 +51,7 @@ struct ReplayState {
     actors: Vec<KnownActor>,
     /// Started actors whose owner ids are not known yet.
     starting: BTreeSet<char>,
+    /// The actor that took the lock last, though it may have released it.
     holder: Option<char>,
     /// The holder of a lock whose text in the server names nobody.
     unnamed_holder: Option<char>,

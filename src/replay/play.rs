@@ -46,7 +46,7 @@ pub struct Play {
     pub stock_id: i64,
     /// What a role does unless it has an act of its own.
     pub(super) act: Act,
-    /// Where actors stop at the pace [`Pace::Scheduler`].
+    /// Where actors stop at the pace [`Pace::Scheduler`]; else a step says where.
     schedule_stops: &'static [Point],
     pub(super) options: PlayOptions,
     pub(super) reader: ServerReader,

@@ -45,7 +45,9 @@ pub struct Race {
     /// The ids of the lessons that it shows.
     pub lessons: &'static [&'static str],
     pub title: Bilingual,
+    /// What goes wrong without the cure, in words.
     pub breaks: Bilingual,
+    /// What the cure does, in words.
     pub cure: Bilingual,
     /// What goes wrong without the cure, by its names in the field; one at least.
     pub anomalies: &'static [Anomaly],
@@ -72,6 +74,7 @@ pub struct RaceScript {
     pub act: Act,
     /// The pieces in stock at first.
     pub pieces: i64,
+    /// The race's `begin`, then the steps of the variant.
     pub steps: [&'static [Step]; 2],
     pub expected: ExpectedResult,
     /// Where actors stop at the pace [`Scheduler`](super::Pace::Scheduler).

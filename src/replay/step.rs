@@ -2,7 +2,7 @@
 //!
 //! 1. A role (`role.rs`) begins with the first step that it has, and again with the first one after its end.
 //! 2. [`Role::stops_at`] lets it run until it stands at a point, [`Role::finishes`] to its end, which must be a good one.
-//!    Others go on meanwhile only where a step lets them.
+//!    Another role goes on meanwhile only if an earlier step has let it.
 //!
 //! Next: `run.rs`, which carries the steps out; then `races/`, one race to a file.
 
@@ -124,9 +124,9 @@ impl Role {
         stops_at(point: Point) = RoleStep::StopsAt([Some(point), None]);
         /// Runs until it has stopped at one point, and a task that it has started at the other.
         stops_at_both(one: Point, other: Point) = RoleStep::StopsAt([Some(one), Some(other)]);
-        /// Runs towards this stop; no step waits for it.
+        /// Runs towards this stop; the next step follows at once.
         will_stop_at(point: Point) = RoleStep::WillStopAt(point);
-        /// Runs, without stops.
+        /// Runs, without stops; the next step follows at once.
         continues() = RoleStep::Continues;
         /// Runs until it waits for the lock, and goes on waiting.
         waits() = RoleStep::Waits;

@@ -1,4 +1,4 @@
-//! A voucher of a seckill: how many pieces there are, and from when to when they are to be had.
+//! A voucher of a seckill: how many pieces there are, and from when to when they are sold.
 
 use super::SeckillError;
 use super::{

@@ -6,7 +6,8 @@
 //! 2. A statement that waits for a row lock waits at most as long as the job may; then the server is told to end it. A plain
 //!    read, START TRANSACTION and COMMIT wait for no row, and are only given up. Each limit has a minimum.
 //! 3. A refused statement has changed nothing, and its connection returns to the pool ([`return_to_pool`]). A failed read
-//!    has changed nothing either; a write without an answer may have been executed ([`Error::Unknown`]).
+//!    has changed nothing either; a write without an answer may have been executed ([`Error::Unknown`]). If the caller is
+//!    dropped, its connection is closed and its statement killed, done or not.
 
 use super::{Job, Point, backstop::Backstop, session::Session};
 use crate::{

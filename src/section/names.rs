@@ -39,7 +39,7 @@ pub(crate) fn in_redis(name: &str, stock_id: i64) -> String {
     }
 }
 
-/// The key in braces, unless it has some: a Redis Cluster keeps all names with the same braces in one slot.
+/// The key in braces, unless it has some: a Redis Cluster keeps all names with the same text in braces in one slot.
 pub(crate) fn in_braces(key: &str) -> String {
     if key.contains('{') {
         key.to_owned()

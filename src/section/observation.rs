@@ -60,7 +60,7 @@ impl Observation {
         }
     }
 
-    /// Its visit on the class page, for tasks that outlive the job.
+    /// Its visit on the class page, for tasks that outlive the job; `None` if the job is not shown there.
     pub(crate) fn visit(&self) -> Option<Arc<VisitGuard>> {
         self.visit.clone()
     }

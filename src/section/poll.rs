@@ -7,8 +7,8 @@ use super::Job;
 use crate::error::Error;
 use std::time::Duration;
 
-/// Pauses before the next attempt, for `around` ±50 %, at most as long as the job may still wait. Returns
-/// [`Error::Timeout`] for `what` if that time has passed.
+/// Pauses before the next attempt, for `around` ±50 %, at most as long as the job may still wait: so a last attempt comes at
+/// the end of the wait. [`Error::Timeout`] for `what`, at once, if that end has passed.
 pub(crate) async fn pause_before_retry(
     job: &Job,
     around: Duration,

@@ -14,7 +14,6 @@ use tokio::time::timeout;
 
 /// The key of product 1's stock, without the configured prefix.
 const KEY: &str = "stock";
-/// Finds the row of a product.
 const PRODUCT_EXISTS: &str = "SELECT id FROM db_stock WHERE id = ?";
 
 /// Time limit of the query to MySQL: a strategy that sells from Redis needs MySQL only here.

@@ -33,7 +33,7 @@ const SEED_COUNT: i64 = 5000;
 /// other servers read that as a comment.
 const READ_STOCK: &str = "/*M!100100 SET STATEMENT wsrep_sync_wait = 1 FOR */ SELECT id, product_code, stock_code, CAST(count + (SELECT COALESCE(SUM(count), 0) FROM db_stock_bucket \
                     WHERE stock_id = db_stock.id) AS SIGNED) AS count, version FROM db_stock WHERE id = ?";
-/// Makes the row of a product, or sets its count.
+/// Makes the row of a product, or sets its count and raises its version.
 const PUT_STOCK: &str = "INSERT INTO db_stock (id, product_code, stock_code, count) VALUES (?, ?, '001', ?) \
                    ON DUPLICATE KEY UPDATE count = VALUES(count), version = version + 1";
 const DELETE_STOCK: &str = "DELETE FROM db_stock WHERE id = ?";
@@ -153,6 +153,7 @@ pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error>
 /// the stores, and never a node of Redlock.
 /// Errors: [`Error::Unavailable`] if a server that is needed is down, [`Error::Refuses`] if it refuses, [`Error::Timeout`]
 /// if somebody holds the row: nothing was changed. [`Error::Unknown`] if a server fell silent or refused in the middle.
+/// Dropping it may leave the reset half done.
 pub async fn reset(
     ctx: &Ctx,
     stock_id: i64,
