@@ -30,11 +30,9 @@ use std::{
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// The connections of the pool for health checks and the stock: a query that waits for a row lock must not block health
-/// checks.
+/// The connections of the pool for the stock and health checks: one that waits for a row lock must not block the latter.
 const ADMIN_POOL_SIZE: usize = 3;
-/// MySQL connections, and as many of Redis, for the actors of all replays: a stopped actor keeps its own. More than visitors
-/// play at once.
+/// MySQL connections, and as many of Redis, for all actors of replays, more than play at once: a stopped one keeps its own.
 const ACTOR_POOL_SIZE: usize = 256;
 /// MySQL connections of an actor that has a pool of its own: for a section, and for the statements of the lock around it.
 const OWN_POOL_SIZE: usize = 4;
@@ -64,8 +62,7 @@ pub struct Inner {
     pub instance: String,
     /// This process; the owners of its locks carry its id.
     pub process: Process,
-    /// The Redis in which the scripts of students run (`redis.mine_url`); if none is configured the main one, over another
-    /// connection.
+    /// The Redis in which students' scripts run (`redis.mine_url`); if none is configured the main one, by another connection.
     pub mine: RedisClient,
     /// The pools of the actors of replays.
     actor_pools: (MySqlPool, RedisPool),
@@ -215,8 +212,7 @@ impl Ctx {
         })
     }
 
-    /// The same clients with the pools of the actors of replays: `db`, `admin_pool` and `watch` are theirs, all else stays
-    /// shared.
+    /// The same clients with the pools of the actors of replays as `db`, `admin_pool` and `watch`; all else stays shared.
     pub(crate) fn with_actor_pools(&self) -> Self {
         let (db, watch) = self.actor_pools.clone();
         Self {
@@ -329,16 +325,14 @@ impl Ctx {
         self.admin_pool.conn(wait).await
     }
 
-    /// Drops every idle connection to MySQL: if one is dead, the others are too, and a write into one would have an unknown
-    /// outcome.
+    /// Drops every idle connection to MySQL: if one is dead, the others are too, and the outcome of a write would be unknown.
     pub fn forget_idle(&self) {
         self.db.forget_idle();
         self.actor_pools.0.forget_idle();
         self.admin_pool.forget_idle();
     }
 
-    /// Cancels `closing`, waits for all tasks, releases all locks and closes the sessions. After `limit` it gives up with a
-    /// warning in the log.
+    /// Cancels `closing`, waits for all tasks, releases all locks and closes the sessions. After `limit` it gives up, and warns.
     pub async fn close(&self, limit: Duration) {
         self.closing.cancel();
         self.tasks.close();

@@ -169,8 +169,7 @@ impl Log {
         self.length.receiver_count()
     }
 
-    /// A receiver that changes with each event from now on, and at the end. Its value is the number of all events, and one more
-    /// at the end.
+    /// A receiver that changes with each event from now on, and at the end. Its value counts all events, and the end as one more.
     pub fn watch(&self) -> watch::Receiver<usize> {
         self.length.subscribe()
     }

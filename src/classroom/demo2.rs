@@ -132,8 +132,7 @@ impl Id {
     }
 }
 
-/// The numbers of the threads in use in this process. A Java server gives each request a thread; numbers start at 1 and are
-/// used again.
+/// The numbers, from 1 and used again, of the threads in use in this process. A Java server gives each request a thread.
 #[derive(Debug, Default)]
 struct Threads(Arc<Mutex<BTreeSet<u32>>>);
 

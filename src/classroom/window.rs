@@ -1,5 +1,4 @@
-//! A lesson for several browser windows: a value with its addresses and what each does. `http` serves them all by one
-//! handler.
+//! A lesson for several browser windows: a value with its addresses and what each does. One handler of `http` serves all.
 
 use crate::{
     ctx::Ctx,
@@ -263,8 +262,7 @@ impl fmt::Display for VisitStep {
     }
 }
 
-/// How long an object of a lesson stays in Redis after the last visit, in seconds. Visitors may name any product, so it must
-/// expire.
+/// The seconds that an object of a lesson stays in Redis after the last visit: it must expire, as visitors name any product.
 const TTL_SECONDS: i64 = 24 * 3600;
 
 /// Increments a counter beside the lock in Redis, and returns its new value; the counter expires a day after its last number.

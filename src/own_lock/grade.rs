@@ -218,8 +218,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Runs the acquire script once as `who`, and logs what that changes, of several refusals in a row the first. Returns whether
-    /// the script gave the lock.
+    /// Runs the acquire script once as `who`, and logs what changes, of refusals in a row the first. Returns the script's answer.
     async fn acquire(&self, who: char, lease: Duration) -> Result<bool, TrialError> {
         let holds = match *self.holder.lock() {
             Some((owner, holds)) if owner == who => holds,

@@ -56,8 +56,7 @@ pub(super) fn check(script: &str) -> Result<(), String> {
     let tokens = tokenize(script)?;
     let mut own = BTreeSet::new();
     let mut rest = &tokens[..];
-    // Whether a bracket or a text after this token would call it. A local name may be a function's outside of its
-    // block.
+    // Whether a bracket or text after this token would call it. Outside of its block a local name may be a function's.
     let mut is_value = false;
     while let Some((token, behind)) = rest.split_first() {
         if is_value && matches!(token, Sign('(') | Text(_)) {

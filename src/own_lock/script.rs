@@ -5,8 +5,7 @@
 //!
 //! They run in a Redis of their own (`redis.mine_url`).
 //!
-//! Next: `sandbox.rs`, what a script may contain; `bounded.lua`, which runs it; `stock/strategies/mine.rs`, which sells under
-//! such a lock.
+//! Next: `sandbox.rs`, what a script may contain; `bounded.lua`, which runs it; `stock/strategies/mine.rs`, which sells.
 
 use super::sandbox;
 use crate::{ctx::Ctx, error::Error};
@@ -32,7 +31,7 @@ fn scripts_key(ctx: &Ctx, visitor: &str) -> String {
     ctx.redis_key(&format!("mine:{visitor}"))
 }
 
-/// Scripts that their visitor does not store again are deleted after a day.
+/// How long a visitor's scripts are kept after they were stored.
 const SCRIPTS_LIFETIME: Duration = Duration::from_secs(86_400);
 
 /// The three scripts of a lock.
@@ -75,8 +74,8 @@ impl Scripts {
             }))
     }
 
-    /// Stores the scripts of this visitor for all instances, if Redis can compile them. They must be valid. Cancelled, they
-    /// are stored or not.
+    /// Stores the scripts of this visitor for all instances, for a day, if Redis can compile them. The caller has validated them.
+    /// Cancelled, they are stored or not.
     ///
     /// [`Error::BadInput`] names the script, and says what Redis does not understand.
     pub async fn store(&self, ctx: &Ctx, visitor: &str) -> Result<(), Error> {

@@ -25,7 +25,6 @@ pub enum Act {
     Strategy(&'static str),
     /// The seckill step of this name places an order for the replay's only user.
     Order(&'static str),
-    /// A function of one race.
     Custom(CustomAct),
     /// The two transactions of a deadlock lesson, played as one step.
     Deadlock(&'static DeadlockLesson),

@@ -198,8 +198,7 @@ fn only_opens_transaction(sql: &str) -> bool {
     sql == BEGIN || sql.starts_with("SET TRANSACTION")
 }
 
-/// Logs before which statement a transaction stands, or that it is done. If it was rolled back, the rest of its statements is
-/// dropped.
+/// Logs before which statement a transaction stands, or that it is done. If it was rolled back, drops its other statements.
 fn log_next_statement(
     play: &Play,
     side: Side,
@@ -227,8 +226,7 @@ async fn end_and_note(play: &mut Play, two: TwoTransactions) -> Result<(), Error
     Ok(())
 }
 
-/// Logs the answer of a statement if it is an error, a commit, or more row locks than before; `locked` has the latter for each
-/// transaction, and is updated.
+/// Logs the answer of a statement if it is an error, a commit, or more row locks than `locked`, which it updates, has.
 fn log_answer(play: &Play, locked: &mut [u64; 2], step: &DeadlockStep) {
     let locked = &mut locked[step.side as usize];
     if let Some(error) = step.error {

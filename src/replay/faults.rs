@@ -169,8 +169,7 @@ impl Faults {
         self.undo.lock().push((action, member.to_owned()));
     }
 
-    /// Undoes all faults, the last one first, and forgets them. Returns whether there were any. `failed` gets each member that
-    /// stays broken.
+    /// Undoes and forgets all faults, the last one first. Returns whether there were any. `failed` gets what stays broken.
     pub async fn mend_all(&self, failed: impl Fn(&str, HttpError)) -> bool {
         let left = std::mem::take(&mut *self.undo.lock());
         for (action, member) in left.iter().rev() {

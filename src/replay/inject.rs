@@ -30,8 +30,7 @@ impl Play {
         self.faults.as_ref().ok_or_else(none)
     }
 
-    /// Injects a fault; fails without a lab. If it [can be undone](Action::undone_by), it is at the end, unless the race does it
-    /// before.
+    /// Injects a fault; fails without a lab. If it [can be undone](Action::undone_by), it is at the end, or by the race before.
     pub(super) async fn inject(&self, action: Action, member: &str) -> Result<(), Error> {
         let done = self.lab()?.inject(action, member).await;
         done.map_err(|error| Error::replay(format!("{action} {member}: {error}")))
@@ -135,8 +134,7 @@ impl Play {
         Ok(())
     }
 
-    /// Waits until every instance reaches Redis, 40 s for each, because one that has not noticed the end of its connection would
-    /// fail at its next command.
+    /// Waits until every instance reaches Redis, 40 s for each: one whose connection has ended would fail at its next command.
     pub(super) async fn wait_until_all_reach_redis(&self) -> Result<(), Error> {
         for host in &self.options.hosts {
             poll_until(

@@ -36,8 +36,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// A lock that is gone earlier than this before the end of its lease was given back; reads are that inexact.
 const LEASE_TOLERANCE_MS: i64 = 60;
 
-/// The state of a replay (the holder, who is inside, what is sold) and its log. Each event of an actor updates both, and has
-/// the servers read again at once.
+/// The state of a replay and its log. Each event of an actor updates both, and has the servers read again at once.
 #[derive(Debug, Default)]
 pub(super) struct Observer {
     pub(super) log: Arc<Log>,
@@ -64,7 +63,7 @@ struct ReplayState {
     read_at: Option<Instant>,
 }
 
-/// A started actor as its events describe it: its instance, its owner id, its token, and whether it has unlocked.
+/// A started actor as its events describe it.
 #[derive(Debug)]
 struct KnownActor {
     letter: char,

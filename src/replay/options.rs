@@ -52,7 +52,6 @@ impl Pace {
         matches!(self, Self::Fast | Self::Step | Self::Scheduler)
     }
 
-    /// Whether it waits for a person.
     pub fn waits_for_people(self) -> bool {
         matches!(self, Self::Step | Self::Scheduler)
     }
@@ -134,7 +133,6 @@ impl Default for MoveRequests {
 }
 
 impl MoveRequests {
-    /// Adds a request to the queue.
     pub fn request_move(&self, next: NextMove) {
         let (permits, moves) = &*self.0;
         moves.lock().push_back(next);

@@ -90,7 +90,7 @@ impl Drop for OwnClients {
     }
 }
 
-/// A proxy to the MySQL of this address, which reports to `points` what is sent, and the address by way of it.
+/// A proxy to the MySQL of this address, which reports to `points` what is sent, and the address that leads through it.
 fn tapped_url(url: &SecretString, points: &Points) -> Result<(Proxy, SecretString), Error> {
     let unusable = || Error::unavailable(Server::MySql, "its address has no host");
     let mut url = Url::parse(url.expose_secret()).map_err(|_| unusable())?;

@@ -38,7 +38,7 @@ const LONG_LEASE_MS: u64 = 600_000;
 /// How long an impatient role waits, by the clock and forced: longer than a lease that is seen to end.
 const IMPATIENT_WAIT_MS: [u64; 2] = [4000, 1000];
 
-/// A replay in progress: its actors, the faults of its lab, and its notes. Dropping it ends the actors.
+/// A replay in progress. Dropping it ends its actors, and undoes no fault.
 pub struct Play {
     /// The context of the directing instance.
     pub ctx: Ctx,
@@ -66,8 +66,7 @@ pub struct Play {
 }
 
 impl Play {
-    /// Starts without actors. The directing instance comes last among the hosts, because a role on another instance can be
-    /// killed.
+    /// Starts without actors. The directing instance becomes the last host, because a role on another one can be killed.
     pub(super) fn new(
         ctx: &Ctx,
         act: Act,
@@ -235,8 +234,7 @@ impl Play {
         Ok(())
     }
 
-    /// Plays the pace [`Pace::Timed`]: A stops once for the given time, B starts after the given time; returns when both have
-    /// ended.
+    /// Plays the pace [`Pace::Timed`]: A stops once for a given time, B starts after a given time; returns once both have ended.
     pub(super) async fn run_timed(&mut self) -> Result<(), Error> {
         let Timing {
             at,

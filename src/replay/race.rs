@@ -72,7 +72,6 @@ pub struct Variant {
 pub struct RaceScript {
     /// The act of every role that has none of its own.
     pub act: Act,
-    /// The pieces in stock at first.
     pub pieces: i64,
     /// The race's `begin`, then the steps of the variant.
     pub steps: [&'static [Step]; 2],
@@ -188,8 +187,7 @@ impl Race {
         (self.schedule(false)).is_some_and(|of| of.goal == Goal::Oversold && of.clock)
     }
 
-    /// What a person can bring about by a schedule: a deadlock, else more sold than gone, else the first anomaly that is a goal.
-    /// `None` if nothing.
+    /// What a schedule can bring about: a deadlock, else overselling, else the first anomaly that is a goal, else nothing.
     pub(super) fn goal(&self) -> Option<Goal> {
         let Variant { act, expected, .. } = self.flaw;
         if matches!(act, Act::Deadlock(_)) {
@@ -216,12 +214,10 @@ impl Race {
         matches!(self.flaw.act, Act::Order(_))
     }
 
-    /// The race on its cure, or without it.
     pub fn variant(&self, cured: bool) -> &Variant {
         if cured { &self.cured } else { &self.flaw }
     }
 
-    /// The script of the flaw or of the cure.
     pub fn script(&self, cured: bool) -> RaceScript {
         let Variant {
             act,
@@ -317,7 +313,6 @@ impl RaceScript {
         }
     }
 
-    /// All steps, one by one.
     fn flatten(&self) -> impl Iterator<Item = &'static Step> {
         self.steps.into_iter().flatten().flat_map(Step::flatten)
     }
@@ -358,8 +353,7 @@ impl RaceScript {
         }
     }
 
-    /// About how long it takes at the pace [`Slow`](super::Pace::Slow), so that the page can reserve the width of its
-    /// picture.
+    /// About how long it takes at the pace [`Slow`](super::Pace::Slow), from which the page takes the width of its picture.
     pub fn estimated_ms(&self) -> u64 {
         let of_step = |step: &Step| match step {
             Step::Caption(_) => 700,

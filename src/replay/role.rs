@@ -51,7 +51,6 @@ impl Role {
         Self { on, ..self }
     }
 
-    /// The same role with an act of its own.
     pub const fn acting(self, act: Act) -> Self {
         let act = Some(act);
         Self { act, ..self }

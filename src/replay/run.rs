@@ -1,8 +1,7 @@
 //! Plays a script: carries out its steps one after the other, on a product of its own.
 //!
 //! A `RaceScript` is the race's `begin`, then the steps of its flaw or its cure (`Race::script`). Its `schedule_stops` matter at
-//! the pace `Scheduler` only. At the end every fault is undone and the product is removed, even if the replay fails or is
-//! cancelled.
+//! the pace `Scheduler` only. At the end every fault is undone and the product removed, even after a failure or `cancel`.
 //!
 //! Next: `play.rs`, which starts the actors.
 
@@ -235,8 +234,7 @@ async fn carry_out(play: &mut Play, step: &Step) -> Result<(), Error> {
     }
 }
 
-/// Carries out what a role does, or what is done to it. Returns once it has happened, but at once after `Continues` and
-/// `WillStopAt`.
+/// Carries out what a role does, or what is done to it, and returns once it has happened; `Continues` and `WillStopAt` at once.
 async fn carry_out_role_step(play: &mut Play, role: &Role, step: RoleStep) -> Result<(), Error> {
     match step {
         RoleStep::StopsAt(points) => {

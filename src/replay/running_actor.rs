@@ -126,8 +126,7 @@ impl RunningActor {
         self.set_stops(&others.copied().collect::<Vec<_>>());
     }
 
-    /// Drops the actor, as if its client had hung up. Tasks that it has started stand still until the stops are dropped
-    /// too.
+    /// Drops the actor, as if its client had hung up. Tasks that it has started stand still until the stops are dropped.
     pub(super) fn into_stops(self) -> watch::Sender<Vec<Point>> {
         self.stops
     }
@@ -145,8 +144,7 @@ impl RunningActor {
         }
     }
 
-    /// Waits until `until` is true of the progress, and returns it. Fails after [`STEP_TIMEOUT`], with `what` in the error, and
-    /// once no more events can come.
+    /// Waits until `until` is true of the progress, and returns it. Fails after [`STEP_TIMEOUT`], or if the actor is gone.
     async fn wait_for(
         &mut self,
         what: impl Display,

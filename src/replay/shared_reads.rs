@@ -2,7 +2,7 @@
 //!
 //! 1. A replay asks for a key ([`SharedRead::read`]).
 //! 2. Keys that are asked for while a read is under way, or until its tick is over, go together with the next one.
-//! 3. Each that asked gets its own answer. A server that does not answer fails those that asked for it, and no other.
+//! 3. Each caller gets its own answer. A server that does not answer fails those that asked for it, and no other.
 //!
 //! Next: `observer.rs`.
 
@@ -423,8 +423,7 @@ where
     Some(query)
 }
 
-/// The lock in a row of `tb_lock`. Without an end it has no lease; once its lease is over, it stays until another locker
-/// deletes it.
+/// The lock in a row of `tb_lock`. Without an end it has no lease; once its lease is over, it stays until a locker deletes it.
 fn lock_of(row: &MySqlRow) -> Result<LockEntry, sqlx::Error> {
     let left: Option<i64> = row.try_get(3)?;
     Ok(LockEntry {

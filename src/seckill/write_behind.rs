@@ -41,8 +41,7 @@ pub(super) enum WriteFailure {
     Down(Error),
 }
 
-/// Writes these orders and takes their pieces from the stock, all or none; which of the two is unknown after
-/// [`WriteFailure::Down`].
+/// Writes these orders and takes their pieces from the stock, all or none; which is unknown after [`WriteFailure::Down`].
 pub(super) async fn write(ctx: &Ctx, orders: &[QueuedOrder]) -> Result<(), WriteFailure> {
     let mut conn = ctx.mysql(MYSQL_TIMEOUT).await.map_err(WriteFailure::Down)?;
     let written = insert_and_deduct_in_transaction(&mut conn, orders).await;

@@ -36,7 +36,6 @@ pub struct Request {
 #[derive(Debug)]
 pub struct Job {
     pub request: Request,
-    /// Its observers and timestamps.
     pub observation: Observation,
     owner: OnceLock<Owner>,
     /// The visitor's id, for their own lock; empty without one.
@@ -219,7 +218,8 @@ impl Job {
         }
     }
 
-    /// Marks the [entry](Self::enter) into the critical section, stays for `hold_ms`, and returns the time of the entry.
+    /// Marks the first [entry](Self::enter) into the critical section, stays for `hold_ms` at each call, and returns the time at
+    /// which this call began.
     pub async fn enter_and_stay(&self) -> Instant {
         let since = Instant::now();
         self.enter();
@@ -234,8 +234,7 @@ impl Job {
         self.observation.enter(self.request.who.as_deref());
     }
 
-    /// Records that the critical section ends now, and tells the class page; the unlock follows. A later call replaces the
-    /// time.
+    /// Records that the critical section ends now, and tells the class page; the unlock follows. A later call replaces the time.
     pub(crate) fn leave(&self) {
         self.observation.leave();
     }
@@ -256,8 +255,7 @@ impl Job {
         self.observation.points().reach_with(point, value).await;
     }
 
-    /// Makes the console show the later entry of this job if the request has a name; loads give none. Returns whether it has
-    /// one.
+    /// Makes the console show the later entry of this job if the request has a name, and returns whether it has; loads give none.
     pub(crate) fn show_on_console(&self) -> bool {
         let named = self.request.who.is_some();
         if named {

@@ -209,8 +209,7 @@ pub(crate) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
 }
 
 /// Returns `outcome`, and the connection to the pool: after a ROLLBACK if `outcome` is a refusal, as it is if `Ok`, which must
-/// mean committed. After any other error, or without an answer to the ROLLBACK, the connection is closed, which ends the
-/// transaction.
+/// mean committed. After any other error, or an unanswered ROLLBACK, closes the connection, which ends the transaction.
 pub(crate) async fn end_uncommitted<T>(
     mut conn: Conn,
     outcome: Result<T, Error>,
@@ -226,8 +225,7 @@ pub(crate) async fn end_uncommitted<T>(
     return_to_pool(conn, outcome)
 }
 
-/// Awaits a statement that waits for no row: as long as the job may still wait, and at least 1 s; then it fails with
-/// [`Error::Unavailable`].
+/// Awaits a statement that waits for no row, as long as the job may still wait, and at least 1 s; else [`Error::Unavailable`].
 pub(crate) async fn within_limit<T>(
     job: &Job,
     answer: impl Future<Output = Result<T, sqlx::Error>>,
@@ -319,8 +317,7 @@ fn rows_affected(done: &MySqlQueryResult) -> String {
     }
 }
 
-/// Classifies the result of a write: the number of changed rows, a refusal (nothing changed), or [`Error::Unknown`] without an
-/// answer.
+/// Classifies the result of a write: the number of changed rows, a refusal (nothing changed), or unanswered: [`Error::Unknown`].
 fn classify_write(result: Result<MySqlQueryResult, sqlx::Error>, job: &Job) -> Result<u64, Error> {
     match result {
         Ok(done) => Ok(done.rows_affected()),

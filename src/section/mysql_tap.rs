@@ -63,8 +63,8 @@ enum Command {
     Execute { line: String, is_reported: bool },
 }
 
-/// The statements that have changed nothing since one has changed something, each with its answer, over all connections of
-/// the proxy. Who polls sends the same ones again, which are reported only if the answer is another.
+/// The statements, over all connections of the proxy, that have changed nothing since one has changed something, each with
+/// its answer. A statement that a poll repeats is reported only if the answer differs.
 #[derive(Default)]
 struct Polls(BTreeMap<String, String>);
 

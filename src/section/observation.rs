@@ -19,7 +19,7 @@ use std::{
 /// How many attempts of a job are kept; older ones are dropped, since a conflict can repeat for ever.
 const MAX_KEPT_ATTEMPTS: usize = 20;
 
-/// One job's observers (waiters, console, class page, follower) and its timestamps: start, entry, exit and attempts.
+/// One job's observers, and its start, entry, exit and attempts.
 #[derive(Debug)]
 pub struct Observation {
     started: Instant,
@@ -70,8 +70,7 @@ impl Observation {
         &self.points
     }
 
-    /// Records the entry, at the first call only: takes the job off the gauge, prints it if asked to, and tells the class
-    /// page.
+    /// Records the entry, at the first call only: takes the job off the gauge, prints it if asked to, and tells the class page.
     pub(super) fn enter(&self, who: Option<&str>) {
         self.entered.get_or_init(|| {
             self.waiters.decrement(1.0);

@@ -4,7 +4,7 @@
 //!    `job.reach_with(Point::Read, count).await`. Without a follower it continues at once.
 //! 2. A follower ([`Job::with_follower`](super::Job::with_follower)), such as a replay, receives each point and names those at
 //!    which the job stops; naming others lets it continue.
-//! 3. What it sends to a server on the way, statement by statement, the follower receives too
+//! 3. The follower also receives each statement and command that the job sends to a server
 //!    ([`Points::report_sent`], [`RedisTap`](super::RedisTap)).
 //! 4. A test that needs a single stop asks for that one ([`Job::pause_at`](super::Job::pause_at)).
 //!

@@ -36,8 +36,7 @@ struct ReportHistory {
 /// Commands that were sent together and are not answered yet.
 struct UnansweredCommands {
     line: String,
-    /// Whether they were reported before their answer. Who polls sends the same again, which is reported only if the answer is
-    /// another.
+    /// Whether they were reported before their answer. Commands that a poll repeats are reported only if the answer differs.
     is_reported: bool,
 }
 
@@ -52,8 +51,7 @@ impl<C> RedisTap<C> {
         }
     }
 
-    /// Reports commands that are about to be sent, unless the line before was the same. Returns the line, for its answer;
-    /// `None` if nobody follows.
+    /// Reports commands before they are sent, unless the last answered ones were the same. `None` if nobody follows.
     fn report(&self, commands: &[&Cmd], is_transaction: bool) -> Option<UnansweredCommands> {
         if !self.points.is_followed() {
             return None;

@@ -25,8 +25,7 @@ pub(crate) struct Node {
     fence: Fence,
 }
 
-/// Creates a node at `path` (a sequential one gets its number appended), and its parent if that is missing; `None` if the node
-/// exists already.
+/// Creates a node at `path` (a sequential one gets its number appended), and a missing parent; `None` if the node exists.
 pub(crate) async fn create(
     ctx: &Ctx,
     job: &Job,

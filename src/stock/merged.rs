@@ -112,8 +112,7 @@ pub(super) async fn deduct<M: TakeMany>(ctx: &Ctx, job: &Job) -> Result<Deductio
     Ok(job.record_attempt(since.into(), deducted))
 }
 
-/// Takes pieces for `buyers` until each is answered: sold, sold out, expired or failed. Holds the turn of the queue
-/// meanwhile.
+/// Takes pieces for `buyers` until each is answered: sold, sold out, expired or failed. Holds the queue's turn meanwhile.
 async fn serve_buyers<M: TakeMany>(
     ctx: Ctx,
     stock_id: i64,

@@ -106,8 +106,7 @@ impl ProductNames {
     }
 }
 
-/// Asks Redis whether it would change these keys, by writes beside them, in the same slots, that change nothing. The error is
-/// Redis' refusal.
+/// Asks Redis whether it would change these keys, by writes beside them, in the same slots, that change nothing. Fails if not.
 pub(super) async fn probe_writes(node: &mut Connection, keys: &[String]) -> RedisResult<()> {
     let mut ask = redis::pipe();
     for key in keys {
@@ -144,8 +143,7 @@ pub(super) async fn execute(
     Ok(())
 }
 
-/// For each key, the transaction in its slot that deletes the key with its companions and wakes the waiters on its channel.
-/// Only the keys are read here.
+/// For each key, the transaction in its slot that deletes the key with its companions and wakes its waiters. Only reads.
 pub(super) async fn unlock_commands(
     node: &mut Connection,
     keys: &[String],

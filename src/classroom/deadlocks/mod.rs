@@ -1,7 +1,6 @@
 //! \[003\] Deadlocks in MySQL, each with its cure, played by two transactions on the real server.
 //!
-//! 1. A lesson is two scripts, without the cure and with it: who sends which statement, in which order. It has a file
-//!    of its own.
+//! 1. A lesson is a file with two scripts, without the cure and with it: who sends which statement, in which order.
 //! 2. `two_transactions.rs` plays one: the next statement is sent once the last one is answered, or once the server shows that it
 //!    waits for a row lock. So the order is forced, and the same at each play.
 //! 3. Each play has a table of its own (`table.rs`) and drops it.

@@ -41,14 +41,12 @@ pub(super) struct Transaction {
     pub(super) failed: bool,
 }
 
-/// What a transaction is doing, and where its connection is. A transaction that the server has ended is idle; its `failed` is
-/// set.
+/// What a transaction is doing, and where its connection is. One that the server has ended is idle, with `failed` set.
 pub(super) enum TransactionState {
     Idle(Conn),
     /// The connection has been taken for a statement or a retry.
     Sent,
-    /// The statement of this step waited for a row lock; the task returns the connection with the answer, which nobody has taken
-    /// yet.
+    /// The statement of this step waited for a row lock; the task returns the connection with the answer, not taken yet.
     Waiting(usize, JoinHandle<(Conn, StatementResult)>),
 }
 
@@ -78,8 +76,7 @@ impl Transaction {
         }
     }
 
-    /// Sends a statement in a task of its own, which returns the connection with the answer. Fails if the last statement has no
-    /// answer yet.
+    /// Sends a statement in a task, which returns the connection with the answer. Fails if the last one has no answer yet.
     pub(super) fn send(
         &mut self,
         sql: String,
@@ -91,9 +88,8 @@ impl Transaction {
         }))
     }
 
-    /// Begins the whole transaction again, with growing pauses, until it goes through or [`MAX_ATTEMPTS`] is reached. Returns
-    /// every statement of these attempts; the last one is COMMIT, without an error, only if it went through. Any error but 1213
-    /// and 1205 is returned at once.
+    /// Begins the whole transaction again, with growing pauses, until it commits or [`MAX_ATTEMPTS`] is reached. Returns every
+    /// statement of these attempts; the last one is COMMIT only if it committed. Fails at once on any error but 1213 and 1205.
     pub(super) async fn retry_until_committed(
         &mut self,
         side: Side,

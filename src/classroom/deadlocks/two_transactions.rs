@@ -83,8 +83,7 @@ impl TwoTransactions {
                 plans.push(shown::plan(&mut observer, "after the index", real(sql)).await?);
             }
         }
-        // The end of the wait is what one lesson is about, until it is cured. In the others it would only come before the
-        // deadlock.
+        // One lesson is about the end of the wait, until it is cured. In the others it would only come before the deadlock.
         let has_long_lock_wait = if lesson.error == DEADLOCK {
             followed
         } else {
@@ -117,8 +116,7 @@ impl TwoTransactions {
         self.sides[side as usize].failed
     }
 
-    /// Whether the last statement waits for a row lock, or has an answer that [`take_answer`](Self::take_answer) has not
-    /// taken yet.
+    /// Whether the last statement waits for a row lock, or has an answer that [`take_answer`](Self::take_answer) has to take.
     pub(crate) fn has_pending_statement(&self, side: Side) -> bool {
         matches!(
             self.sides[side as usize].state,
@@ -174,8 +172,7 @@ impl TwoTransactions {
         }
     }
 
-    /// Records the answer of the statement of this step, and returns the step. After error 1205 the transaction is rolled
-    /// back.
+    /// Records the answer of the statement of this step, and returns the step. After error 1205 it rolls the transaction back.
     async fn record_answer(
         &mut self,
         step: usize,

@@ -1,4 +1,4 @@
-//! \[003\] Limits: how many requests are let through to the seckill, and when. Who is refused hears 很遗憾，没抢到.
+//! \[003\] Limits: how many requests are let through to the seckill, and when. The answer to a refused one is 很遗憾，没抢到.
 //!
 //! 1. `token_bucket.rs`: ten a second in each instance, by governor.
 //! 2. `shared.rs`: ten a second in all instances together, by the library's rate limiter in Redis.

@@ -4,9 +4,9 @@
 //! 2. Inside, take the next number of those who got in. With a fair lock it is the same one, whatever the instance.
 //! 3. Stay; release.
 //!
-//! The numbers go on over all instances, until nobody has come for a day; `PUT /stock` begins anew. Who hangs up while it waits
-//! leaves a gap between the two. Arrivals within the same millisecond may take their numbers the other way round than they
-//! queue: two commands are not one.
+//! The numbers go on over all instances, until nobody has come for a day; `PUT /stock` begins anew. A client that hangs up while
+//! it waits leaves a gap between the two. Arrivals within the same millisecond may take their numbers in another order than
+//! their places in the queue: two commands are not one.
 //!
 //! Next: `oversell_lock::redis::RedisFairLock`, then `multi.rs`.
 

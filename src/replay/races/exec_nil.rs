@@ -6,8 +6,7 @@
 //! On its cure each watches the key before it reads. A's EXEC goes through; B's answers nil, since the key was written after
 //! B's WATCH; B pauses and begins again.
 //!
-//! What it survives: any number of instances, and holders that die. **What breaks it**: nothing; but the more there are, the
-//! more of them are answered nil.
+//! What it survives: any number of instances, and holders that die. **What breaks it**: nothing; but more are answered nil.
 //!
 //! Next: `late_delete.rs`, where one at a time gets in.
 

@@ -4,8 +4,7 @@
 //! 2. B has waited for five of its leases, writes its own value into the key, and works too: two are inside.
 //! 3. A finds another's value in the key: its lock is lost.
 //!
-//! On its cure, the library's lock, nobody takes what another has: B waits until A gives it back. A holder that dies is its
-//! lease's business.
+//! On its cure, the library's lock, nobody takes what another has: B waits until A gives it back, or A's lease ends.
 //!
 //! What it survives: with the library's lock, a holder that dies. **What breaks it**: a holder that is paused beyond its lease.
 //!

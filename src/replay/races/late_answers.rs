@@ -117,8 +117,7 @@ async fn wait_until_keys_came_and_ended(play: &Play) -> Result<(), Error> {
     play.wait_until_lease_ends(false).await
 }
 
-/// Takes a piece under a Redlock that counts the nodes that agree, and not the time that asking took. Times out without a
-/// majority.
+/// Takes a piece under a Redlock that counts the nodes that agree, and not the time of asking. Times out without a majority.
 async fn lock_without_time_check(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (name, owner) = (job.redis_name("redLock"), job.owner(ctx).to_string());
     let (key, lease) = (ctx.redis_key(&name), job.lease(ctx).as_millis());

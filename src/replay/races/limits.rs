@@ -5,11 +5,10 @@
 //!
 //! On its cure they share one limiter in Redis: ten are let through, whoever asks.
 //!
-//! (Both belong to the replay, so that nobody else takes of them; the shared one lets ten through in a minute, so that the
-//! result is not left to the clock.)
+//! (Both belong to the replay, so that nobody else uses them up; the shared one lets ten through in a minute, so that the
+//! clock does not decide.)
 //!
-//! What it survives: with the shared limiter, any number of instances. **What breaks it**: a Redis that is down: nobody is let
-//! through.
+//! What it survives: with the shared limiter, any number of instances. **What breaks it**: a Redis that is down lets nobody in.
 //!
 //! Next: `dead_row.rs`.
 

@@ -3,8 +3,7 @@
 //! 1. A and B are two orders of one user. Each locks an object of its own, as `toString()` makes one, so neither waits.
 //! 2. Both ask whether the user has an order: neither has. Both take a piece, and write an order.
 //!
-//! On its cure both lock the one object that the process keeps for the user, as `intern()` gives it: B waits, and finds the
-//! order of A.
+//! On its cure both lock the one object that the process has for the user, as `intern()` gives it: B waits, and finds A's order.
 //!
 //! What it survives: with the one object, any number of orders to one instance. **What breaks it**: another instance, which has
 //! objects of its own: `cluster.rs`.

@@ -7,7 +7,7 @@
 //!
 //! On its cure the token is the zxid at which the node was made (its czxid): the row has seen B's, and refuses A's.
 //!
-//! By the clock the session ends for want of heartbeats; where the pace forces it, the lab ends it, if it can.
+//! By the clock the session ends without heartbeats; if the pace forces it, the lab ends it, if it can.
 //!
 //! Next: `node_types.rs`.
 

@@ -24,8 +24,7 @@ const LOCK: &str = "SELECT GET_LOCK(CONCAT(DATABASE(), '.', ?), ?)";
 /// Releases the lock: 1 if it was ours, 0 if it is another connection's, NULL if it was free.
 const UNLOCK: &str = "SELECT RELEASE_LOCK(CONCAT(DATABASE(), '.', ?))";
 
-/// Takes the lock, sells, and releases it, on one connection. If the server does not answer, the connection is closed, which
-/// releases it.
+/// Takes the lock, sells, and releases it, on one connection.
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let name = job.redis_name("stock");

@@ -40,7 +40,7 @@ pub(super) async fn take_from(ctx: &Ctx, job: &Job, bucket: u32) -> Result<Deduc
     job.record_attempt(since, take_or_refill(ctx, job, bucket).await)
 }
 
-/// Takes a piece of this bucket; if it is empty, refills it from the row, or takes a piece of any other bucket.
+/// As [`take_from`], without the stay.
 async fn take_or_refill(ctx: &Ctx, job: &Job, bucket: u32) -> Result<Deduction, Error> {
     let sold = Deduction::default();
     if mysql::execute(

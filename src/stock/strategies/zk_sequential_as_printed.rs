@@ -28,8 +28,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     zk_node::run_then_release(node, |fence| none::read_then_write(ctx, job, fence)).await
 }
 
-/// The printed `getPreNode`: the sibling with the greatest number below this node's, number 0 excepted; `None` if there is
-/// none.
+/// The printed `getPreNode`: the sibling with the greatest number below this node's, number 0 excepted, if there is one.
 pub(super) async fn pre_node(node: &Node) -> Result<Option<String>, Error> {
     let mut flag = 0;
     let mut pre_node = None;
