@@ -30,7 +30,7 @@ use std::{
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// The connections of the pool for the stock and health checks: one that waits for a row lock must not block the latter.
+/// Connections of the pool for the stock and health checks: a query that waits for a row lock must not block the checks.
 const ADMIN_POOL_SIZE: usize = 3;
 /// MySQL connections, and as many of Redis, for all actors of replays, more than play at once: a stopped one keeps its own.
 const ACTOR_POOL_SIZE: usize = 256;

@@ -24,7 +24,7 @@ pub fn product_of(visitor: &str) -> i64 {
 }
 
 /// Makes the job sell by the lock of this visitor; with `own_product`, from the visitor's product, whose pieces are put into
-/// Redis for a day unless its key exists, whose day is not renewed.
+/// Redis for a day. If its key exists, it stays as it is, and its day is not renewed.
 pub async fn prepare(ctx: &Ctx, job: Job, visitor: &str, own_product: bool) -> Result<Job, Error> {
     let mut job = job.with_visitor(visitor);
     if own_product {

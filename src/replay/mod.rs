@@ -77,8 +77,8 @@ fn act_by_name(name: &str) -> Option<Act> {
 }
 
 /// Starts an actor in this process.
-/// Errors: [`Error::NoStrategy`] if there is no such act; else its clients cannot be made. A server that is down is no error
-/// here: the actor's last event says so.
+/// Errors: [`Error::NoStrategy`] if there is no such act, or that of a client that cannot be made. A server that is down is no
+/// error here: the actor's last event says so.
 pub fn start_by_name(ctx: &Ctx, spec: ActorSpec) -> Result<Actor, Error> {
     let act = act_by_name(&spec.act).ok_or_else(|| Error::NoStrategy(spec.act.clone()))?;
     actor::start(ctx, spec, act)

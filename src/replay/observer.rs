@@ -338,8 +338,8 @@ impl ReplayState {
         true
     }
 
-    /// The events of locks that are gone: `expired` if the lease was over by now, else `free`, as for one without a lease. Forgets
-    /// the unnamed holder of such a lock. `since_ms` is the time between the reads.
+    /// The events of locks that are gone: `expired` if the lease was over by now, else, as without a lease, `free`. Forgets the
+    /// unnamed holder of such a lock. `since_ms` is the time between the reads.
     fn freed_locks(
         &mut self,
         before: &[LockEntry],

@@ -103,8 +103,8 @@ impl Consumer {
         }
     }
 
-    /// Creates the missing consumer group, then reads and writes until the instance closes; fails if a server does. A read resets
-    /// `pause`.
+    /// Creates the consumer group if it is missing, then reads and writes until the instance closes; fails if a server does.
+    /// Each read resets `pause`.
     async fn consume(&self, pause: &mut Duration) -> Result<(), Error> {
         let mut redis = self.open_connection().await?;
         let client: i64 = redis::cmd("CLIENT")

@@ -208,8 +208,8 @@ pub(crate) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
     classify_write(done, job).map(drop)
 }
 
-/// Returns `outcome`, and the connection to the pool: after a ROLLBACK if `outcome` is a refusal, as it is if `Ok`, which must
-/// mean committed. After any other error, or an unanswered ROLLBACK, closes the connection, which ends the transaction.
+/// Returns `outcome`, and the connection to the pool: after a refusal with a ROLLBACK, after `Ok`, which must mean committed,
+/// without. After any other error, or an unanswered ROLLBACK, closes the connection, which ends the transaction.
 pub(crate) async fn end_uncommitted<T>(
     mut conn: Conn,
     outcome: Result<T, Error>,

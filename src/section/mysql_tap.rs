@@ -69,7 +69,7 @@ enum Command {
 struct Polls(BTreeMap<String, String>);
 
 impl Connection {
-    /// Reports the statements that these bytes of the client execute, unless it polls, and keeps each for its answer.
+    /// Reports the statements that these bytes of the client execute, except those in `polls`, and keeps each for its answer.
     fn report_commands(&mut self, bytes: &[u8], polls: &Polls, points: &Points) {
         if self.is_encrypted {
             return;

@@ -101,7 +101,7 @@ async fn delete_unanswered(client: &Client, path: &str, owner: &str) -> Result<(
 /// Creates a sequential node at `path`, the last place in the queue. Does not wait for its turn.
 pub(crate) async fn enqueue(ctx: &Ctx, job: &Job, path: &str) -> Result<Node, Error> {
     loop {
-        // `None`: the numbered name is taken, as after the queue was cleared meanwhile.
+        // `None`: the numbered name is taken.
         if let Some(node) = create(ctx, job, path, CreateMode::EphemeralSequential).await? {
             return Ok(node);
         }

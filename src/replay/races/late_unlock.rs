@@ -7,7 +7,7 @@
 //!
 //! On its cure the lock says whose it is, and A leaves it: C is refused.
 //!
-//! What it survives: with an owner, nearly every late unlock. **What breaks it**: an end between GET and DEL:
+//! What it survives: with an owner in it, nearly every late unlock. **What breaks it**: a lease that ends between GET and DEL:
 //! `look_then_delete.rs`.
 //!
 //! Next: `forced.rs`.
