@@ -148,7 +148,7 @@ impl Log {
         self.length.send_modify(|length| *length += 1);
     }
 
-    /// Records how the replay ended, and wakes the readers. Called once, after the last event.
+    /// Records how the replay ended, and wakes the readers. A second call replaces the end and wakes them again.
     pub(crate) fn close(&self, end: ReplayEnd) {
         *self.end.lock() = Some(end);
         self.length.send_modify(|length| *length += 1);

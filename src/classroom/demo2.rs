@@ -43,7 +43,7 @@ const KEY: &str = "demo2LockKey";
 /// The names that the lesson writes; a reset clears them.
 pub(crate) const NAMES: &[Name] = &[Name::Redis(KEY)];
 
-/// A waiter takes the lock by force after it has waited for this many leases.
+/// A waiter takes the lock by force after it has waited for this many of its own leases.
 const FORCE_AFTER_LEASES: u32 = 5;
 
 /// The default wait: longer than the time after which force is used.
@@ -61,8 +61,8 @@ pub enum Id {
     Uuid,
 }
 
-/// Takes the lock, by force after five leases, stays as long as the job says, and gives it back. Returns whether the key still
-/// had its value; `None` if Redis did not answer.
+/// Takes the lock, by force after five of its own leases, stays as long as the job says, and gives it back. Returns whether the
+/// key still had its value; `None` if Redis did not answer the unlock.
 /// Errors: [`Error::Timeout`] if others had it for all of the job's wait, [`Error::Unavailable`] if Redis is down.
 /// Cancel safety: dropping it gives the lock back in the background.
 pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Error> {

@@ -192,8 +192,8 @@ async fn carry_out(play: &mut Play, step: &Step) -> Result<(), Error> {
             }
             Ok(())
         }
-        // At `fast`, `step` and `scheduler` the replay ends the lease; at `slow` (the default), `clock` and `timed` it runs out in
-        // Redis, and the replay polls until then.
+        // At `fast` and `step` the replay ends the lease; at `slow` (the default) and `clock` it runs out in Redis, and the
+        // replay polls until then.
         Step::LeaseEnds => {
             play.wait_until_lease_ends(play.options.pace.forces_timeouts())
                 .await

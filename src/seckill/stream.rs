@@ -34,7 +34,7 @@ const MIN_DEAD_LETTERS: usize = 10_000;
 pub(super) const QUEUED_KEY: &str = "seckill:queued";
 /// Key prefix of the reason why an order was buried.
 const FAILED_KEY: &str = "seckill:failed";
-/// How long that reason is kept.
+/// How long the reason why an order was buried is kept.
 const FAILED_TTL: Duration = Duration::from_hours(7 * 24);
 
 /// The script that puts the piece of a buried order on sale again.
