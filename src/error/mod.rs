@@ -102,7 +102,7 @@ pub enum Error {
     /// \[002\]: an order of a voucher was refused.
     #[error(transparent)]
     Seckill(#[from] SeckillError),
-    /// A bug: the handler panicked.
+    /// A bug: the handler panicked, or the task of a merged group. The outcome is unknown.
     #[error("panicked: {0}")]
     Panicked(String),
     /// Another instance did not answer as an actor. Nothing was changed.
