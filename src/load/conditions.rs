@@ -19,7 +19,7 @@ use tokio::{process::Command, time::timeout};
 /// Asks MySQL for its version, its durability and its isolation level, which are printed beside the figures.
 const SHOW_CONDITIONS: &str = "SHOW VARIABLES WHERE Variable_name IN ('version', 'innodb_flush_log_at_trx_commit', \
      'log_bin', 'tx_isolation', 'transaction_isolation')";
-/// Time limit of each server; one that answers later is left out.
+/// Time limit of each server (of MySQL, for the connection alone); one that answers later is left out.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
 /// The folder whose disk is measured; a lab keeps its data in it.
 const DATA_FOLDER: &str = "target";
@@ -44,14 +44,14 @@ pub struct Conditions {
     pub(crate) kernel: String,
     /// The file system of the data of the lab; empty if the cluster is elsewhere.
     pub(crate) file_system: String,
-    /// The median time of `fdatasync` of 4 KB on that file system, in µs; `None` if the cluster is elsewhere.
+    /// The median time of `fdatasync` of 4 KB on that file system, in µs; `None` if the cluster is elsewhere, or it fails.
     pub(crate) fdatasync_us: Option<u64>,
-    /// Version and durability of every server of a lab.
+    /// Version and durability of each server of a lab that told them.
     pub(crate) servers: BTreeMap<&'static str, String>,
 }
 
 impl Conditions {
-    /// Reads the conditions of this machine, and of a lab if one is measured.
+    /// Reads the conditions of this machine, and of a lab if one is measured, whose folder `target` it makes and writes to.
     pub async fn read(lab: Option<&Addresses>) -> Self {
         let machine = Self {
             command: ["oversell".to_owned()]
@@ -140,7 +140,7 @@ fn fdatasync(folder: &Path) -> io::Result<u64> {
     Ok(took[FDATASYNC_SAMPLES / 2])
 }
 
-/// MySQL's version, durability and isolation level in one text; `None` if it does not answer in time.
+/// MySQL's version, durability and isolation level in one text; `None` if it does not answer.
 async fn mysql(url: &str) -> Option<String> {
     let mut conn = MySqlPool::new(MySqlOptions::new(url).connections(1))
         .ok()?

@@ -34,9 +34,9 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// A request without an answer is given up after this.
+/// A request that has no answer after this counts as unknown, unless the load ends before.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
-/// When a run ends, requests under way may still take this long; then they are given up.
+/// When a load is cancelled or reaches its time limit, requests under way may take this much longer; then they count as unknown.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// How many connections are opened at the same time: fewer than the listen queue of a server holds.
 const MAX_CONCURRENT_OPENS: usize = 64;
@@ -44,12 +44,12 @@ const MAX_CONCURRENT_OPENS: usize = 64;
 const MAX_CONNECTIONS_PER_REQUEST: usize = 3;
 /// The pause after a refused connection; without it all requests would fail within a moment.
 const REFUSED_PAUSE: Duration = Duration::from_millis(50);
-/// Time limit of a load that is counted in loops; requests that are open then are given up.
+/// Time limit of a load that is counted in loops; then no further request is sent, and [`DRAIN_TIMEOUT`] begins.
 const MAX_LOOPS_TIME: Duration = Duration::from_secs(15 * 60);
 /// A request that was sent before the end of a timed load may take this long after it: longer than the service waits.
 const MAX_TIME_AFTER_END: Duration = Duration::from_secs(40);
 
-/// Makes the request with this number, from 0.
+/// Makes the request with this number; all connections count together, from 0.
 pub(super) type RequestMaker = Box<dyn Fn(u64) -> Request<Body> + Send + Sync>;
 /// Reads the answer to the request with this number: its status and its body.
 pub(super) type AnswerReader =
@@ -92,7 +92,7 @@ struct Records {
 pub(super) struct LoadProgress {
     recorded: Mutex<Records>,
     meter: Arc<Meter>,
-    /// Requests that were begun; those that are not yet in the histories are under way.
+    /// Requests that were begun; those that are not in the histories yet are under way or, at a rate, not due yet.
     begun: AtomicU64,
     clock: Instant,
 }
@@ -104,13 +104,13 @@ pub(super) struct LoadResult {
     /// All requests: each of them may have changed the stock.
     pub(super) all: History,
     pub(super) stats: Stats,
-    /// The most requests that were inside at once; `None` if no answer says when its request was.
+    /// The most requests that were inside at once, in the warm-up too; `None` if no answer says when its request was.
     pub(super) most_inside: Option<u64>,
     /// The requests that are drawn; `None` if none was inside, or nothing is drawn.
     pub(super) lanes: Option<Lanes>,
     /// The duration of the part that counts.
     pub(super) elapsed: Duration,
-    /// Requests that were due at a rate, and not sent: no connection was free.
+    /// Requests that were due at a rate, and not sent: no connection was free, or the load was cancelled.
     pub(super) behind: u64,
 }
 
@@ -125,7 +125,7 @@ impl LoadProgress {
         self.clock.elapsed()
     }
 
-    /// Requests begun so far, those under way included.
+    /// Requests begun so far, those under way included; at a rate, also the next one of each connection, which is not due yet.
     pub(super) fn started_requests(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
     }
@@ -135,7 +135,7 @@ impl LoadProgress {
         lanes::choose_lanes(self.recorded.lock().lanes.clone())
     }
 
-    /// Takes the records as the result. Requests still under way become unknown, for the reason `why`.
+    /// Takes the records out as the result. Requests under way count as unknown in both histories, for the reason `why`.
     fn result(&self, until: Until, elapsed: Duration, why: &str) -> LoadResult {
         let Records {
             mut counted,
@@ -179,8 +179,9 @@ impl LoadProgress {
 }
 
 impl Load {
-    /// Sends the load to its end, or until it is cancelled, which is `Ok` too. `watch` runs meanwhile, and must not end.
-    /// Errors: [`Failure::Unusable`] where the connections cannot be opened.
+    /// Sends the load to its end, to its time limit, or until it is cancelled: each is `Ok`. `watch` runs meanwhile, and must not
+    /// end.
+    /// Errors: [`Failure::Unusable`] where a connection cannot be opened.
     /// Cancel safety: dropping it closes every connection.
     pub(super) async fn send<W: Future<Output = ()>>(
         self,
@@ -249,7 +250,7 @@ impl Load {
             .map_err(|why| unusable!("{} does not answer: {why}", self.origin))
     }
 
-    /// Sends the requests of one connection, one after the other.
+    /// Sends and records the requests of one connection, one after the other.
     async fn run_connection(
         self: Arc<Self>,
         n: usize,
@@ -280,7 +281,8 @@ impl Load {
         }
     }
 
-    /// Waits until the next request is due; returns its number and that time, or `None` if no more are to be sent.
+    /// Waits until the next request is due (without a rate, now); returns its number and that time, or `None` if the load is over
+    /// or stopped. `loops` counts the requests of this connection, but not in a timed load.
     async fn next_request(
         &self,
         loops: &mut usize,
@@ -304,8 +306,8 @@ impl Load {
         Some((seen.begun.fetch_add(1, Ordering::Relaxed), now))
     }
 
-    /// Sends a request, on a new connection if the old one was lost before anything was written. Returns the answer too, if
-    /// one came.
+    /// Sends a request, on a new connection if the old one was lost before anything was written. `slot` keeps the connection for
+    /// the next request only if an answer came, which is returned too.
     async fn send_once(
         &self,
         turn: u64,

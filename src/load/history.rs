@@ -14,7 +14,7 @@ use std::{collections::BTreeMap, time::Duration};
 const MAX_LATENCY_US: u64 = 3_600_000_000;
 /// Significant digits of a latency: an error of a thousandth.
 const LATENCY_DIGITS: u8 = 3;
-/// How many different reasons are kept; all others are counted together.
+/// How many different reasons are kept; later ones are counted together.
 const MAX_REASONS: usize = 16;
 
 /// The outcome of one request: sold, sold out, refused, or unknown.
@@ -104,6 +104,7 @@ pub struct History {
     waits: Histogram<u32>,
     /// Answers whose unlock found the lock lost.
     lock_lost: u64,
+    /// Answers by instance.
     pub instances: BTreeMap<String, u64>,
     /// Why requests failed, and how many for each reason.
     pub reasons: BTreeMap<String, u64>,
@@ -126,7 +127,7 @@ impl Default for History {
 }
 
 impl History {
-    /// Adds one request: its outcome, its latency, the instance that answered, and the further fields of the answer.
+    /// Adds one request, with the instance that answered. Retries and wait count only if the answer has both.
     pub fn record(
         &mut self,
         outcome: &Outcome,
@@ -164,7 +165,7 @@ impl History {
         }
     }
 
-    /// Counts a reason why requests failed.
+    /// Counts a reason why requests failed; a new one beyond [`MAX_REASONS`] as `other reasons`.
     fn count_reason(&mut self, why: &str, n: u64) {
         let known = self.reasons.len() < MAX_REASONS || self.reasons.contains_key(why);
         let why = if known { why } else { "other reasons" };

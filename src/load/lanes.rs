@@ -55,7 +55,7 @@ pub struct Lanes {
 }
 
 impl Lane {
-    /// The lane of a request, if its answer says when it was inside, or when its tries were.
+    /// The lane of a request; `None` if its answer says neither when it was inside nor when its tries were.
     pub(super) fn of(
         thread: usize,
         turn: usize,
@@ -104,8 +104,8 @@ impl Lane {
     }
 }
 
-/// Picks at most [`MAX_DRAWN`] lanes, around the busiest moment, and sets their times relative to the first. `None` if no
-/// request was inside.
+/// Picks at most [`MAX_DRAWN`] lanes, around the busiest moment. Their times then count from the earliest wait, in a sample from
+/// the first entry. `None` without a lane.
 pub(super) fn choose_lanes(mut all: Vec<Lane>) -> Option<Lanes> {
     all.sort_unstable_by_key(|lane| (lane.entered_us, lane.went_out_us));
     let of = all.len();

@@ -143,7 +143,7 @@ impl Link {
         })
     }
 
-    /// Sends a request and reads its whole answer.
+    /// Sends a request and reads its whole answer, without a time limit.
     /// Errors: [`ExchangeError`] if the connection ended first; the link is of no further use then.
     /// Cancel safety: dropping it may leave a request half done: drop the link too.
     pub(super) async fn exchange(

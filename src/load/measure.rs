@@ -105,7 +105,7 @@ fn parse_round_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Runs one plan, and shows its progress on the bar.
+/// Runs one plan, and shows its progress on the bar. A run that `stop` cuts short is `Ok`.
 pub(super) async fn run_with_progress(
     bar: &Bar,
     plan: &Plan,
@@ -117,8 +117,8 @@ pub(super) async fn run_with_progress(
         .await
 }
 
-/// Measures each plan for a time in each of `rounds`, or until `stop`. The order changes in each round, so that of two plans each is
-/// first in turn. Returns the rows of each plan, and why rounds of a plan could not be made; those spoil no other.
+/// Measures each plan for a time in each of `rounds`, on a new product. `stop` ends it, without the run under way. The order
+/// changes in each round; of two plans each is first in turn. Returns the rows of each plan, and why runs could not be made.
 pub async fn measure_in_rounds(
     plans: &[Plan],
     timed: Timed,
@@ -202,9 +202,10 @@ impl MeasureArgs {
         })
     }
 
-    /// Measures each of `slugs` on each target. `load` makes the plan from that of the course; `rate` is how many requests are due each
-    /// second, if the loop is open.
-    /// Errors: [`Failure::Unusable`] where the plans ask for more than a run may. A run that fails is in `not_run` instead.
+    /// Measures each of `slugs` on each target: once for the verdict, then in rounds if a duration was asked for. `load` makes
+    /// the plan from that of the course; `rate` is how many requests are due each second of a round, if the loop is open.
+    /// Errors: [`Failure::Unusable`] where the plans ask for more than a run may. A run that fails or is cut short is in
+    /// `not_run` instead; after `stop` no other begins.
     pub(super) async fn measure(
         &self,
         setup: Setup,

@@ -80,7 +80,7 @@ pub struct Timed {
 /// The users who order a voucher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Orders {
-    /// How many they are.
+    /// How many users order.
     pub users: u64,
     /// Orders of each user, which follow each other.
     pub repeats: u64,

@@ -26,7 +26,7 @@ pub struct Row {
     pub target: String,
     pub threads: usize,
     pub loops: usize,
-    /// How long the run took, ms.
+    /// How long the run took, ms; of a timed run, its measured time.
     pub elapsed_ms: u64,
     /// The columns of JMeter's Aggregate Report.
     #[serde(flatten)]
@@ -37,7 +37,7 @@ pub struct Row {
     /// Pieces before and after.
     #[serde(flatten)]
     pub stock_change: StockChange,
-    /// The number of requests for each outcome; a user who was refused because of an earlier order is not counted as sold out.
+    /// All requests by outcome, those of a warm-up too; one refused because of an earlier order does not count as sold out.
     #[serde(flatten)]
     pub counts: OutcomeCounts,
     /// `sold − (before − after)`; of a voucher, orders beyond its pieces.
@@ -177,7 +177,7 @@ impl SaleResult {
         }
     }
 
-    /// The result of a run that sold a voucher: the verdict is the checker's.
+    /// The result of a run that sold a voucher: the verdict is the checker's, unless requests failed ([`judge_orders`]).
     pub(super) fn voucher(step: &SeckillStep, orders: OrderCheck, counts: OutcomeCounts) -> Self {
         let report = &orders.report;
         Self {
@@ -232,8 +232,8 @@ impl Rate {
 }
 
 impl Row {
-    /// Makes the row of a run that has ended. An instance that did not answer, or requests that were not sent (unless
-    /// `cancelled`), become notes, and the verdict is then at least [`Verdict::Errors`].
+    /// Makes the row of a run that has ended. An instance that did not answer, or requests that were not sent (unless `cancelled`
+    /// or timed), become notes, and the verdict is then at least [`Verdict::Errors`].
     pub(super) fn new(plan: &Plan, sold: SaleResult, ended: LoadResult, cancelled: bool) -> Self {
         let mut counts = ended.all.counts;
         let mut notes: Vec<_> = missing_instances(plan, &ended.all.instances)
@@ -344,7 +344,7 @@ impl Row {
         })
     }
 
-    /// Why the promise counts as broken, in one line; `None` if it was kept.
+    /// Why the promise counts as broken, in the run of the verdict or else in a round; `None` if it was kept.
     pub fn broken_promise(&self) -> Option<String> {
         if self.kept {
             let broken = self.rate.as_ref()?.broken.as_ref()?;
@@ -414,7 +414,7 @@ impl Row {
     }
 }
 
-/// A note that fewer instances answered than the target has, or than there were requests; `None` if enough did.
+/// A note if not exactly one instance answered for the target `one`, or too few (of three, or of the requests) for another.
 fn missing_instances(plan: &Plan, answered: &BTreeMap<String, u64>) -> Option<String> {
     let asked = match plan.target.as_str() {
         ONE_INSTANCE => 1,

@@ -66,8 +66,8 @@ pub struct Snapshot {
 /// Once cancelled, no further request is sent; those under way have one second to be answered and count as unknown
 /// otherwise. A request is never sent twice, whatever becomes of its connection. A run in loops ends within 15 minutes, a
 /// timed one 40 s after its time. If the product or voucher cannot be removed, a note of the row says so.
-/// Errors: [`Failure::Unusable`] where the target does not answer at all, the strategy is not one, or the plan asks for
-/// more than a run may.
+/// Errors: [`Failure::Unusable`] where the product or voucher cannot be made or read, no connection opens, the strategy is not
+/// one, or the plan asks for more than a run may.
 /// Cancel safety: dropping the future closes every connection, and leaves the product or the voucher. Cancel instead.
 pub async fn run(
     plan: &Plan,
@@ -173,7 +173,7 @@ fn json_request(origin: &Origin, path: &str) -> Result<Request<Body>, Failure> {
     Ok(request)
 }
 
-/// Sends the load of a plan, with snapshots of its progress.
+/// Sends the load of a plan, with snapshots of its progress; the last one has only the requests that count.
 async fn send_load(
     plan: &Plan,
     origin: Origin,

@@ -49,7 +49,7 @@ impl StockApi<'_> {
             .map(drop)
     }
 
-    /// How many pieces the strategy's store has.
+    /// How many pieces of the product the strategy's store has; an error if the answer does not tell that.
     pub(super) async fn count(&self) -> Result<i64, Failure> {
         let url = format!(
             "{}/stock?stock_id={}",
@@ -83,7 +83,7 @@ pub(super) async fn slugs(url: &str) -> Result<Vec<String>, Failure> {
     Ok(known.into_iter().map(|k| k.slug).collect())
 }
 
-/// The size of the answer at a path; `None` if nothing is served there.
+/// The size of the answer at a path; `None` if no answer comes, or its status is not 2xx.
 pub(super) async fn body_size(at: &str, path: &str) -> Option<usize> {
     let answer = get(&format!("{}{path}", without_trailing_slash(at)))
         .await

@@ -209,7 +209,7 @@ fn remarks(row: &Row) -> String {
     remarks.join(&localized!("；", "; "))
 }
 
-/// One line for each strategy: its promise, and whether it was kept.
+/// One line for each strategy, whose rows must be neighbours: its promise, and whether it was kept.
 pub(super) fn promise_lines(rows: &[Row]) -> Vec<String> {
     rows.chunk_by(|a, b| a.strategy == b.strategy)
         .map(promise_line)

@@ -29,7 +29,7 @@ pub struct ClusterOptions {
     instance: Option<String>,
 }
 
-/// Parses an address on the command line.
+/// Accepts an `http` address with a host, unchanged.
 fn http_url(text: &str) -> Result<String, String> {
     let url = Url::parse(text).ok();
     match url.filter(|url| url.scheme() == "http" && url.has_host()) {

@@ -33,7 +33,7 @@ impl fmt::Display for Verdict {
 }
 
 impl Verdict {
-    /// Its word in the language of the terminal.
+    /// The word of the verdict in the language of the terminal.
     pub(super) fn localized(self) -> String {
         use check::OrdersVerdict;
         let english = self.to_string();
@@ -77,7 +77,7 @@ pub fn oversold(stock_change: StockChange, counts: OutcomeCounts) -> i64 {
 }
 
 /// Judges a run that has sold pieces of a product. A final stock above its interval, or below zero, is oversold; one below the
-/// interval has lost pieces without an answer.
+/// interval is [`Verdict::Errors`].
 pub fn judge(stock_change: StockChange, counts: OutcomeCounts) -> Verdict {
     let within = stock_within(stock_change.before, counts);
     let sent_away = counts.sold_out > 0 && stock_change.after > 0;
@@ -90,7 +90,7 @@ pub fn judge(stock_change: StockChange, counts: OutcomeCounts) -> Verdict {
     }
 }
 
-/// The verdict on a run that has sold a voucher: that of the books, but a run with failed requests is not exact.
+/// The verdict on a run that has sold a voucher: the checker's, but [`Verdict::Errors`] instead of exact if requests failed.
 pub fn judge_orders(report: &check::OrdersReport, counts: OutcomeCounts) -> Verdict {
     match report.verdict {
         check::OrdersVerdict::Exact if counts.failed() > 0 => Verdict::Errors,
@@ -100,7 +100,7 @@ pub fn judge_orders(report: &check::OrdersReport, counts: OutcomeCounts) -> Verd
     }
 }
 
-/// The verdict that a strategy's promise implies on this target: one instance, or several.
+/// The verdict that a promise implies on one instance, or on several. Of a step, oversold stands for any fault.
 pub const fn expected(promise: Promise, one_instance: bool) -> Verdict {
     match (promise, one_instance) {
         (Promise::Safe | Promise::Lease, _) | (Promise::OneProcess, true) => Verdict::Exact,

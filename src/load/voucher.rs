@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 /// The header that names the ordering user.
 const USER: HeaderName = HeaderName::from_static("x-user-id");
 
-/// How long no new order may have appeared before the orders are checked: they are written behind.
+/// If no new order appears for this long, missing ones count as lost: orders are written behind.
 const QUIET_TIME: Duration = Duration::from_secs(10);
 /// The pause between looks at the orders: short beside [`QUIET_TIME`].
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -147,7 +147,7 @@ impl LoadVoucher {
         })
     }
 
-    /// Waits until all answered orders are written, or no more of them appear; returns the report of the checker.
+    /// Waits until all answered orders are written, or none has appeared for [`QUIET_TIME`]; returns the report of the checker.
     pub(super) async fn check_orders(
         &self,
         answers: &OrderAnswers,

@@ -105,7 +105,7 @@ pub(super) struct Ceilings {
 type CeilingResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 impl Ceilings {
-    /// Connects to the servers of a lab, for work on this product.
+    /// Connects to the servers of a lab, for work on this product, and makes [`DIRECTORY`].
     /// Errors: [`Failure::Unusable`] where an address is not one, or ZooKeeper does not answer.
     pub(super) async fn open(at: &Addresses, product: i64) -> Result<Arc<Self>, Failure> {
         let open = async || -> CeilingResult<_> {
@@ -236,7 +236,7 @@ impl Ceilings {
         Ok(())
     }
 
-    /// Deletes the key and the node that do not expire, and closes the clients.
+    /// Deletes the key and the node that do not expire, which may fail, and closes the clients.
     pub(super) async fn close(&self) {
         let mut redis = self.ctx.redis.connection();
         let key = self.ctx.redis_key("incr");

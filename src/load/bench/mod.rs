@@ -93,7 +93,7 @@ struct Bench<'a> {
     rates: BTreeMap<Work, Vec<f64>>,
     /// For each lock with 100 waiters, in each round: the longest latency over the mean, and the 99 % line over the median.
     waits: BTreeMap<&'static str, [Vec<f64>; 2]>,
-    /// The reason why the results of a measurement do not count, by the name of that.
+    /// Why the results of a measurement do not count, by its name ([`Work::name`]).
     void_reasons: BTreeMap<String, String>,
 }
 
