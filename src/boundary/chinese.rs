@@ -137,7 +137,7 @@ fn find_replaced_words(name: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Adds each text at this place or below it, with its name, except this list.
+/// Adds each text at this place or below it, with its name, except this list and the English pages of docs.
 fn collect_texts(place: &Path, found: &mut Vec<(String, String)>) {
     let name = place.to_str().expect("a name in UTF-8");
     if place.is_dir() {

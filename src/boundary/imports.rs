@@ -66,8 +66,8 @@ struct ImportReader {
 }
 
 impl ImportReader {
-    /// Makes a path absolute; one that begins with neither `crate`, `oversell`, `self`, `super` nor a child is another
-    /// crate's or a name that was imported, whose import is seen.
+    /// Makes a path absolute; `None` for one that begins with neither `crate`, `oversell`, `self`, `super` nor a child: it is
+    /// another crate's, or of an imported name, whose import is seen.
     fn absolute(&self, path: &[String]) -> Option<Path> {
         let first = path.first()?;
         let up = path.iter().take_while(|part| *part == "super").count();

@@ -299,7 +299,7 @@ impl Source {
         &self.module[0]
     }
 
-    /// The rooms that it names and must not; `*` is all of them.
+    /// One text for each room that the file names and must not; `*` is all rooms.
     fn forbidden_rooms(&self) -> Vec<String> {
         let room = |name: &str| ROOMS.iter().find(|(room, _)| *room == name);
         let may = room(self.room()).map_or(&[][..], |(_, may)| may);
@@ -376,7 +376,7 @@ fn shortest_cycle_through(
     None
 }
 
-/// Every file below a folder. The tests run in the package's folder.
+/// Every Rust file below a folder. The tests run in the package's folder.
 fn sources(folder: &str) -> Vec<Source> {
     let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{folder}: {e}"));
     let mut files = Vec::new();

@@ -62,7 +62,7 @@ struct OwnLine {
     terminal: Option<u8>,
     run: String,
     prints: Option<String>,
-    /// The line is typed again until it prints this.
+    /// The line is typed again until it prints this, instead of `prints`.
     until: Option<String>,
 }
 

@@ -28,7 +28,7 @@ pub fn lessons() -> impl Iterator<Item = &'static Lesson> {
     ALL.iter().flat_map(|chapter| &chapter.lessons)
 }
 
-/// The lesson with this id.
+/// The lesson with this id, if there is one.
 pub fn find(id: &str) -> Option<&'static Lesson> {
     lessons().find(|lesson| lesson.id == id)
 }

@@ -109,7 +109,7 @@ impl Placeholders {
         }
     }
 
-    /// A copy of a line with all placeholders replaced in what is typed and in what is expected.
+    /// A copy of a line with all placeholders replaced in what is typed and in what is expected; unknown words in braces stay.
     pub fn fill_line(&self, line: &TypedLine) -> TypedLine {
         let fill = |text: &str| {
             let placeholders = self.0.iter();

@@ -80,7 +80,7 @@ pub enum Run {
 }
 
 impl Run {
-    /// The experiments of a list; for any other kind, the experiment itself.
+    /// The experiments of [`Run::All`]; for any other kind, the experiment itself.
     pub fn parts(&self) -> &[Self] {
         match self {
             Self::All(runs) => runs,

@@ -30,8 +30,8 @@ impl Library {
         }
     }
 
-    /// The versions of the library, as in the Makefile. The first decides the verdict: the text's own, except of Spring, where the
-    /// classes of the text's version are those of [`Self::Printed`].
+    /// The versions of the library, as in the Makefile. The first that can be started decides the verdict. It is the text's own,
+    /// except of Spring, where the classes of the text's version are those of [`Self::Printed`].
     pub fn versions(self) -> Vec<Java> {
         let (library, versions): (_, &[_]) = match self {
             Self::Redisson => ("redisson", &["3.11.2", "3.13.6", "4.7.0"]),
@@ -63,8 +63,8 @@ pub struct Script {
 /// - `redis-cli {redis} …`, `mysql {mysql} …` and `{fault} …`;
 /// - `wait`, until the lines of this thread that ended in ` &` are answered.
 ///
-/// `{key}` is a name that only this run uses, also for the database of the printed classes; `{port}` is a free port; `{2}` is what the
-/// second line has printed.
+/// `{key}` is a name that only this run uses, also for the database of the printed classes; `{port}` and `{port-2}` are free
+/// ports; `{2}` is what the second line has printed.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptLine {

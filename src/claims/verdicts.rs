@@ -29,7 +29,7 @@ impl Verdicts {
         serde_json::from_str(file).unwrap_or_else(|why| panic!("the last run: {why}"))
     }
 
-    /// The verdicts without figures, claims and headings.
+    /// Keeps of each lesson only id, systems, verdict and words.
     pub fn without_details(mut self) -> Self {
         self.lessons.iter_mut().for_each(|found| found.more.clear());
         self

@@ -120,7 +120,6 @@ impl LoadProgress {
         MutexGuard::map(self.recorded.lock(), |recorded| &mut recorded.all)
     }
 
-    /// The time since the load started.
     pub(super) fn elapsed(&self) -> Duration {
         self.clock.elapsed()
     }

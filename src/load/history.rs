@@ -92,7 +92,6 @@ pub struct Contention {
 /// The outcomes, latencies and waits of a run so far.
 #[derive(Debug, Clone)]
 pub struct History {
-    /// The number of requests for each outcome.
     pub counts: OutcomeCounts,
     /// The latencies, in µs.
     pub latencies: Histogram<u32>,

@@ -28,7 +28,6 @@ pub struct Row {
     pub loops: usize,
     /// How long the run took, ms; of a timed run, its measured time.
     pub elapsed_ms: u64,
-    /// The columns of JMeter's Aggregate Report.
     #[serde(flatten)]
     pub stats: Stats,
     /// Where the pieces of a product are counted; `None` for a voucher.
@@ -57,7 +56,6 @@ pub struct Row {
     /// Requests that were due at the rate asked for and were not sent.
     #[serde(skip_serializing_if = "is_zero")]
     pub behind: u64,
-    /// The verdict on the stock, or on the orders.
     pub verdict: Verdict,
     pub promise: Promise,
     /// The verdict that follows from the promise on this target.

@@ -28,8 +28,7 @@ impl Spread {
         }
     }
 
-    /// Ratios of `ones` to `others`, round by round, because a slow round slows both. A ratio to 0 is 0; rounds of one list alone
-    /// do not count.
+    /// The ratios round by round, because a slow round slows both. A ratio to 0 is 0; the longer list is cut.
     pub fn from_ratios(ones: &[f64], others: &[f64]) -> Self {
         let pairs = ones.iter().zip(others);
         Self::from_values(pairs.map(|(one, other)| if *other > 0.0 { one / other } else { 0.0 }))

@@ -146,7 +146,6 @@ pub(super) fn contention_table(rows: &[Row], markdown: bool) -> String {
     table(&CONTENTION, &[0, 1, 10, 11], rows, markdown)
 }
 
-/// The table of voucher orders.
 pub(super) fn orders_table(rows: &[Row], markdown: bool) -> String {
     table(&ORDERS, &[0, 1, 2], rows, markdown)
 }

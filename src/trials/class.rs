@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 /// All visitors press the button within this time, as people do after a word of the teacher.
 const PRESS_TIME: Duration = Duration::from_secs(3);
-/// Bounds the answer to a request, and the wait for the next event of a race.
+/// Bounds the answer to a request, and the first stop of a schedule's actor. A stream of events ends after 15 s of silence.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bounds the wait of a visitor for its load or its grading, behind those of all other visitors.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(600);
@@ -84,8 +84,8 @@ struct PromiseResult {
     kept: bool,
 }
 
-/// Runs the command. It fails with [`Failure::Promise`] where one was broken, with [`Failure::Unusable`] where nobody answers,
-/// with [`Failure::Interrupted`].
+/// Runs the command. It fails with [`Failure::Promise`] where a promise was broken, [`Failure::Unusable`] where nobody answers,
+/// [`Failure::Interrupted`] after a signal.
 pub(crate) async fn run(
     args: Args,
     lab: Option<Addresses>,
@@ -146,7 +146,7 @@ struct Class {
     visitors: Vec<String>,
 }
 
-/// The end and the times of one replay.
+/// The end of one replay, and its times since the click; `first_event` is the first of an actor, or the end.
 #[derive(Debug)]
 struct ReplayTiming {
     lesson: &'static str,
@@ -160,7 +160,7 @@ struct ReplayTiming {
 type ReplayOutcome = Result<ReplayTiming, HttpError>;
 
 impl Class {
-    /// Plays the races with one visitor alone, then with all of them, and checks each promise.
+    /// Plays the races with one visitor, then with all, and checks each promise. Fails if a race of the one visitor does.
     async fn check_promises(
         &self,
         lab: Option<&Addresses>,
@@ -187,7 +187,7 @@ impl Class {
         Ok(promises)
     }
 
-    /// Sends a request of this visitor; its answer must be a success.
+    /// Sends a request of this visitor; its answer must be a success. Returns its JSON, null without a body.
     async fn ask(
         &self,
         visitor: &str,
@@ -262,7 +262,7 @@ impl Class {
         Err(HttpError::Failed("the events broke off".to_owned()))
     }
 
-    /// Has all visitors begin a race and its cure within [`PRESS_TIME`], and waits for the ends.
+    /// Has all visitors begin a race and its cure within [`PRESS_TIME`], each of the next lesson in turn; waits for the ends.
     async fn play_all(&self, lessons: &[&'static str]) -> Vec<ReplayOutcome> {
         print_to_stderr(format_args!(
             "{}",
@@ -340,7 +340,7 @@ impl Class {
         ]
     }
 
-    /// Has each visitor send actor A to its first stop; then cancels all.
+    /// Has each visitor send actor A to its first stop; then cancels all; a failure of that does not count.
     async fn check_schedules(&self) -> PromiseResult {
         let began = join_all(
             self.visitors
@@ -465,7 +465,7 @@ fn promise(what: String, promised: impl Display, seen: impl Display, kept: bool)
     }
 }
 
-/// The promise about the peak memory of an instance.
+/// The promise about the peak memory of an instance; an instance whose memory cannot be read does not count.
 fn check_memory(lab: &Addresses) -> PromiseResult {
     let peaks = lab
         .instances

@@ -41,7 +41,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Bounds each request, and each event of a replay: longer than any wait that an experiment asks for.
+/// Bounds each request, and a whole replay: longer than any wait that an experiment asks for.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 /// The warm-up of each measurement of a rate: connections are open and caches are full by then.
 const WARM_UP: Duration = Duration::from_millis(300);
@@ -73,7 +73,7 @@ pub(super) struct OwnLab {
 }
 
 impl OwnLab {
-    /// Sends the lab SIGTERM and waits for its end.
+    /// Sends the lab SIGTERM and waits, without a limit, for its end.
     pub(super) async fn stop(mut self) -> Result<(), NoVerdict> {
         if let Some(pid) = self.child.id() {
             kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM).map_err(NoVerdict::failed)?;
@@ -150,7 +150,6 @@ impl Cluster {
         &self.instances
     }
 
-    /// The address of this target.
     pub(crate) fn address(&self, target: Target) -> &str {
         match target {
             Target::OneInstance => self.one_instance(),
@@ -158,7 +157,7 @@ impl Cluster {
         }
     }
 
-    /// Sends a GET to an address with host and port; the answer is the text of the course.
+    /// Sends a GET to an address with host and port; any status is `Ok`, and the answer is the text of the course.
     pub(crate) async fn get(&self, url: &str) -> Result<Answer, HttpError> {
         self.request(Method::GET, url).answer().await
     }
@@ -169,7 +168,7 @@ impl Cluster {
         request.token(self.token.as_ref())
     }
 
-    /// Sends a request; returns status and JSON, also if it was refused.
+    /// Sends a request; returns status and JSON, also if it was refused. An answer without JSON is an error.
     pub(crate) async fn answer(
         &self,
         method: Method,
@@ -251,7 +250,8 @@ impl Cluster {
         })
     }
 
-    /// Has the lab break or mend a member: `inject_fault(Action::Pause, "8100")`. All faults are mended after the experiment.
+    /// Has the lab break or mend a member: `inject_fault(Action::Pause, "8100")`. Faults of the tried lab, but not of an
+    /// [`OwnLab`], are mended after the experiment.
     pub(crate) async fn inject_fault(&self, action: Action, member: &str) -> Result<(), NoVerdict> {
         Ok(self.faults()?.inject(action, member).await?)
     }
@@ -275,7 +275,7 @@ impl Cluster {
         }
     }
 
-    /// Stops the Galera lab that experiments share.
+    /// Stops the Galera lab that experiments share, if one was started.
     pub(super) async fn stop_galera(&mut self) {
         if let Some(lab) = self.galera.take() {
             // If it cannot be stopped, dropping it kills it.
@@ -302,7 +302,7 @@ impl Cluster {
         })
     }
 
-    /// Opens a connection to the main Redis, as `redis-cli` does.
+    /// Opens a connection to the main Redis, as `redis-cli` does. Unavailable without a lab.
     pub(crate) async fn redis(&self) -> Result<MultiplexedConnection, NoVerdict> {
         let url = self.servers()?.main_redis();
         redis_at(url)
@@ -310,14 +310,14 @@ impl Cluster {
             .map_err(does_not_answer(Server::Redis, url))
     }
 
-    /// Opens a connection to the database, as `mysql` does.
+    /// Opens a connection to the database, as `mysql` does. Unavailable without a lab.
     pub(crate) async fn mysql(&self) -> Result<MySqlConnection, NoVerdict> {
         let url = &self.servers()?.mysql.url;
         let connected = MySqlConnection::connect(url).await;
         connected.map_err(does_not_answer(Server::MySql, url))
     }
 
-    /// Opens a session of ZooKeeper, as `zkCli.sh` does.
+    /// Opens a session of ZooKeeper, as `zkCli.sh` does. Unavailable without a lab.
     pub(crate) async fn zookeeper(&self) -> Result<zookeeper_client::Client, NoVerdict> {
         let at = &self.servers()?.zookeeper.connect;
         let connected = zookeeper_client::Client::connect(at).await;

@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The commit that this program was built from; `unknown` in a debug build, and outside a repository.
 const COMMIT: &str = env!("OVERSELL_COMMIT");
-/// Time limit of one experiment.
+/// Time limit of one lesson, with all its experiments and libraries.
 const EXPERIMENT_TIMEOUT: Duration = Duration::from_secs(300);
 /// An experiment has this long to clean up when the command must stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -123,7 +123,9 @@ impl Course {
         })
     }
 
-    /// Tries the chosen lessons that match `is_its`, against the lab at `at` or the cluster that the arguments name.
+    /// Tries the chosen lessons that match `is_its`, against the lab at `at` or the cluster that the arguments name. Adds the
+    /// results to those of earlier calls, and sends them to the instances, but not those of twins; if that fails, it is only
+    /// printed.
     ///
     /// It fails with [`Failure::Unusable`] where no cluster answers, with [`Failure::Interrupted`] after a signal.
     pub(crate) async fn try_lessons(
@@ -252,7 +254,7 @@ impl Course {
         }
     }
 
-    /// Prints and writes the results.
+    /// Prints and writes the results, and updates the stored run. Without results it writes nothing.
     ///
     /// It fails with [`Failure::Promise`] where a claim came out otherwise than in the last full run or a twin was not refused,
     /// [`Failure::Unusable`] where an experiment failed or a file cannot be written.

@@ -19,7 +19,7 @@ pub(super) struct JavaLibraries {
 }
 
 impl JavaLibraries {
-    /// Builds the versions that these lessons need.
+    /// Builds each version of the libraries that these lessons need; what cannot be built is noted with its reason.
     pub(super) async fn build_for(lessons: impl Iterator<Item = &Lesson>) -> Self {
         let mut libraries = Self::default();
         let needed: Vec<_> = lessons

@@ -41,7 +41,7 @@ pub(super) async fn try_twin(
     }
 }
 
-/// Tries a lesson on our service alone: all of its experiments.
+/// Tries a lesson on our service alone: its experiments in turn, until one comes to no verdict.
 async fn try_ours(on: &Cluster, lesson: &'static Lesson) -> Result<Observation, NoVerdict> {
     let runs = lesson.run.parts();
     let mut seen = run_kind(on, lesson, &runs[0]).await?;
@@ -204,8 +204,8 @@ const MAX_WAIT_MS: u64 = 300_000;
 /// Requests per connection in the quick form: as concurrent as the course's load, in a fifth of its time.
 const QUICK_LOOPS: usize = 10;
 
-/// Claim: a load sells no piece twice, on each of these targets. Without numbers it is the course's, in the quick form with
-/// [`QUICK_LOOPS`].
+/// Claim: a load sells exactly, without a failed request, on each target. Without numbers it is the course's load, in the quick
+/// form with [`QUICK_LOOPS`].
 async fn sells_exactly(
     on: &Cluster,
     strategy: &str,
@@ -225,7 +225,7 @@ async fn sells_exactly(
     Ok(Observation::holds(holds, describe_sales(&rows)).sales(&rows))
 }
 
-/// Claim: the ratio of two rates is within the bounds of `says`. If it is not, the words end with `otherwise`, the reason.
+/// Claim: the ratio of two rates is within the bounds of `says`. If it is not reproduced, the words end with `otherwise`.
 async fn compare_rates(
     on: &Cluster,
     first: RateSide,
@@ -275,7 +275,8 @@ async fn few_then_most_fail(
     Ok(seen.and(Observation::holds(few < 1.0 && many > 1.0, said)))
 }
 
-/// Sends a load from `few` connections and from 100. Returns the retries per piece of each, and an observation of both.
+/// Sends 2000 requests to one instance, from `few` connections and from 100. Returns the retries per piece of each, 0 where the
+/// answers tell none, and an observation that holds.
 async fn count_retries(
     on: &Cluster,
     strategy: &'static str,

@@ -66,8 +66,8 @@ pub(super) fn outdated(run: &Verdicts, sources: &Sources) -> Option<String> {
     (count > 0).then(words)
 }
 
-/// Takes the verdicts of this program over into a stored run, but for those that were tried on less than before. The conditions
-/// stay those of the last run of every lesson.
+/// Takes verdicts that have a digest over into a stored run, but for those tried on less than before; drops lessons that are no
+/// more. The conditions stay those of the last run of every lesson.
 pub(super) fn update(stored: &mut Verdicts, found: Verdicts) {
     if lessons().all(|lesson| found.result_of(lesson.id).is_some()) {
         stored.conditions = found.conditions;
@@ -86,7 +86,8 @@ pub(super) fn update(stored: &mut Verdicts, found: Verdicts) {
     stored.lessons.sort_by_key(place);
 }
 
-/// Puts the medians of the runs before in front of those of the new one. From the second run on they decide.
+/// Puts the medians of the runs before in front of the new one's. From the second run on they decide the verdict, and the words
+/// say so.
 fn judge_by_the_last_runs(new: &mut LessonResult, old: Option<&LessonResult>) {
     let Some(mut measured) = rates(new) else {
         return;
@@ -119,7 +120,7 @@ fn judge_by_the_last_runs(new: &mut LessonResult, old: Option<&LessonResult>) {
     new.more.insert("rates".to_owned(), json!(measured));
 }
 
-/// The rates of a result; `None` if it has none.
+/// The rates of a result; `None` if it has none that can be read.
 fn rates(result: &LessonResult) -> Option<MeasuredRates> {
     serde_json::from_value(result.more.get("rates")?.clone()).ok()
 }

@@ -47,7 +47,7 @@ pub(crate) struct MeasuredRatio {
 }
 
 impl MeasuredRates {
-    /// The verdict of the last runs.
+    /// The verdict of the last runs, joined with [`besides`](Self::besides).
     pub(super) fn verdict(&self) -> ClaimVerdict {
         let ratios = self.ratios.iter().map(MeasuredRatio::verdict);
         ratios.fold(self.besides, join_verdicts)
@@ -275,7 +275,8 @@ impl Observation {
         Self::of(ClaimVerdict::of(holds), words)
     }
 
-    /// Joins two observations: the claim holds only if it holds in both.
+    /// Joins two observations: the claim holds only if it holds in both. `on` is that of `self`, a value of one name that of
+    /// `other`.
     pub(super) fn and(self, other: Self) -> Self {
         let rates = (self.rates.is_some() || other.rates.is_some()).then(|| {
             let [first, second] = [self.rates_so_far(), other.rates_so_far()];
@@ -310,7 +311,7 @@ impl Observation {
         })
     }
 
-    /// Adds a ratio that must be within its bounds, too. `of` names the sides.
+    /// Adds a ratio that must be within its bounds, too, but not to the figures. `of` names the sides.
     pub(super) fn require_ratio(self, of: &str, says: RatioClaim, ratio: Spread) -> Self {
         let mut rates = self.rates_so_far();
         let (least, most) = says.bounds();

@@ -147,8 +147,8 @@ impl OwnLab {
         })
     }
 
-    /// Waits, [`LAB_TIMEOUT`] at most, for a leader other than `not`; returns the names of the ZooKeeper servers, the leader
-    /// first.
+    /// Waits, [`LAB_TIMEOUT`] at most, for a leader other than `not` (any, if that is empty); returns the names of the ZooKeeper
+    /// servers, the leader first.
     pub(super) async fn wait_for_leader(&self, not: &str) -> Result<Vec<String>, NoVerdict> {
         let servers = self.cluster.servers()?.zookeeper.connect.split(',');
         let name = |n| match n {

@@ -8,7 +8,7 @@ use crate::{
 use http::Method;
 use serde_json::{Value, json};
 
-/// A product of an experiment, in the stock of MySQL and of Redis.
+/// A product of an experiment, in the stock of MySQL and of Redis. Dropping it does not remove it.
 #[derive(Debug)]
 pub(crate) struct Product<'a> {
     pub(super) on: &'a Cluster,
@@ -39,7 +39,7 @@ impl Cluster {
 }
 
 impl Cluster {
-    /// Makes a product, and waits until the node of the database behind each instance has it.
+    /// Makes a product, and reads it at each instance, which waits until its node of the database has it.
     pub(super) async fn create_product_on_each_node(
         &self,
         count: i64,

@@ -21,7 +21,7 @@ pub(super) const STOCK: i64 = 1_000_000;
 /// This many sales show that buyers are served again; one or two may still succeed while a server dies.
 const SALES_OF_SERVICE: usize = 20;
 
-/// The outcome of a purchase; without an answer it is unknown.
+/// The outcome of a purchase; without an answer in JSON it is unknown.
 pub(super) fn outcome(answer: &Result<(u16, Value), HttpError>) -> Outcome {
     match answer {
         Ok((status, body)) => classify_answer(*status, body.to_string().as_bytes()).0,
@@ -35,7 +35,7 @@ pub(super) struct SaleCounts {
     pub(super) sold: i64,
     /// Sales whose answer says that the lock was kept.
     pub(super) kept: i64,
-    /// Answers that say that nothing was changed.
+    /// Answers that say that nothing was changed, or that nothing is left.
     pub(super) refused: i64,
     /// Purchases with any other answer, or none.
     pub(super) unknown: i64,
@@ -110,7 +110,7 @@ impl Purchases {
         is_sale
     }
 
-    /// Waits until [`SALES_OF_SERVICE`] purchases that began after `since` were sales; `None` if that takes too long.
+    /// Waits until [`SALES_OF_SERVICE`] sales have begun after `since` and ended; `None` if that takes longer than `within`.
     pub(super) async fn wait_for_sales(&self, since: Instant, within: Duration) -> Option<()> {
         let served = async {
             while self.count_sales(since, None) < SALES_OF_SERVICE {
@@ -150,7 +150,7 @@ impl Purchases {
         first.unwrap_or_default()
     }
 
-    /// Counts the purchases by their outcome, without `kept`; `gone` is how many pieces left the stock.
+    /// Counts the purchases by their outcome, without `kept` and `per_sec`; `gone` is how many pieces left the stock.
     pub(super) fn counts(&self, gone: i64) -> SaleCounts {
         let mut counts = SaleCounts {
             gone,

@@ -1,8 +1,9 @@
-//! Tries a claim about Redisson, Curator, Spring, the JVM or the printed code on that itself, beside our service.
+//! Tries a claim about Redisson, Curator, Spring, the JVM or the printed code on that library itself, beside our service.
 //!
 //! 1. All versions run the lesson's lines at the same time, each in its own processes and with its own names; one after the other
 //!    where a line breaks a server.
-//! 2. The script ends at the first line that prints something else: the claim then does not hold in that version.
+//! 2. The script ends at the first line that prints something else, or not in its time: the claim does not hold in that version.
+//!    A line in the background is checked at its `wait`, else not.
 //! 3. The verdict is that of the version that the text uses. The results of the other versions and of our service stand beside it.
 
 use super::{
@@ -78,7 +79,8 @@ pub(super) async fn try_twin(
     .await
 }
 
-/// Runs the lines on each version and joins the results with the observation of our service; `verdict` decides.
+/// Runs the lines on each version and joins the results with the observation of our service, which has no verdict if it is
+/// unavailable; `verdict` decides. Fails if our experiment or a version fails.
 async fn join_with_ours(
     on: &Cluster,
     script: &Script,
@@ -162,7 +164,7 @@ fn only_ours(
     }
 }
 
-/// Runs the lines on one version, in its own processes, then removes its keys and nodes.
+/// Runs the lines on one version, in its own processes, then removes its keys, nodes and database.
 async fn try_version(
     on: &Cluster,
     library: Library,
@@ -217,7 +219,7 @@ async fn try_version(
     })
 }
 
-/// The number of a line that ended in ` &`, and its pending answer.
+/// The index of a line that ended in ` &`, and its pending answer.
 type BackgroundLine = (usize, AbortOnDropHandle<(String, Duration)>);
 
 /// Sends the lines in turn and returns their results; stops at the first line that does not print what it should.
@@ -339,7 +341,8 @@ async fn send_line(
     }
 }
 
-/// Waits for an answer, up to a limit; returns what is printed for it, and how long it took.
+/// Waits for an answer, up to a limit; returns what is printed for it (on failure `failed …`, `ended`, `no answer`), and its
+/// time.
 fn answer_within(
     pending: PendingAnswer,
     limit: Duration,
@@ -402,7 +405,7 @@ fn remove_nodes<'a>(
     .boxed()
 }
 
-/// The time limit of a line.
+/// The time limit of a line: [`LINE_TIMEOUT`] beyond the most that it should take.
 fn limit(line: &ScriptLine) -> Duration {
     LINE_TIMEOUT
         + line

@@ -44,7 +44,7 @@ struct StartedReplay {
     events: String,
 }
 
-/// Claim: a race with its flaw, and with its cure, ends as it must. `cured`: whether the first and the second race have the cure.
+/// Claim: a race ends as its flaw must, and then as its cure must. `cured`: whether the first and the second have the cure.
 pub(super) async fn flaw_and_cure(
     on: &Cluster,
     lesson: &str,
@@ -135,7 +135,7 @@ impl Cluster {
     }
 }
 
-/// Reads the events of a race to their end, and compares the figures with those that are meant.
+/// Reads the events of a race to their end; it ends as meant if the replay says so and has the figures that are meant.
 async fn read_to_end(
     lesson: &str,
     cured: bool,

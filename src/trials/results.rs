@@ -102,8 +102,8 @@ impl TrialResult {
         self.seen.verdict
     }
 
-    /// Whether a lesson's verdict differs from the stored one, or a twin was not refused. A lesson that rests on timing or
-    /// came to no verdict is never unexpected.
+    /// Whether a lesson's verdict differs from the stored one, unless it rests on timing or is unavailable; or whether a twin was
+    /// not refused, which means not reproduced, or noise.
     pub(super) fn is_unexpected(&self) -> bool {
         if self.twin.is_some() {
             return !matches!(
@@ -119,7 +119,6 @@ impl TrialResult {
 }
 
 impl CourseResults {
-    /// The number of lessons with this verdict.
     pub(super) fn count(&self, verdict: ClaimVerdict) -> usize {
         let lessons = self
             .lessons
@@ -128,7 +127,7 @@ impl CourseResults {
         lessons.count()
     }
 
-    /// It fails with [`Failure::Promise`] if a verdict is unexpected, [`Failure::Unusable`] if an experiment failed.
+    /// It fails with [`Failure::Promise`] if a verdict is unexpected, else with [`Failure::Unusable`] if an experiment failed.
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         let unexpected = self.lessons.iter().filter(|tried| tried.is_unexpected());
         let unexpected: Vec<_> = unexpected

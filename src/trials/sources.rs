@@ -114,7 +114,7 @@ impl Sources {
         files
     }
 
-    /// The files with its experiments.
+    /// The files with the lesson's experiments, without those that are in `kinds.rs`.
     fn experiments(&self, lesson: &Lesson) -> impl Iterator<Item = &'static str> {
         let custom = experiments::all().find(|experiment| experiment.lesson == lesson.id);
         let custom = custom.and_then(|experiment| experiment.module.rsplit("::").next());
@@ -134,7 +134,7 @@ impl Sources {
         })
     }
 
-    /// The file with its race; `None` if none is played, or it has no file, as that of a deadlock.
+    /// The file with the lesson's race; `None` if the lesson plays none.
     fn race(&self, lesson: &Lesson) -> Option<&'static str> {
         let is_replay = |run: &Run| matches!(run, Run::Replay);
         if !lesson.run.parts().iter().any(is_replay) {
@@ -204,7 +204,7 @@ fn is_script_in(text: &str, path: &str) -> bool {
     file.ends_with(".lua") && text.contains(&format!("lua/{file}"))
 }
 
-/// A file without comments, blank lines, margins and unit tests.
+/// A file without lines of comment, blank lines, margins and unit tests.
 fn code_only(path: &str, text: &str) -> String {
     let comments: &[_] = match path.rsplit('.').next() {
         Some("rs") => &["//"],

@@ -69,7 +69,7 @@ pub(super) async fn count_children(zookeeper: &Client, path: &str) -> Result<usi
     }
 }
 
-/// Waits, 30 s at most, until the node has `wanted` children.
+/// Waits, 30 s at most, until the node has exactly `wanted` children; a missing node has 0.
 pub(super) async fn wait_for_children(
     zookeeper: &Client,
     path: &str,
@@ -87,7 +87,7 @@ pub(super) async fn wait_for_children(
         .unwrap_or_else(|_| Err(late()))
 }
 
-/// Describes a load: `mutex 三个实例：卖出 5000 件，库存减少 4321 件，超卖 679 件。`
+/// Describes a load: `mutex，三个实例：卖出 5000 件，库存减少 4321 件，超卖 679 件。`
 pub(super) fn describe_sale(row: &Row) -> Words {
     let (sold, gone, over) = (row.counts.sold, row.pieces_gone(), row.oversold);
     let Bilingual { zh, en } = if row.target == target_name(Target::OneInstance) {

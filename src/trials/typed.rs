@@ -26,7 +26,7 @@ const MAX_OUTPUT_BYTES: usize = 64 * 1024;
 /// The pause between repetitions of a line: short beside what the line waits for.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-/// Tries typed lines with a product and keys of their own.
+/// Tries typed lines with a product and keys of their own. Unavailable without a lab, unless all lines are `curl`.
 pub(super) async fn try_lines(on: &Cluster, lines: &[TypedLine]) -> Result<Observation, NoVerdict> {
     if lines.iter().any(|line| !line.run.starts_with("curl")) {
         on.servers()?;
@@ -63,7 +63,8 @@ async fn run_line(line: &str) -> Result<ShellOutput, NoVerdict> {
     ran.map_err(NoVerdict::failed)
 }
 
-/// Runs a line in bash; if it injects a fault, that is mended after the experiment. Returns what it prints.
+/// Runs a line in bash and returns what it prints. A fault that it injects is mended after the experiment, and must print
+/// something.
 pub(super) async fn run_line_or_fault(on: &Cluster, line: &str) -> Result<String, NoVerdict> {
     let words: Vec<_> = line.split(' ').collect();
     let ["oversell", "lab", "fault", action, member, ..] = &words[..] else {
@@ -84,7 +85,7 @@ pub(super) async fn run_line_or_fault(on: &Cluster, line: &str) -> Result<String
 }
 
 /// Runs the lines in order; returns what each printed. A line that ends in ` &` runs in the background until `wait` is typed in
-/// its terminal.
+/// its terminal, or all others are done.
 async fn run_lines(on: &Cluster, lines: &[TypedLine]) -> Result<Vec<String>, NoVerdict> {
     let mut printed = vec![String::new(); lines.len()];
     let mut background = Vec::new();
@@ -112,7 +113,6 @@ async fn run_lines(on: &Cluster, lines: &[TypedLine]) -> Result<Vec<String>, NoV
     Ok(printed)
 }
 
-/// Waits for the answer of a line in the background.
 async fn join_line(
     answer: AbortOnDropHandle<Result<String, NoVerdict>>,
 ) -> Result<String, NoVerdict> {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 /// How long each order of a crowd stays in the section in which its step breaks: other orders come in between.
 const HOLD_MS: u64 = 20;
 
-/// A voucher of an experiment, with users that no other voucher has.
+/// A voucher of an experiment, with users that no other voucher has. Dropping it does not remove it.
 #[derive(Debug)]
 pub(super) struct TrialVoucher<'a> {
     on: &'a Cluster,
@@ -53,7 +53,7 @@ impl Cluster {
             .await
     }
 
-    /// Has each of `users` order one voucher `repeats` times, all at once. The row has no order figures: they come apart.
+    /// Has each of `users` order a new voucher `repeats` times, all at once. The row has no order figures: they come apart.
     pub(super) async fn send_orders(
         &self,
         step: &str,

@@ -160,7 +160,6 @@ const COLUMNS: [Column<BenchResult>; 8] = [
     }),
 ];
 
-/// Draws the table of all results.
 pub(super) fn results_table(results: &[BenchResult], markdown: bool) -> String {
     table(&COLUMNS, &[0, 3, 5, 6, 7], results, markdown)
 }

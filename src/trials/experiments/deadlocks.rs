@@ -129,7 +129,7 @@ fn uses_another_index(flaw: &DeadlockRun, cure: &DeadlockRun) -> bool {
     }
 }
 
-/// Claim: locking the row of a code locks other rows too, unless the code has an index.
+/// Claim: locking the row of a code locks other rows too, unless the code has an index. `has_index`: in each of two rounds.
 async fn locks_other_rows_without_index(
     on: &Cluster,
     has_index: [bool; 2],

@@ -27,7 +27,7 @@ const REENTRANT_LOCK_LUA: &str = "if redis.call('exists', KEYS[1]) == 1 and redi
 /// The second request comes this long after the first, which is inside by then.
 const HEAD_START: Duration = Duration::from_millis(200);
 
-/// Claim: the second of two requests, on another instance, waits for the first.
+/// Claim: the second of two requests, on another instance, waits for the first. `paths`: that of each.
 pub(in crate::trials) async fn second_request_waits(
     on: &Cluster,
     paths: [&str; 2],
@@ -104,7 +104,7 @@ async fn read_key_while_held(on: &Cluster, url: &str, stock_id: i64) -> Result<S
     value
 }
 
-/// Claim: two calls of one client write different values, so a re-entrant lock (§2.6.1) refuses the second.
+/// Claim: two calls of one client write different values, so a re-entrant lock (§2.6.1) refuses the second. `id`: their kind.
 async fn uuid_is_not_reentrant(on: &Cluster, id: &str) -> Result<Observation, NoVerdict> {
     let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);
     let mut values = Vec::new();

@@ -113,8 +113,9 @@ async fn planned_failover_loses_locks(
         .value("held", json!(held)))
 }
 
-/// Claim: a primary that is cut off from replicas and Sentinels but not from clients loses plain locks, and none that a replica
-/// has or that `min-replicas-to-write` lets through. A killed primary is tried too, without a verdict.
+/// Claim: a primary that is cut off from replicas and Sentinels but not from clients loses plain locks, none that a replica has,
+/// and a tenth as many at most with `min-replicas-to-write` 1 (`min_replicas` is that of the other two). A killed primary is
+/// tried too, without a verdict.
 async fn cut_off_primary_loses_locks(
     on: &Cluster,
     min_replicas: u8,
@@ -149,7 +150,8 @@ async fn cut_off_primary_loses_locks(
         .value("killed", json!(killed)))
 }
 
-/// Claim: a release at a cut-off primary is lost: the next primary keeps the lock until its lease ends.
+/// Claim: a release at a cut-off primary is lost: the next primary keeps the lock until its lease ends. In the twin,
+/// `is_replicated`, the replicas have the release before the cut.
 async fn cut_off_primary_loses_release(
     on: &Cluster,
     is_replicated: bool,
@@ -443,7 +445,7 @@ fn connect_to_group(on: &Cluster, group: &str, replicas: u32) -> Result<RedisCli
     RedisClient::new(options).map_err(NoVerdict::failed)
 }
 
-/// Takes lock after lock and holds all of them until `over`. `taken` counts them.
+/// Takes lock after lock until `over`, and returns all of them, still held. `taken` counts them.
 async fn take_locks_until(
     over: &AtomicBool,
     process: &LockClients,

@@ -128,7 +128,7 @@ async fn stale_read_oversells(on: &Cluster, causal_reads: bool) -> Result<Observ
         .value("causal_reads", json!(fresh)))
 }
 
-/// Claim: row locks and named locks do not reach another node.
+/// Claim: row locks and named locks do not reach another node. `second_node` is the index of the second connection's node.
 async fn row_lock_stays_on_its_node(
     on: &Cluster,
     second_node: usize,
@@ -261,7 +261,7 @@ async fn lagging_node_refuses_sales(on: &Cluster, lags: bool) -> Result<Observat
         .value("gone", gone))
 }
 
-/// Claim: a read-only node refuses the writes of a plain user, and not those of root.
+/// Claim: a read-only node refuses the writes of a plain user, and not those of root. `rights` are added to the user's.
 async fn read_only_node_refuses_plain_user(
     on: &Cluster,
     rights: &str,
@@ -388,7 +388,8 @@ struct CommitCounts {
     lost: i64,
 }
 
-/// Has clients on all nodes read the count and write one less for some seconds, with this `innodb_snapshot_isolation`.
+/// Has clients on all nodes read the count and write one less for some seconds, with this `innodb_snapshot_isolation`;
+/// unavailable if the server has no such setting.
 async fn run_read_then_write(
     on: &Cluster,
     snapshot_isolation: u8,

@@ -23,7 +23,7 @@ struct Id {
     id: String,
 }
 
-/// Claim: ids taken from all instances at once are unique, and ids taken in turn grow.
+/// Claim: ids taken from all instances at once are unique, and ids taken in turn grow. `own_counters`: each instance has its own.
 async fn ids_are_unique(on: &Cluster, own_counters: bool) -> Result<Observation, NoVerdict> {
     /// The number of ids taken from the instances in turn: a multiple of three, so that each gives equally many.
     const IN_TURN: usize = 99;

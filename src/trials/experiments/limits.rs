@@ -24,7 +24,7 @@ struct BurstResult {
     took_s: f64,
 }
 
-/// Claim: a burst of requests is limited as the lesson says; so is a second burst, if the lesson has one.
+/// Claim: a burst of requests to `route` is limited as the lesson says; so is a second burst, if the lesson has one.
 pub(in crate::trials) async fn burst_is_limited(
     on: &Cluster,
     burst: &Burst,

@@ -212,7 +212,7 @@ async fn buy_at(product: &Product<'_>, strategy: &str, at: &str, purchases: &Pur
     }
 }
 
-/// Runs `fault`; returns the longest gap between sales from then on, or `None` if sales do not resume in time.
+/// Runs `fault`; returns the longest gap between sales from then on, or `None` if sales do not resume within [`SERVICE_TIMEOUT`].
 async fn outage_after(
     purchases: &Purchases,
     fault: impl Future<Output = Result<(), NoVerdict>>,

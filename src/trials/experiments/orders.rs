@@ -41,7 +41,7 @@ async fn voucher_sells_in_its_period_only(
     Ok(Observation::holds(holds, words).value("answers", said))
 }
 
-/// Claim: if many users order few pieces, the checker reaches this verdict.
+/// Claim: if 100 users order 20 pieces once, or 40 users 100 pieces `repeats` times, the checker reaches this verdict.
 pub(in crate::trials) async fn crowd_gets_verdict(
     on: &Cluster,
     step: &str,

@@ -210,7 +210,7 @@ async fn compare_flush_policies(
     Ok(Observation::holds(holds, words).require_ratio("", RatioClaim::Faster, ratio))
 }
 
-/// Writes for half a second, one command after the other.
+/// Writes for half a second, one command after the other; returns the rate.
 async fn measure_writes_per_second(redis: &mut MultiplexedConnection) -> Result<f64, NoVerdict> {
     let (begun, mut written) = (Instant::now(), 0);
     while begun.elapsed() < Duration::from_millis(500) {

@@ -126,7 +126,7 @@ async fn lease_is_renewed_every_third(
 ) -> Result<Observation, NoVerdict> {
     let product = on.create_product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("lock:{strategy}:{}", product.id));
-    // Nine seconds of work under a lease of three.
+    // 9.5 s of work under a lease of 3 s.
     let left = watch_lease(
         product.buy(on.one_instance(), strategy, "&lease_ms=3000&hold_ms=9500"),
         &mut redis,
@@ -223,7 +223,7 @@ async fn watch_lease<T>(
     }
 }
 
-/// Counts how often the remaining lease became longer.
+/// Counts how often the remaining lease became longer, by more than 100 ms.
 fn count_renewals(left: &[i64]) -> usize {
     left.windows(2)
         .filter(|pair| pair[1] > pair[0] + 100)

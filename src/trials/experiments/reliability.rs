@@ -127,7 +127,8 @@ impl<'a> Contest<'a> {
         matches!(outcome(&answer), Outcome::Sold)
     }
 
-    /// Runs `fault` while one buyer holds the lock and another waits, then `repair`. Returns the pieces sold and the wait.
+    /// Runs `fault` while one buyer holds the lock and another waits, then `repair`. Returns the pieces sold, and the wait in ms
+    /// unless it is longer than [`MAX_WAIT`].
     async fn run_with_fault(
         &self,
         stay_ms: u64,
@@ -168,7 +169,7 @@ impl<'a> Contest<'a> {
         Ok((sold + i64::from(first), blocked_ms))
     }
 
-    /// Compares the sales with the stock, as soon as that can be read again.
+    /// Compares the sales with the stock, as soon as that can be read again; fails after [`MAX_WAIT`].
     async fn compare_with_stock(
         &self,
         (sold, blocked_ms): (i64, Option<u64>),
@@ -190,7 +191,7 @@ impl<'a> Contest<'a> {
     }
 }
 
-/// Tries a fault of the holder on several locks at once; all holders are on the same instance.
+/// Tries a fault of the holder on several locks at once; all holders are on one instance. Server faults do nothing.
 async fn try_fault_of_holder(
     on: &Cluster,
     locks: &[&'static str],

@@ -191,8 +191,8 @@ async fn compare_equal_and_random_delays(
     Ok(Observation::holds(true, words).require_ratio("", RatioClaim::Faster, ratio))
 }
 
-/// Counts the rounds until a client has a majority of the nodes; at most 20. In each, clients first wait, at `random` or
-/// equally long.
+/// Counts the rounds until a client has a majority of the nodes; 20 also if none ever has. In each, clients first wait, at
+/// `random` or equally long.
 async fn count_rounds_until_majority(on: &Cluster, random: bool) -> Result<usize, NoVerdict> {
     const CLIENTS: usize = 3;
     let key = own_key("lock");

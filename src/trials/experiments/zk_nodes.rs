@@ -59,7 +59,6 @@ async fn only_persistent_nodes_outlive_session(
         .value("after", after))
 }
 
-/// The names of the children, sorted.
 async fn sorted_children(zookeeper: &Client, path: &str) -> Result<Vec<String>, NoVerdict> {
     let mut names = zookeeper.list_children(path).await?;
     names.sort();

@@ -78,7 +78,7 @@ pub(crate) async fn run(args: Args, stop: CancellationToken) -> Result<(), Failu
     }
 }
 
-/// Runs all faults of the chosen engines; neighbours with the same lab share it.
+/// Runs all faults of the chosen engines, and adds each result to `found`; neighbours with the same lab share it.
 async fn run_engines(
     args: &Args,
     found: &mut Matrix,

@@ -242,6 +242,7 @@ struct FaultRun {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct FaultResult {
     strategy: String,
+    /// Whether the strategy promises to sell each piece once under this fault.
     promises: bool,
     sold: i64,
     /// Pieces that were answered as sold and are still in stock.
@@ -256,12 +257,12 @@ struct FaultResult {
     unknown: i64,
     /// The least number of unknown requests that took a piece.
     done: i64,
-    /// The longest time from one sale to the next; `None` if it never sold again.
+    /// The longest time since the fault from one sale to the next; `None` if the strategy never sold again.
     without_service_ms: Option<u64>,
 }
 
 impl FaultResult {
-    /// Compares the buyers' answers with the pieces that left the stock.
+    /// Compares the buyers' answers with the pieces that left the stock; strategy, promise and gap are left empty.
     fn of(told: &BuyerAnswers, gone: i64) -> Self {
         let mut distinct = told.remaining.clone();
         distinct.sort_unstable();

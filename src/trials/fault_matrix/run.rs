@@ -34,7 +34,7 @@ const FAULT_DURATION: Duration = Duration::from_secs(8);
 const HEALTHY_DURATION: Duration = Duration::from_secs(4);
 /// Bounds the start of instances, and the time until all sell again.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Answered orders must be written within this.
+/// An answered order that is not written within this is lost.
 const WRITE_BEHIND_LIMIT: Duration = Duration::from_secs(10);
 
 /// A strategy or step with its goods, its purchases, and the answers to its buyers.
@@ -132,7 +132,8 @@ impl StrategyUnderTest<'_> {
         sleep(POLL_PAUSE).await;
     }
 
-    /// The result of all purchases, with the longest gap since the fault; `back`: the strategy has sold again.
+    /// Takes the answers out, and compares them with the goods; fails after [`RECOVERY_TIMEOUT`]. `back`: the strategy has sold
+    /// again, so the longest gap since the fault is a figure.
     async fn cell(
         &self,
         on: &Cluster,
@@ -289,7 +290,7 @@ async fn leading_redis(on: &Cluster) -> Result<(&'static str, String), NoVerdict
     Ok((name, member.url.clone()))
 }
 
-/// Waits until the old primary is a replica; until then it takes writes, which are lost.
+/// Waits until the old primary is a replica; until then it takes writes, which are lost. Fails after [`RECOVERY_TIMEOUT`].
 async fn wait_until_replica(led: &str) -> Result<(), NoVerdict> {
     let followed = async {
         loop {
@@ -308,7 +309,7 @@ async fn wait_until_replica(led: &str) -> Result<(), NoVerdict> {
     timeout(RECOVERY_TIMEOUT, followed).await.map_err(late)
 }
 
-/// Waits until all instances are ready.
+/// Waits until all instances are ready; fails after [`RECOVERY_TIMEOUT`].
 async fn wait_until_all_ready(on: &Cluster) -> Result<(), NoVerdict> {
     let instances = on.instances().iter();
     try_join_all(instances.map(|at| wait_until_ready(on, at)))
@@ -316,7 +317,6 @@ async fn wait_until_all_ready(on: &Cluster) -> Result<(), NoVerdict> {
         .map(drop)
 }
 
-/// Waits until the instance is ready.
 async fn wait_until_ready(on: &Cluster, at: &str) -> Result<(), NoVerdict> {
     let url = format!("{at}/health/ready");
     let ready = async {
