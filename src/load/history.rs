@@ -17,7 +17,7 @@ const LATENCY_DIGITS: u8 = 3;
 /// How many different reasons are kept; later ones are counted together.
 const MAX_REASONS: usize = 16;
 
-/// The outcome of one request: sold, sold out, refused, or unknown.
+/// The outcome of one request: sold, sold out, refused, or unknown; the last two with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The answer says that a piece was sold.

@@ -119,7 +119,7 @@ pub struct Rate {
     pub median_ms: f64,
     /// The 99 % line, ms: the median of the rounds.
     pub p99_ms: f64,
-    /// Retries for each piece sold; absent if the answers do not say.
+    /// Retries for each piece sold; absent if the answers of a round do not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries_per_sold: Option<f64>,
     /// Requests of all rounds that failed, or whose effect is unknown.

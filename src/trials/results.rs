@@ -102,8 +102,8 @@ impl TrialResult {
         self.seen.verdict
     }
 
-    /// Whether a lesson's verdict differs from the stored one, unless it rests on timing or is unavailable; or whether a twin was
-    /// not refused, which means not reproduced, or noise.
+    /// Whether a lesson's verdict differs from the stored one, unless it rests on timing or is unavailable. A twin's is
+    /// unexpected unless it is not reproduced or noise.
     pub(super) fn is_unexpected(&self) -> bool {
         if self.twin.is_some() {
             return !matches!(

@@ -169,7 +169,7 @@ fn void_reason(void_reasons: &BTreeMap<String, String>, threshold: &Threshold) -
 }
 
 impl Bench<'_> {
-    /// Measures all of `works` in each round, on a product of its own.
+    /// Measures all of `works` in each round. The ceilings share a product, which is removed at the end; each load has its own.
     async fn measure(&mut self, rounds: u32, works: &[Work]) -> Result<(), Failure> {
         let strategy = stock::find("single-update").expect("it is in the registry");
         let (token, stock_id) = (token(Some(self.at)), own_product());

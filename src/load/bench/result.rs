@@ -63,7 +63,7 @@ pub(super) struct BenchResult {
 }
 
 impl BenchResult {
-    /// A rate, judged by its ratio to a ceiling, round by round.
+    /// A rate, judged by the median of its ratios to a ceiling, round by round.
     pub(super) fn ratio(
         name: &str,
         rates: &[f64],
@@ -86,7 +86,7 @@ impl BenchResult {
         }
     }
 
-    /// A value that must be at most `most`.
+    /// The median of `values`, which must be at most `most`.
     pub(super) fn at_most(name: &str, values: &[f64], unit: Unit, most: f64) -> Self {
         let value = median(values);
         Self {

@@ -1,6 +1,6 @@
 //! `oversell compare`: loads strategies on one instance and on three behind nginx; gives each a verdict, and its sales per second.
 //!
-//! The verdict comes from one run of 100 × 50, the course's load.
+//! The verdict comes from one run, by default of 100 × 50, the course's load.
 
 #[cfg(test)]
 mod tests;
@@ -159,7 +159,7 @@ async fn compare(
 }
 
 impl Args {
-    /// The strategies that the options choose: those named, all, those of the course, or the default nine.
+    /// The strategies that the options choose: those named, all but a student's lock, those of the course, or the default nine.
     fn strategies(&self) -> Vec<&'static Strategy> {
         let wanted = |s: &&Strategy| match self {
             Self { all: true, .. } => !s.is_own_lock(),
