@@ -89,6 +89,7 @@ impl Ceiling {
         throughput > BOUNDED_SHARE * self.throughput
     }
 
+    /// Names the request by which the ceiling was measured.
     pub(super) fn describe(&self) -> String {
         let of = if self.target == ONE_INSTANCE {
             localized!("直接请求一个实例", "one instance, directly")

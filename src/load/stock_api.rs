@@ -41,6 +41,7 @@ impl StockApi<'_> {
             .map(drop)
     }
 
+    /// Removes the product, with the strategy's locks of it.
     pub(super) async fn remove(&self) -> Result<(), Failure> {
         let url = self.product_url();
         let request = client().delete(&url).token(self.token);

@@ -22,7 +22,7 @@ pub fn stopped_by_signal() -> Failure {
     ))
 }
 
-/// A progress bar on stderr; without a terminal, a line for each step that is done.
+/// A progress bar on stderr, until it is dropped; without a terminal, a line for each step that is done.
 pub struct Bar {
     bar: ProgressBar,
     /// Whether each step is a line, because stderr is no terminal.

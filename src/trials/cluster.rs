@@ -195,7 +195,7 @@ impl Cluster {
         plan
     }
 
-    /// Sends the load of a plan.
+    /// Sends the load of a plan; one that [`stop`](Self::stop) cuts short is `Ok`.
     pub(crate) async fn send_load(&self, plan: Plan) -> Result<Row, Failure> {
         load(&plan, &watch::channel(Snapshot::default()).0, &self.stop).await
     }

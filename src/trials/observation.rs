@@ -37,7 +37,7 @@ pub(crate) struct MeasuredRates {
 /// A ratio of two rates, with the bounds of the claim.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct MeasuredRatio {
-    /// The names of both sides; empty if the lesson has only one ratio.
+    /// The names of both sides; empty if a custom experiment has only one ratio.
     pub of: String,
     pub least: f64,
     /// The upper bound; `None` if the claim has none.

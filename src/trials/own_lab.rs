@@ -34,7 +34,7 @@ pub(super) struct LabKind {
     setting: Option<(&'static str, &'static str)>,
 }
 
-/// Three ZooKeeper servers, a main Redis and its replica.
+/// Three ZooKeeper servers, and five Redis nodes, of which the main one has a replica.
 pub(super) const REPLICATED: LabKind = LabKind {
     options: "--instances 0,0 --redis-ports 0,0,0,0,0 --zookeeper 3 --ways --replica",
     setting: None,

@@ -81,6 +81,7 @@ impl Product<'_> {
             .await
     }
 
+    /// Removes the product from both stores, with its locks.
     pub(crate) async fn remove(self) -> Result<(), NoVerdict> {
         let removed = self.on.request(Method::DELETE, &self.stock_url()).answer();
         removed.await?.success()?;

@@ -113,6 +113,7 @@ async fn run_lines(on: &Cluster, lines: &[TypedLine]) -> Result<Vec<String>, NoV
     Ok(printed)
 }
 
+/// Waits for the answer of a line in the background.
 async fn join_line(
     answer: AbortOnDropHandle<Result<String, NoVerdict>>,
 ) -> Result<String, NoVerdict> {
