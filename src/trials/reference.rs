@@ -413,7 +413,7 @@ fn limit(line: &ScriptLine) -> Duration {
             .map_or(Duration::ZERO, |[_, most]| Duration::from_millis(most))
 }
 
-/// The line for a reader: without the generated key, and with the thread unless it is the first.
+/// The line for a reader: without the generated key, and with process and thread unless they are the first.
 fn printable_line(line: &ScriptLine) -> String {
     let run = line.run.replace("{key}", "key");
     let run = run
@@ -430,7 +430,7 @@ fn printable_line(line: &ScriptLine) -> String {
 }
 
 impl LineResult {
-    /// Whether the line printed its text, or a number within its bounds.
+    /// Whether the line printed its text (`prints`, else `until`) and a number within its bounds, as far as it has these.
     fn prints_as_said(&self) -> bool {
         let text = self.line.prints.as_ref().or(self.line.until.as_ref());
         let number = || self.printed.parse::<i64>().ok();
@@ -463,7 +463,7 @@ impl LineResult {
     }
 }
 
-/// One line of at most 60 characters.
+/// At most 60 characters, then `…`; a shorter text becomes one line.
 fn shortened(text: &str) -> String {
     const MAX_CHARS: usize = 60;
     match text.char_indices().nth(MAX_CHARS) {

@@ -1,4 +1,4 @@
-//! Text 001: the same way in short, and Redisson's read-write lock as a hash.
+//! §2.1, §2.2, [001] and [003]: SETNX and SET … NX, a lock that is checked before each write, and Redisson's read lock as a hash.
 
 use crate::{
     claims::words,

@@ -1,4 +1,4 @@
-//! §2.10.2 to §2.10.7: fair locks, several locks as one, read-write locks, semaphores, latches.
+//! §2.10.2 and §2.10.6: the dead waiters of a fair lock, and a semaphore.
 
 use crate::{
     claims::words,

@@ -1,4 +1,4 @@
-//! §3.3 to §3.6: the hand-written locks, from one node for all clients to a queue in which each client watches the one before.
+//! §3.4.2: how many waiters a release wakes, if all watch the directory, or each the node before its own.
 
 use crate::{
     claims::Words,

@@ -1,4 +1,4 @@
-//! §3.1 and §3.2: the types of nodes, the four watches, and the node of a holder that dies.
+//! §3.1.2: the types of nodes, and the events of watches.
 
 use crate::{
     claims::words,

@@ -341,7 +341,7 @@ struct BuyerAnswers {
 }
 
 impl BuyerAnswers {
-    /// Records an answer, and the user of an order.
+    /// Counts an answer; of a sale it keeps the remaining pieces and the order of `user`, if `body` names them.
     fn record(&mut self, outcome: &Outcome, body: Option<&Value>, user: Option<i64>) {
         self.counts.count(outcome);
         if let (Outcome::Sold, Some(body)) = (outcome, body) {

@@ -78,7 +78,8 @@ impl<'a> Goods<'a> {
         }
     }
 
-    /// Waits, without a limit, until the stock or the orders can be read, and compares them with the answers.
+    /// Waits, without a limit, until the stock or the orders can be read, and compares them with the answers; a lost order gets
+    /// [`WRITE_BEHIND_LIMIT`] to be written.
     async fn compare_with(&self, on: &Cluster, told: &BuyerAnswers) -> FaultResult {
         let begun = Instant::now();
         loop {
