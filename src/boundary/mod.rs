@@ -20,8 +20,8 @@ use std::{
     sync::LazyLock,
 };
 
-/// The rooms of `src/`, and the rooms that each may name besides itself and the modules that belong to no room (ctx,
-/// error, config …), which name no room at all. A room may name those above it in the list.
+/// The rooms of `src/`, and the rooms that each may name besides itself and the modules that belong to no room (ctx, error,
+/// config …), which name no room at all. A room stands below those that it may name.
 const ROOMS: &[(&str, &[&str])] = &[
     ("section", &[]),
     ("own_lock", &["section"]),

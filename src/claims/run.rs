@@ -122,7 +122,7 @@ pub enum Twin {
     Is(Bilingual),
     /// Replaces the line of this number, from 1; an empty text removes it.
     Typed(usize, String),
-    /// Another experiment.
+    /// Another experiment, which must fail.
     Run(Run),
 }
 
