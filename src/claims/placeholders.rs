@@ -125,8 +125,7 @@ impl Placeholders {
     }
 }
 
-/// The options of `mysql` for a database URL. A password becomes a bare `-p`, so that `mysql` asks for it and it is never
-/// shown.
+/// The options of `mysql` for a database URL. A password becomes a bare `-p`, so that `mysql` asks for it and it is never shown.
 fn mysql_options(url: &str) -> String {
     let (host, port) = host_and_port(url, 3306);
     let uri = url.parse::<Uri>().ok();

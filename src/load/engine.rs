@@ -178,8 +178,7 @@ impl LoadProgress {
 }
 
 impl Load {
-    /// Sends the load to its end, to its time limit, or until it is cancelled: each is `Ok`. `watch` runs meanwhile, and must not
-    /// end.
+    /// Sends the load to its end or time limit, or until it is cancelled: each is `Ok`. `watch` runs meanwhile, and must not end.
     /// Errors: [`Failure::Unusable`] where a connection cannot be opened.
     /// Cancel safety: dropping it closes every connection.
     pub(super) async fn send<W: Future<Output = ()>>(

@@ -1,7 +1,7 @@
 //! The history of a run: one outcome and one latency for each request.
 //!
-//! The history knows neither clock nor network. Like Jepsen it keeps three outcomes apart: a request took a piece, it surely took
-//! none, or nobody can tell.
+//! The history knows neither clock nor network. Like Jepsen it keeps three outcomes apart: took a piece, surely took none,
+//! unknown.
 //!
 //! Next: `verdict.rs`, which judges it.
 

@@ -126,8 +126,8 @@ pub(super) fn choose_lanes(mut all: Vec<Lane>) -> Option<Lanes> {
     Some(Lanes { of, drawn: all })
 }
 
-/// The index of the first lane that met the most others inside; of the middle one if none met another. They are in order of
-/// their entry.
+/// The index of the first lane that met the most others inside; of the middle one if none met another. `all` is in order of
+/// entry.
 fn busiest_lane(all: &[Lane]) -> usize {
     let (mut inside, mut most, mut place) = (Vec::<u64>::new(), 1, all.len() / 2);
     for (n, lane) in all.iter().enumerate() {

@@ -46,8 +46,7 @@ pub struct Row {
     /// Retries and waits, absent if the answers do not report them.
     #[serde(flatten)]
     pub contention: Option<Contention>,
-    /// The most requests that were inside the critical section at once; absent where the strategy has none, or the answers do not
-    /// say.
+    /// The most requests that were inside the critical section at once; absent where the answers do not say, or there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_inside: Option<u64>,
     /// The requests that were inside, to be drawn; of many, a sample. Only where the plan asks for it.

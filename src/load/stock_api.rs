@@ -108,8 +108,8 @@ pub(super) async fn read<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
     answer.json().map_err(|why| unusable!("GET {url}: {why}"))
 }
 
-/// Sends a request, within [`RESET_TIMEOUT`]. A status that is not 2xx is an error; 401 and 403 name the admin token. `what`
-/// names the request in it.
+/// Sends a request, within [`RESET_TIMEOUT`]. A status that is not 2xx is an error with the name `what`; 401 and 403 name the
+/// token.
 pub(super) async fn require_success(
     what: &str,
     request: RequestBuilder,

@@ -262,8 +262,7 @@ impl Class {
         Err(HttpError::Failed("the events broke off".to_owned()))
     }
 
-    /// Has all visitors begin a race and its cure within [`PRESS_TIME`], each that of the next lesson in turn; waits for the
-    /// ends.
+    /// Has all visitors begin a race and its cure within [`PRESS_TIME`], one lesson each, in turn; waits for the ends.
     async fn play_all(&self, lessons: &[&'static str]) -> Vec<ReplayOutcome> {
         print_to_stderr(format_args!(
             "{}",

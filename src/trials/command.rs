@@ -124,8 +124,7 @@ impl Course {
     }
 
     /// Tries the chosen lessons that match `is_its`, against the lab at `at` or the cluster that the arguments name. Adds the
-    /// results to those of earlier calls, and sends them to the instances, but not those of twins; if that fails, it is only
-    /// printed.
+    /// results to those of earlier calls, and sends them, unless of twins, to the instances; a failure of that is only printed.
     ///
     /// It fails with [`Failure::Unusable`] where no cluster answers, with [`Failure::Interrupted`] after a signal.
     pub(crate) async fn try_lessons(

@@ -204,8 +204,8 @@ const MAX_WAIT_MS: u64 = 300_000;
 /// Requests per connection in the quick form: as concurrent as the course's load, in a fifth of its time.
 const QUICK_LOOPS: usize = 10;
 
-/// Claim: a load sells exactly, without a failed request, on each target. Without numbers it is the course's load, in the quick
-/// form with [`QUICK_LOOPS`].
+/// Claim: a load sells exactly on each target, without a failed request. By default it is the course's; if quick, of
+/// [`QUICK_LOOPS`].
 async fn sells_exactly(
     on: &Cluster,
     strategy: &str,

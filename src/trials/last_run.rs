@@ -86,8 +86,8 @@ pub(super) fn update(stored: &mut Verdicts, found: Verdicts) {
     stored.lessons.sort_by_key(place);
 }
 
-/// Puts the medians of the runs before in front of the new one's. From the second run on they decide the verdict, and the words
-/// say so.
+/// Puts the medians of the runs before in front of the new one's. From the second run on they decide the verdict, as the words
+/// say.
 fn judge_by_the_last_runs(new: &mut LessonResult, old: Option<&LessonResult>) {
     let Some(mut measured) = rates(new) else {
         return;

@@ -275,8 +275,8 @@ impl Observation {
         Self::of(ClaimVerdict::of(holds), words)
     }
 
-    /// Joins two observations: the claim holds only if it holds in both. `on` is that of `self`, a value of one name that of
-    /// `other`.
+    /// Joins two observations: the claim holds only if it holds in both. Equal names have `other`'s value; `on` is that of
+    /// `self`.
     pub(super) fn and(self, other: Self) -> Self {
         let rates = (self.rates.is_some() || other.rates.is_some()).then(|| {
             let [first, second] = [self.rates_so_far(), other.rates_so_far()];

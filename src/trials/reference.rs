@@ -341,8 +341,7 @@ async fn send_line(
     }
 }
 
-/// Waits for an answer, up to a limit; returns what is printed for it (on failure `failed …`, `ended`, `no answer`), and its
-/// time.
+/// Waits for an answer, up to a limit; returns what is printed for it (or `failed …`, `ended`, `no answer`), and its time.
 fn answer_within(
     pending: PendingAnswer,
     limit: Duration,

@@ -59,8 +59,8 @@ pub(super) struct TrialResult {
 }
 
 impl TrialResult {
-    /// The result of a lesson, or of its `twin`. If the experiment came to no verdict, it is unavailable, with the reason in
-    /// words.
+    /// The result of a lesson, or of its `twin`. Without a verdict of the experiment it is unavailable, and the words are the
+    /// reason.
     pub(super) fn of(
         chapter: &'static str,
         lesson: &Lesson,

@@ -91,8 +91,7 @@ fn describe_change(twin: &TwinChange) -> Words {
     }
 }
 
-/// Describes the twin of an experiment of this kind; `None` if the kind implies none. `is_twin`: the lesson names `run`
-/// itself as its twin.
+/// Describes the twin of an experiment of this kind; `None` if the kind implies none. `is_twin`: `run` is that twin.
 fn describe_twin_run(run: &Run, is_twin: bool) -> Option<Words> {
     let place = |other: &str| words!("换成 {other}", "{other} in its place");
     Some(match run {

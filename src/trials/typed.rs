@@ -63,8 +63,8 @@ async fn run_line(line: &str) -> Result<ShellOutput, NoVerdict> {
     ran.map_err(NoVerdict::failed)
 }
 
-/// Runs a line in bash and returns what it prints. A fault that it injects is mended after the experiment, and must print
-/// something.
+/// Runs a line in bash and returns what it prints. A fault that it injects must print something, and is mended after the
+/// experiment.
 pub(super) async fn run_line_or_fault(on: &Cluster, line: &str) -> Result<String, NoVerdict> {
     let words: Vec<_> = line.split(' ').collect();
     let ["oversell", "lab", "fault", action, member, ..] = &words[..] else {

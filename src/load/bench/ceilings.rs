@@ -1,10 +1,10 @@
 //! The ceilings that need no HTTP: the rate at which several clients, each with a task of its own, do the same work.
 //!
-//! The ceiling of a lock is the rate of one uncontended client, which takes the lock, runs the section and releases the lock. The
-//! ceiling of `redis-lock` uses the lock itself. The ceiling of `zk-lock` does the least that any lock in ZooKeeper must do: it makes
-//! a numbered node and deletes it, and does not list the other nodes. A lock lets one in at a time, so waiters cannot make the section
-//! faster. But in ZooKeeper waiters make their nodes while one is inside, which the one client does afterwards. So there the ratio may
-//! be above 1.
+//! The ceiling of a lock is the rate of one uncontended client, which takes the lock, runs the section and releases. The ceiling
+//! of `redis-lock` uses the lock itself. The ceiling of `zk-lock` does the least that any lock in ZooKeeper must do: it makes a
+//! numbered node and deletes it, and does not list the other nodes. A lock lets one in at a time, so waiters cannot make the
+//! section faster. But in ZooKeeper waiters make their nodes while one is inside, which the one client does afterwards. So there
+//! the ratio may be above 1.
 
 use crate::{
     addresses::Addresses,
@@ -69,8 +69,7 @@ pub(super) enum BareWork {
 }
 
 impl BareWork {
-    /// How many workers do the work at once. Of several numbers the one with the highest rate counts, because on one hot row more
-    /// connections may sell less.
+    /// How many workers do the work at once. Of several numbers the best counts: on one hot row more connections may sell less.
     const fn workers(self) -> &'static [usize] {
         match self {
             Self::Update | Self::ForUpdate => &[10, 30, 100],

@@ -268,8 +268,7 @@ async fn table_locks_do_not_deadlock(
     Ok(Observation::holds(holds, words).value("errors", json!(of_tables)))
 }
 
-/// Two connections lock in two tables, in opposite order. Returns the number 1213 if that is a deadlock, `None` if it is not;
-/// any other error fails.
+/// Two connections lock in two tables, in opposite order. Returns 1213 if that is a deadlock, else `None`; any other error fails.
 async fn lock_in_opposite_order(
     on: &Cluster,
     tried: &OppositeLocks,

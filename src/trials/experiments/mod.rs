@@ -19,8 +19,8 @@ pub(super) struct Experiment {
     pub(super) twin: ExperimentFn,
 }
 
-/// `"1.7.1.last" => last_piece(1), twin(0);`: the lesson, the function that tries it, its arguments besides the cluster, and
-/// those of its twin.
+/// `"1.7.1.last" => last_piece(1), twin(0);`: the lesson, the function that tries it, its arguments after the cluster, and its
+/// twin's.
 macro_rules! experiments {
     ($($lesson:literal => $function:ident($($claim:expr),*), twin($($twin:expr),*);)*) => {
         /// The experiments of this file; the generated `FILES` collects them.

@@ -69,7 +69,7 @@ async fn most_failed_updates_were_stale_when_sent(
 }
 
 /// Whether more than half of the UPDATEs changed nothing, and more than half of these did not wait, even if every wait was
-/// by one of them.
+/// theirs.
 fn most_failed_updates_did_not_wait(updates: i64, in_vain: i64, waits: i64) -> bool {
     in_vain * 2 > updates && waits * 2 < in_vain
 }

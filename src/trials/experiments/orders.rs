@@ -1,5 +1,4 @@
-//! [002] Orders of a voucher: whether it is on sale, whether it is oversold, and whether a user gets one order or two under the
-//! locks of one process.
+//! [002] Orders of a voucher: whether it is on sale or oversold, and whether a user gets two under the locks of one process.
 
 use crate::{
     claims::{Target, Words, words},

@@ -58,8 +58,7 @@ impl OwnRedis {
     }
 }
 
-/// A random port, if it and the one 10000 above, which a Cluster node takes too, are free; both are below the kernel's
-/// ephemeral ports.
+/// A random port, if it and the one 10000 above, for a Cluster node, are free; both are below the kernel's ephemeral ports.
 fn free_port() -> Option<u16> {
     let port = fastrand::u16(10_000..22_000);
     let both = [port, port + 10_000].map(|port| TcpListener::bind(("127.0.0.1", port)).ok());

@@ -1,5 +1,4 @@
-//! §2.7 and §2.10.1: the length of a lease, how often it is renewed, and the waits of Redisson's lock, which is `redis-lock`
-//! here.
+//! §2.7 and §2.10.1: the length of a lease, its renewals, and the waits of Redisson's lock, which is `redis-lock` here.
 
 use crate::{
     claims::words,

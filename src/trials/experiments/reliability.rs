@@ -27,8 +27,8 @@ experiments! {
     "003.correctness" => only_redlock_oversells_after_pause(LockFault::HolderPaused), twin(LockFault::None);
 }
 
-/// The longest wait of the second buyer: longer than a ZooKeeper session, 10 s, and than the lease of 5 s. A lock that is still
-/// taken then needs a repair.
+/// The longest wait of the second buyer: longer than a ZooKeeper session, 10 s, and than the lease of 5 s. A lock still taken
+/// then needs a repair.
 const MAX_WAIT: Duration = Duration::from_secs(16);
 /// How long the holder pauses: longer than session and lease, so that it loses the lock; shorter than [`MAX_WAIT`].
 const HOLDER_PAUSE: Duration = Duration::from_secs(13);

@@ -215,8 +215,8 @@ async fn nginx_serves_static_files(on: &Cluster, file: &str) -> Result<Observati
     ))
 }
 
-/// Claim: nginx asks the instances in turn: of three consecutive answers each instance gives one. A tenth may be otherwise, because
-/// other clients ask too.
+/// Claim: nginx asks the instances in turn: of three consecutive answers each instance gives one. A tenth may differ: other
+/// clients ask too.
 async fn nginx_serves_instances_in_turn(
     on: &Cluster,
     is_random: bool,
