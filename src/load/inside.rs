@@ -1,7 +1,7 @@
 //! The most requests that were inside the critical section at once, from when each of them was inside.
 //!
-//! Each instance reads its own clock, so on several machines the figure is as good as their clocks agree; on one machine all read
-//! the same clock.
+//! Each instance reads its own clock, so on several machines the figure is as good as their clocks agree; on one there is one
+//! clock.
 
 /// A stay inside the critical section: from and to, in microseconds of one clock.
 pub(super) type Stay = (u64, u64);

@@ -1,7 +1,7 @@
 //! The experiments that try every claim of `claims` on a running cluster. They are part of the program, not of the library.
 //!
-//! 1. An experiment gets a [`Cluster`], and does only what anybody outside can do: requests, loads, replays, the lab's faults, and
-//!    the servers' own clients.
+//! 1. An experiment gets a [`Cluster`], and does only what anybody outside can: requests, loads, replays, the lab's faults, the
+//!    servers' clients.
 //! 2. It returns an [`Observation`]: a verdict, words in both languages, and figures that the report draws.
 //!
 //! Next: `kinds.rs`, `experiments/mod.rs`, `observation.rs`; `command.rs` runs them.
