@@ -92,7 +92,7 @@ impl OwnLab {
         Self::start_process(LabKind { options, setting }, false, stop).await
     }
 
-    /// Starts `oversell lab` as a child process in a new folder; it stops when this process dies. Unavailable without a package.
+    /// Starts `oversell lab` as a child process, which dies with this one, in a new folder. Unavailable if a package is missing.
     async fn start_process(
         kind: LabKind,
         quick: bool,
@@ -146,8 +146,8 @@ impl OwnLab {
         })
     }
 
-    /// Waits, [`LAB_TIMEOUT`] at most, for a leader other than `not`, which may be empty; returns all ZooKeeper servers, the
-    /// leader first.
+    /// Waits, [`LAB_TIMEOUT`] at most, for a leader other than `not` (may be empty); returns all ZooKeeper servers, the leader
+    /// first.
     pub(super) async fn wait_for_leader(&self, not: &str) -> Result<Vec<String>, NoVerdict> {
         let servers = self.cluster.servers()?.zookeeper.connect.split(',');
         let name = |n| match n {

@@ -136,8 +136,7 @@ async fn release_reaches_paused_node(
         .value("took_ms", u64::try_from(took).unwrap_or(u64::MAX)))
 }
 
-/// Redlock without its last rule: locks on all nodes, releases only those that have granted. Returns 200 for a majority, else
-/// 503.
+/// Redlock without its last rule: locks on all nodes, releases only those that have granted. Returns 200 for a majority or 503.
 async fn lock_and_release_granted_nodes(
     mut nodes: Vec<MultiplexedConnection>,
     key: &str,
@@ -191,7 +190,7 @@ async fn compare_equal_and_random_delays(
     Ok(Observation::holds(true, words).require_ratio("", RatioClaim::Faster, ratio))
 }
 
-/// Counts the rounds until a client has a majority of nodes; 20 if none ever has. In each, clients first wait, at `random` or
+/// Counts the rounds until a client has a majority of nodes; 20 if none ever has. In each, clients first wait at `random` or
 /// equally.
 async fn count_rounds_until_majority(on: &Cluster, random: bool) -> Result<usize, NoVerdict> {
     const CLIENTS: usize = 3;
