@@ -1,6 +1,5 @@
-//! Finds the files that register themselves, tells cargo which folders are compiled into the program, and refuses texts in them
-//! that have Windows line ends.
-//! A release build also knows its commit, for the conditions of its figures.
+//! Lists the files that register themselves, and those on which verdicts rest; refuses texts with Windows line ends; builds the
+//! library that moves clocks. A release build also knows its commit, for the conditions of its figures.
 
 use std::{
     env, fs,
@@ -11,7 +10,7 @@ use std::{
 #[path = "src/registry/line_ends.rs"]
 mod line_ends;
 
-/// What is compiled in or mounted into containers. Not all of it is there where the image is built.
+/// The texts that are compiled in or mounted into containers. The image is built without some; a missing one is skipped.
 const LF_ONLY_TEXTS: [&str; 10] = [
     "README.md",
     "README.zh-CN.md",
@@ -71,7 +70,7 @@ fn main() {
     );
 }
 
-/// What verdicts of the course are of. Not all of it is there where the image is built.
+/// The folders on whose files verdicts of the course rest. The image is built without some; a missing one is skipped.
 const SOURCES: [&str; 11] = [
     "interop/curator/src",
     "interop/java",
@@ -86,7 +85,7 @@ const SOURCES: [&str; 11] = [
     "src/trials/experiments",
 ];
 
-/// Lists the files of `SOURCES` that have code, with their texts, in `FILES` of `sources.rs`.
+/// Writes `sources.rs`: `FILES` has the path and the text of each file below `SOURCES`, without `.md` files and `tests.rs`.
 fn list_sources() {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let mut open = SOURCES.map(PathBuf::from).to_vec();
@@ -111,6 +110,7 @@ fn list_sources() {
     fs::write(out.join("sources.rs"), text).expect("OUT_DIR can be written");
 }
 
+/// Fails the build if a text of `LF_ONLY_TEXTS` has Windows line ends. The error names the first one.
 fn refuse_windows_texts() {
     let texts = LF_ONLY_TEXTS.map(Path::new);
     for text in texts.iter().filter(|text| text.exists()) {
@@ -128,7 +128,7 @@ fn refuse_windows_texts() {
     );
 }
 
-/// Makes the library by which the lab moves the clocks of Redis nodes; an empty file where it cannot be made for the target.
+/// Makes the library by which the lab moves the clocks of Redis nodes. If that fails, warns and makes an empty file.
 fn preloaded_clock() {
     const SOURCE: &str = "src/lab/preloaded_clock.rs";
     println!("cargo:rerun-if-changed={SOURCE}");
@@ -147,9 +147,9 @@ fn preloaded_clock() {
     }
 }
 
-/// Declares each file of `folder` as a module, and lists what `entry` says of each, of this type, in `FILES`, by file name.
-/// The room that includes the result (`include!(concat!(env!("OUT_DIR"), "/NAME.rs"))`) puts them in order.
-/// So a new file in the folder needs no entry in any list.
+/// Writes `NAME.rs`: it declares each `.rs` file of `folder` but `mod.rs` as a module, and has a list `FILES`, sorted by file
+/// name, of the expressions of type `kind` that `entry` makes of module and path. So a new file needs no entry in any list.
+/// The room includes it by `include!(concat!(env!("OUT_DIR"), "/NAME.rs"))`.
 fn register(name: &str, folder: &str, kind: &str, entry: impl Fn(&str, &Path) -> String) {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let files = fs::read_dir(root.join(folder)).unwrap_or_else(|e| panic!("{folder}: {e}"));
@@ -172,7 +172,7 @@ fn register(name: &str, folder: &str, kind: &str, entry: impl Fn(&str, &Path) ->
     fs::write(out.join(format!("{name}.rs")), text).expect("OUT_DIR can be written");
 }
 
-/// The same for files that have a text beside them: `none.rs` and `none.md` are the entry `none`.
+/// As [`register`], for files that have a text beside them: `none.rs` and `none.md` are the entry `none`.
 fn register_with_text(name: &str, folder: &str, item: &str, spec: &str) {
     let kind = format!("crate::registry::File<{spec}>");
     register(name, folder, &kind, |module, file| {
@@ -184,6 +184,7 @@ fn register_with_text(name: &str, folder: &str, item: &str, spec: &str) {
     });
 }
 
+/// The commit, with `-dirty` if files differ from it; `None` without git or a repository. A new commit runs this file again.
 fn commit() -> Option<String> {
     let head = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
     if Path::new(&head).exists() {
@@ -192,6 +193,7 @@ fn commit() -> Option<String> {
     git(&["describe", "--always", "--dirty", "--abbrev=12"])
 }
 
+/// What git prints, without space around; `None` if it fails.
 fn git(args: &[&str]) -> Option<String> {
     let said = Command::new("git")
         .args(args)

@@ -21,32 +21,32 @@ pub struct Addresses {
     pub instances: Vec<InstanceAddress>,
     /// The database; of a Galera cluster, its first node.
     pub mysql: Process,
-    /// The nodes of its Galera cluster after the first, if it is one.
+    /// The further nodes of the database, if it is a Galera cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub galera: Vec<Process>,
-    /// Independent Redis nodes; the first is the main one.
+    /// Independent Redis nodes; the first is the main one at the start. A fail-over changes no address.
     pub redis: Vec<Process>,
     pub zookeeper: ZooKeeper,
     pub nginx: Process,
     /// The replica of the main Redis, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica: Option<Process>,
-    /// The Sentinel that promotes it.
+    /// The Sentinel that promotes `replica`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentinel: Option<Process>,
     /// The replicas of the main Redis, if the instances use Sentinels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replicas: Vec<Process>,
-    /// The Sentinels that they ask.
+    /// The Sentinels that the instances ask.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sentinels: Vec<Process>,
-    /// The Redis in which students' scripts run. After the others, whose order lessons rely on.
+    /// The Redis in which students' scripts run. It is not among `redis`, because lessons rely on the order there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mine: Option<Process>,
-    /// Where phones reach it, in a lab for a class (`--lan`) that is in a network.
+    /// Where phones reach the page, in a lab for a class (`--lan`) that is in a network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phones: Option<String>,
-    /// The admin token of its instances, if they have one.
+    /// The admin token of the instances, if they have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admin: Option<Token>,
     /// Name and version of each server.
@@ -92,7 +92,7 @@ impl Addresses {
         [&self.mysql].into_iter().chain(&self.galera)
     }
 
-    /// The address of the main Redis; empty if there is none.
+    /// The address of the first Redis node, whichever leads now; empty if there is none.
     pub fn main_redis(&self) -> &str {
         self.redis.first().map_or("", |node| &node.url)
     }
@@ -133,7 +133,7 @@ impl Addresses {
     }
 }
 
-/// A running instance of a lab.
+/// An instance of a lab; its pid is 0 while it does not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstanceAddress {
     /// Its name, as header `x-instance` gives it.
@@ -142,7 +142,7 @@ pub struct InstanceAddress {
     pub pid: u32,
 }
 
-/// A running server of a lab: its address, and its process.
+/// The address and the process of a server of a lab; its pid is 0 while it does not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     pub url: String,

@@ -255,7 +255,8 @@ fn check_empty_or_chroot(path: &str, (): &()) -> garde::Result {
     Err(garde::Error::new("neither empty nor a path like /oversell"))
 }
 
-/// A setting that is missing, unknown, or out of range. The text names the setting and the rule.
+/// A file that cannot be read, or a setting that is missing, unknown, or out of range. The text names the file, or the setting
+/// and the rule.
 #[derive(Debug, thiserror::Error)]
 #[error("configuration: {0}")]
 pub struct ConfigError(String);
@@ -268,7 +269,7 @@ impl ConfigError {
 }
 
 impl Config {
-    /// Reads every layer; `overrides` are the command line's, as `("server.port", "8100")`.
+    /// Reads every layer, and checks the result; `overrides` are the command line's, as `("server.port", "8100")`.
     pub fn load(overrides: &[(&str, String)]) -> Result<Self, ConfigError> {
         Self::load_with(
             std::env::var_os(ENV_FILE).map(PathBuf::from).as_deref(),
@@ -276,7 +277,7 @@ impl Config {
         )
     }
 
-    /// As [`load`](Config::load), with this file instead of the one that `OVERSELL_CONFIG` names.
+    /// As [`load`](Config::load), with this file, or none, whatever `OVERSELL_CONFIG` names.
     pub fn load_with(
         file: Option<&Path>,
         overrides: &[(&str, String)],
@@ -326,7 +327,7 @@ impl Config {
         })
     }
 
-    /// The instance's name, as header `x-instance` gives it.
+    /// The instance's name, as header `x-instance` gives it: `server.name`, else the port.
     pub fn instance(&self) -> String {
         match self.server.name.as_str() {
             "" => self.server.port.to_string(),
@@ -346,7 +347,7 @@ impl Config {
     }
 }
 
-/// Reads a list, or a text with commas, as the environment has it; its empty parts are left out.
+/// Reads a list as it is, or a text with commas, as the environment has it: the text's empty parts are left out, and spaces stay.
 fn read_list_or_commas<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<String>>(
     value: D,
 ) -> Result<Vec<T>, D::Error> {

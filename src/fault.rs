@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::{fmt, time::Duration};
 use utoipa::ToSchema;
 
-/// Time limit of one fault: longer than a server takes to start, or a replica to be promoted.
+/// How long the lab's answer to one fault is waited for: longer than a server takes to start, or a replica to be promoted.
 pub(crate) const FAULT_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A fault, or its end.
@@ -45,7 +45,7 @@ impl Action {
     }
 
     /// The milliseconds of a fault that names none: a clock jumps by a minute, beyond every lease of the course; an answer is
-    /// delayed by 200 ms.
+    /// delayed by 200 ms. Other actions make no use of it.
     pub(crate) const fn default_by_ms(self) -> u64 {
         match self {
             Self::Jump => 60_000,
@@ -67,7 +67,7 @@ pub struct FaultCommand {
     pub action: Action,
     /// The affected member or link.
     pub member: String,
-    /// The delay, or the jump of a clock, in milliseconds.
+    /// The delay, or the jump of a clock, in milliseconds; other actions ignore it.
     pub by_ms: u64,
 }
 

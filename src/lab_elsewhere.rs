@@ -1,7 +1,7 @@
-//! The lab's stand-in outside Linux: its processes need `setpriv --pdeathsig`, `waitid` and abstract sockets. Everything
-//! else works against running servers and instances.
+//! The lab's stand-in outside Linux: each function fails, because a lab needs `setpriv --pdeathsig`, `waitid` and abstract
+//! sockets. Everything else works against running servers and instances.
 
-/// `oversell lab` and `--lab`: one line that says what to do instead.
+/// `oversell lab` and `--lab`.
 pub mod command {
     use crate::{
         addresses::Addresses,

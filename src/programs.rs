@@ -29,7 +29,7 @@ const PROGRAM_VARIABLES: [(&str, &str); 3] = [
     ("nginx", "OVERSELL_NGINX"),
 ];
 
-/// The path of the program, or of the one that the environment names instead; `None` if it is missing.
+/// The path of the program; or, if the environment names another one, only that one's. `None` if it is missing.
 pub fn find(program: &str) -> Option<PathBuf> {
     match from_environment(program) {
         Some((_, other)) => on_path(&other),
@@ -60,7 +60,7 @@ pub(crate) fn server_program(
     })
 }
 
-/// The variable that replaces this program, and its value; `None` if it is not set.
+/// The variable that replaces this program, and its value; `None` if there is none, or it is unset or empty.
 fn from_environment(program: &str) -> Option<(&'static str, String)> {
     let (_, variable) = PROGRAM_VARIABLES
         .iter()
@@ -96,7 +96,7 @@ pub(crate) fn missing_requirements(
     if program.is_absolute() { &[] } else { needed }
 }
 
-/// Fails with the packages of the missing requirements.
+/// Fails if any of these is missing; the error names each missing one with its package.
 pub(crate) fn check_installed(
     needed: impl IntoIterator<Item = Requirement>,
 ) -> Result<(), Failure> {
@@ -123,7 +123,7 @@ pub(crate) fn check_installed(
     ))
 }
 
-/// The output of the program with this option, stderr included; `None` if the program does not start.
+/// The output of the program with this option, stderr included, whatever its exit status; `None` if it does not start.
 pub(crate) fn output_of(program: &Path, option: &str) -> Option<String> {
     let output = Command::new(program).arg(option).output().ok()?;
     let text = [output.stdout, output.stderr].concat();
@@ -161,7 +161,8 @@ pub struct ShellOutput {
 
 /// Runs a line in a shell with this PATH, in a process group of its own, which is killed when all of it has closed its
 /// output, when `max_bytes` are printed to a stream, when `until` ends, when this future is dropped, and when this process
-/// dies. Returns once the shell is gone, with what it has printed.
+/// dies. Returns once the shell is gone, with what it has printed until then, whatever its exit status.
+/// Errors: there is no `bash`, or its output cannot be read; a kill is no error.
 pub async fn run_in_shell(
     line: &str,
     path: &OsStr,
@@ -199,12 +200,12 @@ pub async fn run_in_shell(
 
 /// Why a stream is read no further before its end.
 enum Stop {
-    /// It has more than may be kept.
+    /// The limit of bytes is reached.
     Full,
     Failed(io::Error),
 }
 
-/// Reads `from` to its end and appends it to `to`; stops at `max_bytes`.
+/// Reads `from` to its end and appends it to `to`; at `max_bytes` it stops with [`Stop::Full`]. Without `from` it reads nothing.
 async fn read_up_to(
     max_bytes: usize,
     from: Option<impl AsyncRead + Unpin>,

@@ -1,4 +1,4 @@
-//! Files that register themselves: the strategies of the stock, and the steps of the seckill.
+//! Files that register themselves with a text: the strategies of the stock, and the steps of the seckill.
 //!
 //! `build.rs` finds the files, `NAME.rs` with `NAME.md` beside it; here they become a list in the course's order.
 //!

@@ -1,8 +1,7 @@
 //! Ctrl-C, SIGTERM and a closed terminal, handled once for the whole process by [`Shutdown::listen`].
 //!
-//! The first signal asks the command to end gracefully: its token is cancelled. So does a stdout that takes no more. The second
-//! signal drops the command at once;
-//! a lab that it owns stops its servers on drop.
+//! The first signal asks the command to end gracefully: its token is cancelled. So does a stdout that takes no more. At the
+//! second signal the program drops the command; a lab that it owns kills its servers on drop.
 
 use crate::terminal::{
     failure::{Failure, unusable},
@@ -11,7 +10,7 @@ use crate::terminal::{
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// The signals to stop that have come so far.
+/// The tokens that the signals cancel.
 #[derive(Debug)]
 pub struct Shutdown {
     /// Cancelled by the first signal, and once stdout takes no more.

@@ -1,5 +1,5 @@
 //! The log, to stderr, as text or as JSON lines, filtered by `RUST_LOG` (`info` without it); and the lessons' console, to
-//! stdout.
+//! stdout, which `RUST_LOG` does not filter.
 //!
 //! `RUST_LOG` holds levels by target, as `debug` or `info,sqlx=error`.
 
@@ -22,7 +22,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// The levels of `RUST_LOG`; [`DEFAULT_FILTER`] if it is unset or invalid.
+/// The levels of `RUST_LOG`; [`DEFAULT_FILTER`] if it is unset or, with a warning on stderr, invalid.
 fn filter() -> Targets {
     let levels = std::env::var("RUST_LOG").unwrap_or_else(|_| DEFAULT_FILTER.to_owned());
     levels.parse().unwrap_or_else(|error| {

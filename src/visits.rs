@@ -134,7 +134,7 @@ impl Visits {
         );
     }
 
-    /// Reports the lesson on show, or a guess.
+    /// Adds an event that belongs to no visit: a lesson on show, its end, or a guess. `key` is the lesson.
     pub fn report(
         &self,
         event: VisitEventKind,
@@ -212,7 +212,7 @@ pub struct VisitGuard {
 }
 
 impl VisitGuard {
-    /// Reports that it is inside; only the first call counts.
+    /// Reports that the visit is inside; only the first call counts.
     pub fn enter(&self) {
         if !self.is_inside.swap(true, Ordering::Relaxed) {
             self.add_event(VisitEventKind::Locked, None, None);
@@ -241,12 +241,12 @@ impl VisitGuard {
         }
     }
 
-    /// Reports a printed line, a count or a name.
+    /// Reports a printed line, a count, or the node of a member.
     pub fn report(&self, event: VisitEventKind, value: impl Display) {
         self.add_event(event, Some(value.to_string()), None);
     }
 
-    /// Adds an event of this visit, at `end` if that is earlier than now.
+    /// Adds an event of this visit, with the time now, or `end` if that is earlier.
     fn add_event(&self, event: VisitEventKind, value: Option<String>, end: Option<SystemTime>) {
         let (visit, actor, key) = (Some(self.id), self.actor.clone(), Some(self.key.clone()));
         let of_instance = VisitEvent::of_instance(&self.visits.0.instance, event);

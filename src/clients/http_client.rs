@@ -18,13 +18,13 @@ use tokio::time::timeout;
 /// Time limit of silence in a stream of events: instances send a sign of life every 5 s.
 const EVENT_SILENCE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// An answer with a longer body is an error.
+/// An answer with a longer body is an error; a stream of events has no such limit.
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
 /// Why a request has no answer, or no useful one.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// It could not be sent, nobody listens, or the connection broke.
+    /// It could not be sent, nobody listens, the connection broke, or the answer is too long or of the wrong kind.
     #[error("{0}")]
     Failed(String),
     #[error("no answer within the time limit")]
@@ -119,7 +119,7 @@ impl Answer {
 /// Server-sent events, each as it arrives.
 pub type Events = BoxStream<'static, Result<Event, HttpError>>;
 
-/// The client of this process, which follows no redirect and uses no proxy. Each request names its time limit.
+/// The client of this process, which follows no redirect and uses no proxy. It has no time limit: each request names its own.
 /// Never panics: without TLS there is nothing in a client that could fail.
 pub fn client() -> &'static Client {
     static CLIENT: LazyLock<Client> = LazyLock::new(|| {
@@ -138,15 +138,15 @@ pub trait Ask: Sized {
     /// The same request with the token in `Authorization: Bearer …`, if there is one.
     fn token(self, token: Option<&SecretString>) -> Self;
 
-    /// Sends it, and reads the whole answer.
+    /// Sends the request, and reads the whole answer.
     /// Errors: [`HttpError`], but not for a status: see [`Answer::success`].
     /// Cancel safety: a request that is given up may have been carried out.
     fn answer(self) -> impl Future<Output = Result<Answer, HttpError>> + Send;
 
-    /// Sends it, and reads server-sent events (`text/event-stream`) to their end. The limit holds for the beginning of the
-    /// answer only; after 15 s of silence the stream ends without an error.
-    /// Errors: [`HttpError::Refused`] for a status that is not 2xx. In the stream: the connection broke, or what came are no
-    /// events.
+    /// Sends the request, and reads server-sent events (`text/event-stream`) to their end. `limit` holds until the answer begins;
+    /// after 15 s of silence the stream ends without an error.
+    /// Errors: [`HttpError::TimedOut`] after `limit`, [`HttpError::Refused`] for a status that is not 2xx. In the stream: the
+    /// connection broke, or what came are no events.
     fn events(self, limit: Duration) -> impl Future<Output = Result<Events, HttpError>> + Send;
 }
 

@@ -45,12 +45,12 @@ impl Display for Java {
 }
 
 impl Java {
-    /// Where `make interop` builds it.
+    /// The folder in which `make interop` builds it.
     pub fn folder(self, interop: &Path) -> PathBuf {
         interop.join(self.library).join("target").join(self.version)
     }
 
-    /// Returns whether the built jar is newer than its sources.
+    /// Whether the jar is built and no source is newer: its own files, those that all projects share, `pom.xml`.
     pub fn is_built(self, interop: &Path) -> bool {
         let written = |file: &Path| file.metadata().and_then(|file| file.modified()).ok();
         let Some(built) = written(&self.jar(interop)) else {
@@ -72,7 +72,7 @@ impl Java {
         self.folder(interop).join("peer.jar")
     }
 
-    /// Checks that the project, Maven and a JDK are here.
+    /// Fails if the project, Maven or a JDK is not here.
     pub async fn check_build_tools(self, interop: &Path) -> Result<(), Failure> {
         let project = interop.join(self.library);
         if !project.join("pom.xml").is_file() {
@@ -85,7 +85,7 @@ impl Java {
         Ok(())
     }
 
-    /// Builds it, as the Makefile does.
+    /// Builds it, as the Makefile does, and dates the jar now.
     /// Errors: [`Failure::Unusable`] if Maven fails.
     pub async fn build(self, interop: &Path) -> Result<(), Failure> {
         let mut maven = Command::new("mvn");
@@ -135,7 +135,7 @@ pub struct Peer {
     next: AtomicU64,
 }
 
-/// The answer to a command, which may not have come yet.
+/// The answer to a command, which may not have come yet. Dropping it does not stop the command.
 #[derive(Debug)]
 pub struct PendingAnswer {
     what: String,
@@ -147,6 +147,7 @@ pub struct PendingAnswer {
 pub enum CallError {
     #[error("{what}: {why}")]
     Failed { what: String, why: String },
+    /// The process ended while the command waited for its answer.
     #[error("{0}: the process has ended (see its log)")]
     Ended(String),
     #[error("{0} was not answered within {1:?}")]
@@ -199,31 +200,33 @@ impl Peer {
         format!("thread-{}", self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The process's id in the operating system.
+    /// The process's id in the operating system, also after its end.
     pub const fn id(&self) -> Option<u32> {
         self.id
     }
 
-    /// Sends a command to the thread `who` and does not wait for its answer.
+    /// Sends a command to the thread `who`, which begins with its first command, and does not wait for the answer.
+    /// After the end of the process no answer comes.
     pub fn send_command(&self, who: &str, command: impl Display) -> PendingAnswer {
         let id = self.next.fetch_add(1, Ordering::Relaxed).to_string();
         let line = format!("{id} {who} {command}\n");
         let (reply, answer) = oneshot::channel();
         self.pending.lock().insert(id, reply);
-        // If the process has ended, the answer says so.
+        // It fails if the process has ended.
         self.lines.send(line).ok();
         let what = format!("{}'s `{command}`", self.name);
         PendingAnswer { what, answer }
     }
 
-    /// Kills the process (`kill -9`).
+    /// Kills the process (`kill -9`), and waits until it is gone.
     pub async fn stop(&self) {
         self.child.lock().await.kill().await.ok();
     }
 }
 
 impl PendingAnswer {
-    /// The answer, if it has come or the process has ended. A call after it returns [`CallError::Ended`].
+    /// The answer, or [`CallError::Ended`] if the process ended meanwhile; `None` before that. A call after the one that returned
+    /// the answer returns [`CallError::Ended`].
     pub fn take_if_ready(&mut self) -> Option<Result<String, CallError>> {
         match self.answer.try_recv() {
             Err(TryRecvError::Empty) => None,
@@ -232,8 +235,9 @@ impl PendingAnswer {
         }
     }
 
-    /// Waits for the answer. Errors: [`CallError`] if the command failed, the process has ended, or there is no answer within
-    /// `limit`.
+    /// Waits for the answer.
+    /// Errors: [`CallError`] if the command failed, the process ended meanwhile, or there is no answer within `limit`; then the
+    /// command goes on.
     pub async fn wait_at_most(self, limit: Duration) -> Result<String, CallError> {
         match timeout(limit, self.answer).await {
             Ok(answer) => Self::answer_of(&self.what, answer.ok()),
@@ -251,7 +255,7 @@ impl PendingAnswer {
     }
 }
 
-/// Writes each line to stdin, until no more can come or the process has ended.
+/// Writes each line to stdin, until the [`Peer`] is dropped or the process has ended.
 async fn write_commands(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<String>) {
     while let Some(line) = lines.recv().await {
         if stdin.write_all(line.as_bytes()).await.is_err() {
@@ -260,7 +264,8 @@ async fn write_commands(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceive
     }
 }
 
-/// Hands each answer to its command; when the process ends, all pending answers end too.
+/// Hands each answer to its command, and ignores other lines. When the process ends, the pending answers are
+/// [`CallError::Ended`].
 async fn read_answers(mut lines: Lines<BufReader<ChildStdout>>, pending: PendingAnswers) {
     while let Ok(Some(line)) = lines.next_line().await {
         let mut words = line.splitn(3, ' ');
@@ -275,6 +280,5 @@ async fn read_answers(mut lines: Lines<BufReader<ChildStdout>>, pending: Pending
             reply.send(answer).ok();
         }
     }
-    // Pending answers end.
     pending.lock().clear();
 }

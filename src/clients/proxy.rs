@@ -70,7 +70,7 @@ struct ProxyState {
 }
 
 impl Proxy {
-    /// A proxy before the server at `server` (`host:port`). It must be called inside a tokio runtime.
+    /// A proxy before the server at `server` (`host:port`), on a free port of loopback. Panics outside of a tokio runtime.
     pub fn to(server: impl Into<String>) -> io::Result<Self> {
         Self::filtered(server, |_| true)
     }
@@ -101,6 +101,7 @@ impl Proxy {
         })
     }
 
+    /// The proxy's own `host:port`.
     pub fn address(&self) -> String {
         self.address.to_string()
     }
@@ -114,7 +115,7 @@ impl Proxy {
         self.set_condition(Condition::Cut);
     }
 
-    /// Ends a cut or a delay. Connections that were cut stay closed.
+    /// Ends a cut or a delay. Connections that were cut stay closed, and bytes that are delayed already keep their delay.
     pub fn mend(&self) {
         self.set_condition(Condition::Open);
     }
@@ -136,7 +137,7 @@ impl Proxy {
         self.state.borrow().server.clone()
     }
 
-    /// Forwards to another server from now on, and closes all connections.
+    /// Forwards to another server from now on, and closes all connections. A cut or a delay stays.
     pub fn redirect(&self, server: &str) {
         self.state.send_modify(|state| {
             state.server = server.to_owned();
@@ -144,7 +145,7 @@ impl Proxy {
         });
     }
 
-    /// Waits until it forwards to another server.
+    /// Waits until the proxy forwards to another server than now.
     pub async fn wait_until_redirected(&self) {
         let (mut state, now) = (self.state.subscribe(), self.target());
         // The sender lives in `self`, so this cannot fail.
@@ -211,7 +212,7 @@ struct Direction<'a> {
 }
 
 impl Direction<'_> {
-    /// Copies until the end of the stream, or until the connection is cut.
+    /// Copies until the end of the stream, or until the connection is cut; then sends what is still delayed.
     async fn copy(self, mut from: OwnedReadHalf, mut to: OwnedWriteHalf) -> io::Result<()> {
         let (mut buffer, mut first) = (vec![0; MAX_PIECE_BYTES], true);
         let mut delayed = VecDeque::<(Instant, Vec<u8>)>::new();

@@ -8,12 +8,13 @@ use deadpool::managed::{self, Metrics, Object, RecycleError, RecycleResult};
 use oversell_lock::redis::RedisClient;
 use redis::{RedisError, RedisResult, Role, aio::MultiplexedConnection};
 
-/// A pool of connections, each of which one request has for itself.
+/// The pool of these connections.
 pub(crate) type RedisPool = managed::Pool<Manager>;
 
 /// Makes the exclusive connections of a pool.
 #[derive(Debug)]
 pub(crate) struct Manager {
+    /// Makes the connections without Sentinels, and checks in either case whether one that comes back answers.
     pub(crate) one: deadpool_redis::Manager,
     /// With Sentinels, the client that follows the primary.
     pub(crate) followed_client: Option<RedisClient>,
@@ -33,7 +34,7 @@ impl managed::Manager for Manager {
         }
     }
 
-    /// Fails for a connection that does not answer and, with Sentinels, for one to a replica.
+    /// Fails for a connection that does not answer and, with Sentinels, for one to a replica: the pool then drops it.
     async fn recycle(
         &self,
         connection: &mut MultiplexedConnection,

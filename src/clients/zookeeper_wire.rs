@@ -15,7 +15,7 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Adds bytes, and returns the messages that are complete by now.
+    /// Adds bytes, and returns the messages that they complete, without their lengths.
     pub fn add(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
         self.bytes.extend_from_slice(bytes);
         let mut complete = Vec::new();
@@ -27,6 +27,7 @@ impl Messages {
         complete
     }
 
+    /// Takes the first message out of the bytes; `None` if it is not complete yet.
     fn next(&mut self) -> Option<Vec<u8>> {
         let length = u32::from_be_bytes(*self.bytes.first_chunk()?) as usize;
         let message = self.bytes.get(4..4 + length)?.to_vec();
@@ -73,10 +74,11 @@ pub enum Operation {
 /// Printed as typed in `zkCli.sh`: `create -s -e /lock- data`; `check` and `multi`, which that lacks, in the same style.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
+    /// 0 for a part of a `multi`.
     pub number: i32,
     /// The name of its kind in `ZooDefs.OpCode`: `create2`.
     pub kind: &'static str,
-    /// Empty for several requests at once.
+    /// Empty for a `multi`.
     pub path: String,
     pub operation: Operation,
 }
@@ -128,7 +130,8 @@ impl Request {
         })
     }
 
-    /// The answer to it in this message, as `zkCli.sh` prints it, on one line; `None` if the message answers another request.
+    /// The answer to this request, or its refusal, as `zkCli.sh` prints it, on one line; `None` if the message answers another
+    /// request.
     #[must_use]
     pub fn answer(&self, mut message: &[u8]) -> Option<String> {
         if read_number(&mut message)? != self.number {
@@ -144,7 +147,7 @@ impl Request {
         })
     }
 
-    /// What an answer without an error says; `None` if there is nothing but that it is done.
+    /// What an answer without an error says; `None` if it says only that it is done, or cannot be read.
     fn read_result(&self, message: &mut &[u8]) -> Option<String> {
         match &self.operation {
             Operation::Create { .. } => {
@@ -175,7 +178,7 @@ impl Request {
         }
     }
 
-    /// The result of one of several requests; `None` at their end.
+    /// The result of one part of a `multi`; `None` at its end.
     fn read_part_result(&self, message: &mut &[u8]) -> Option<String> {
         let (kind, is_last, _) = (
             read_number(message)?,
@@ -189,7 +192,7 @@ impl Request {
         }
     }
 
-    /// The same request with its paths from `root`, as a client whose chroot that is names them.
+    /// The same request as a client with the chroot `root` sends it: paths below `root` without it. Other paths stay.
     #[must_use]
     pub fn below(mut self, root: &str) -> Self {
         if let Operation::Multi(parts) = self.operation {
@@ -261,13 +264,13 @@ fn kind_name(kind: i32) -> Option<&'static str> {
     })
 }
 
-/// What a read says of a node.
+/// The fields that are used of what an answer says of a node.
 struct Stat {
     created_zxid: i64,
     version: i32,
 }
 
-/// One of several requests; `None` at their end.
+/// One part of a `multi`; `None` at its end.
 fn read_part(message: &mut &[u8]) -> Option<Request> {
     let (kind, is_last, _) = (
         read_number(message)?,
@@ -280,7 +283,7 @@ fn read_part(message: &mut &[u8]) -> Option<Request> {
     Request::read(0, kind, message)
 }
 
-/// Data, the access rights, and the flags.
+/// Reads data, access rights and flags.
 fn read_creation(message: &mut &[u8]) -> Option<Operation> {
     let data = read_bytes(message)?;
     for _ in 0..read_number(message)? {
@@ -305,7 +308,7 @@ fn stat_text(stat: Stat) -> String {
     format!("cZxid = {:#x}", stat.created_zxid)
 }
 
-/// Data as text, or in hexadecimal if it is none.
+/// Data as text, or in hexadecimal if it is no text or has control characters.
 fn data_text(data: &[u8]) -> String {
     match str::from_utf8(data) {
         Ok(text) if !text.contains(char::is_control) => text.to_owned(),
@@ -328,6 +331,7 @@ fn error_text(error: i32) -> String {
     }
 }
 
+/// Takes a number off the front of the message, as the other `read_…` do; `None` if the message is too short.
 fn read_number(message: &mut &[u8]) -> Option<i32> {
     let (number, rest) = message.split_first_chunk()?;
     *message = rest;

@@ -15,7 +15,7 @@ pub fn is_wanted() -> bool {
     WANTED.get().is_some_and(|it| *it)
 }
 
-/// Chooses the language by the locale; returns whether it is Chinese.
+/// Chooses the language by the locale at the first call; returns whether it is Chinese.
 pub fn choose_by_locale() -> bool {
     *WANTED.get_or_init(|| is_chinese(|name| std::env::var(name).ok()))
 }
@@ -49,7 +49,7 @@ macro_rules! localized {
 }
 pub use localized;
 
-/// Pads a label to `columns`; a Chinese character takes two.
+/// Pads a label to `columns`; a Chinese character takes two. A wider label stays as it is.
 pub fn pad_to_width(label: &str, columns: usize) -> String {
     let has = textwrap::core::display_width(label);
     label.to_owned() + &" ".repeat(columns.saturating_sub(has))

@@ -51,7 +51,7 @@ pub fn print_line(words: fmt::Arguments<'_>) {
     }
 }
 
-/// Prints without wrapping: a script, or a command to copy.
+/// Prints a line on stdout without wrapping it, even while stdout has the text of a file: a script, or a command to copy.
 pub fn print_verbatim(text: &str) {
     print(format_args!("{text}\n")).ok();
 }
@@ -97,7 +97,7 @@ pub fn print_to_stderr(words: fmt::Arguments<'_>) {
     writeln!(io::stderr(), "{words}").ok();
 }
 
-/// Prints on stdout at once. An error is kept for [`failure`], and ends the command by [`gone`].
+/// Prints on stdout at once, without a line end. The first error is kept for [`failure`], and ends the command by [`gone`].
 fn print(words: fmt::Arguments<'_>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let printed = out.write_fmt(words).and_then(|()| out.flush());
@@ -112,7 +112,7 @@ pub(crate) fn gone() -> CancellationToken {
     GONE.clone()
 }
 
-/// The failure of a command whose stdout failed; `None` if it works.
+/// The failure of a command whose stdout failed; `None` if it has not failed so far.
 pub fn failure() -> Option<Failure> {
     let why = FAILED.get()?;
     Some(broken_stdout(why))
@@ -125,7 +125,7 @@ fn broken_stdout(why: &dyn fmt::Display) -> Failure {
     ))
 }
 
-/// The width of the terminal in columns; `None` if the lines for people go to a file or a pipe.
+/// The width of the terminal in columns, 80 if it does not tell; `None` if the lines for people go to a file or a pipe.
 pub fn terminal_width() -> Option<usize> {
     let terminal = match IS_A_FILE.load(Ordering::Relaxed) {
         true => Term::stderr(),
@@ -171,8 +171,8 @@ impl Output {
         self.path.as_os_str() == "-"
     }
 
-    /// Opens it, before anything is measured; a file's content stays until it is written. If it is stdout, lines for people go
-    /// to stderr from now on.
+    /// Opens the file, or creates it; its content stays until [`write`](Self::write). If it is stdout, lines for people go to
+    /// stderr from now on.
     /// Errors: [`Failure::Unusable`] if it cannot be written.
     pub fn open(&self) -> Result<(), Failure> {
         if self.is_stdout() {
@@ -197,7 +197,7 @@ impl Output {
         Ok(())
     }
 
-    /// Replaces the file's content with this text.
+    /// Replaces the file's content with this text; stdout and a device get the text after what they had.
     /// Errors: [`Failure::Output`] if it takes no more, [`Failure::Unusable`] if it cannot be opened.
     pub fn write(&self, text: &str) -> Result<(), Failure> {
         if self.is_stdout() {
@@ -218,7 +218,7 @@ impl Output {
         written().map_err(|e| Failure::Output(format!("{self}: {e}")))
     }
 
-    /// Writes it as JSON on several lines.
+    /// Writes the value as JSON on several lines, as [`write`](Self::write) does.
     pub fn write_json(&self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(|e| unusable!("JSON: {e}"))?;
         self.write(&(text + "\n"))

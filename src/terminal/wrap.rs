@@ -2,7 +2,7 @@
 
 use textwrap::{Options, WordSeparator, WordSplitter, core::Word};
 
-/// The text with long lines broken at words; the next lines are indented like the first.
+/// The text with long lines broken at words; the next lines are indented like the first. A word longer than `width` stays whole.
 pub fn wrap_lines(text: &str, width: usize) -> String {
     let lines = text.lines().map(|line| {
         let indent = line.len() - line.trim_start_matches(' ').len();
