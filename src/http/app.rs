@@ -14,7 +14,7 @@ use http::HeaderValue;
 use std::{net::IpAddr, ops::Deref, sync::Arc};
 use tokio_util::sync::CancellationToken;
 
-/// What all handlers of one instance share: its clients, metrics, visits and counts. Cloning it is cheap.
+/// The state that all handlers of one instance share. Cloning it is cheap.
 #[derive(Clone)]
 pub(super) struct AppState(Arc<AppResources>);
 
@@ -37,8 +37,8 @@ pub(super) struct AppResources {
 }
 
 impl AppState {
-    /// An instance with these clients; `stopping` ends what would go on for ever. An error if `stock.strategy` or the name is
-    /// invalid.
+    /// The state of an instance with these clients; `stopping` ends what would go on for ever.
+    /// Errors: `stock.strategy` is no strategy, or the name does not fit a header.
     pub(super) fn new(ctx: Ctx, stopping: CancellationToken) -> Result<Self, ConfigError> {
         let default = &ctx.config.stock.default_strategy;
         let default_strategy = stock::find(default).ok_or_else(|| {
@@ -68,7 +68,7 @@ impl AppState {
         job.with_visit(visit)
     }
 
-    /// The address of this instance, as seen from this machine.
+    /// The URL of this instance, as seen from this machine.
     pub(super) fn own_address(&self) -> String {
         let server = &self.ctx.config.server;
         match server.host.as_str() {

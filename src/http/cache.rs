@@ -69,7 +69,7 @@ fn etag_of(digits: String) -> ETag {
     tag.parse().expect("digits between quotation marks")
 }
 
-/// Whether the browser has this version. RFC 9110: the time counts only without an ETag.
+/// Whether the browser has this version, by the headers that it sent. RFC 9110: the time counts only if it sent no ETag.
 pub(super) fn is_unchanged(
     asked: &HeaderMap,
     etag: Option<&ETag>,

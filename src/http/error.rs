@@ -88,7 +88,7 @@ pub(super) enum Error {
         "no lab has started the servers here, so nothing can break them: start them with `oversell lab`"
     )]
     NoLab,
-    /// The lab does not carry out an order: there is no such member, or it is not in a state for this. Nothing was changed.
+    /// The lab does not inject a fault: there is no such member, or it is not in a state for this. Nothing was changed.
     #[error("{0}")]
     LabRefuses(String),
 }

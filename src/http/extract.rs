@@ -25,11 +25,12 @@ use utoipa::{
 /// The header that names the user of an order.
 const USER: &str = "x-user-id";
 
-/// The query of a request, read into this type and checked by the type's rules.
+/// The query of a request, read into this type and checked by the type's rules; else the request is refused (400).
 #[derive(Debug)]
 pub(super) struct Query<T>(pub(super) T);
 
-/// The body of a request, a JSON object read into this type and checked by the type's rules.
+/// The body of a request, a JSON object read into this type and checked by the type's rules; else the request is refused: 413 if
+/// it is too large, 415 if it is not declared as JSON, else 400.
 #[derive(Debug)]
 pub(super) struct Json<T>(pub(super) T);
 
@@ -46,7 +47,7 @@ pub(super) struct Admin;
 #[derive(Debug)]
 pub(super) struct User(pub(super) i64);
 
-/// The value of this type in this instance, shared by handlers of one kind; it is made at its first use.
+/// The one value of this type in this instance, shared by handlers of one kind; its default is made at its first use.
 #[derive(Debug)]
 pub(super) struct InstanceState<T>(pub(super) Arc<T>);
 
@@ -171,6 +172,7 @@ impl<const MIN: i64, const MAX: i64> BoundedInteger<MIN, MAX> {
 }
 
 impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for BoundedInteger<MIN, MAX> {
+    /// Reads any whole number: [`validate`] checks the range.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         i64::deserialize(deserializer).map(Self).map_err(|error| {
             match error.to_string().starts_with("missing field") {
@@ -181,7 +183,8 @@ impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for BoundedInteger<MI
     }
 }
 
-/// Makes a number such as `746.0` whole for serde: JSON has one kind of number, and JSON Schema calls this one whole.
+/// Makes each number such as `746.0` whole for serde, at any depth: JSON has one kind of number, and JSON Schema calls this one
+/// whole.
 fn drop_zero_fraction(value: &mut Value) {
     match value {
         Value::Number(number) => {
@@ -211,7 +214,8 @@ impl<const MIN: i64, const MAX: i64> PartialSchema for BoundedInteger<MIN, MAX> 
 
 impl<const MIN: i64, const MAX: i64> ToSchema for BoundedInteger<MIN, MAX> {}
 
-/// Checks the rules of a value that was read. The error of either step names the field, or `whole` where no field is known.
+/// Checks the rules of a value that was read. The error, of the reading or of the first broken rule, names the field, or `whole`
+/// if no field is known.
 fn validate<T: Validate<Context = ()>, E: Display>(
     read: Result<T, serde_path_to_error::Error<E>>,
     whole: &str,

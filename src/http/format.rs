@@ -20,7 +20,7 @@ impl Format {
     /// The content type of a text answer.
     pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 
-    /// Text, unless `Accept` names JSON with a weight that no text type exceeds.
+    /// Text, unless `Accept` names JSON with a weight that no text type exceeds; `*/*` names neither.
     pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let accepted = headers
             .get_all(header::ACCEPT)

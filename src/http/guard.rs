@@ -82,7 +82,7 @@ pub(super) fn refuse_other_origins() -> CsrfLayer<impl FnMut(ProtectionError) ->
         .with_rejection_response(|_| Error::Forbidden { header: "Origin" }.into_response())
 }
 
-/// A layer that refuses requests that name a host that is none of ours (403).
+/// A layer that refuses requests that name a host that is none of ours (403). A request that names no host passes.
 #[expect(
     clippy::result_large_err,
     reason = "the refusal is an answer, as tower-http has it"

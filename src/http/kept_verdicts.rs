@@ -38,7 +38,7 @@ pub(super) struct LastVerdicts {
     lessons: Vec<LessonResult>,
 }
 
-/// Keeps the verdicts of a run, all or none.
+/// Keeps the verdicts of a run, all or none; each replaces that of an earlier run of its lesson.
 /// Errors: [`Error::Unavailable`] where MySQL is down, [`Error::Unknown`] where it did not answer.
 pub(super) async fn store(ctx: &Ctx, run: &Verdicts) -> Result<(), Error> {
     let now = Utc::now().naive_utc();
@@ -61,7 +61,7 @@ pub(super) async fn store(ctx: &Ctx, run: &Verdicts) -> Result<(), Error> {
     Ok(())
 }
 
-/// The verdicts that are kept; `None` where there was no run yet.
+/// The kept verdicts; `None` if there was no run yet. A row that an older version wrote in another form is left out.
 /// Errors: [`Error::Unavailable`] where MySQL is down.
 pub(super) async fn load_last(ctx: &Ctx) -> Result<Option<LastVerdicts>, Error> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
@@ -75,7 +75,6 @@ pub(super) async fn load_last(ctx: &Ctx) -> Result<Option<LastVerdicts>, Error> 
     let Some((at, conditions, _)) = rows.first() else {
         return Ok(None);
     };
-    // A row that an older version wrote in another form is left out.
     let lessons = rows
         .iter()
         .flat_map(|(_, _, verdict)| serde_json::from_str(verdict));

@@ -236,7 +236,7 @@ impl StrategyMetrics {
         }
     }
 
-    /// Counts the result of a job, and records its wait and its hold if it has entered.
+    /// Counts the result of a job that ends now, and records its wait and its hold if it has entered.
     pub(super) fn record_job(&self, job: &Job, result: &Result<Deduction, Error>) {
         if job.observation.has_entered() {
             self.acquisitions.increment(1);
@@ -258,7 +258,7 @@ impl StrategyMetrics {
     }
 }
 
-/// The index of this error in [`ERROR_KINDS`].
+/// The index in [`ERROR_KINDS`] of this error's kind; of any other kind it is `internal`.
 fn error_kind_index(error: &Error) -> usize {
     match error {
         Error::Timeout { .. } => 0,

@@ -51,7 +51,7 @@ const MAX_ID_LEN: usize = 64;
 /// The status of the timeout layer; nothing else here answers so.
 const TIMEOUT_STATUS: StatusCode = StatusCode::GATEWAY_TIMEOUT;
 
-/// Failed requests of one kind are logged once in this time.
+/// Answers 503 of one kind are logged once in this time.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// It takes this many addresses to use up `server.concurrency`, so that one client cannot keep all others out. Loads come
@@ -86,8 +86,8 @@ pub(super) fn with_middleware(app: &AppState, routes: Router, operating: Router)
     routes.layer(at_once).merge(operating).layer(every)
 }
 
-/// Serves `/instances/NAME/…` with the name of this instance as `/…`: nginx passes it to that instance alone, so that a
-/// client can choose one.
+/// Serves `/instances/NAME/…` with the name of this instance as `/…`, and other paths as they are: nginx passes such a path to
+/// that instance alone, so that a client can choose one.
 pub(super) fn called_by_name(app: &AppState, service: Router) -> Router {
     let prefix: Arc<str> = format!("/instances/{}", app.ctx.instance).into();
     let rename = move |mut request: Request| {
@@ -102,14 +102,14 @@ pub(super) fn called_by_name(app: &AppState, service: Router) -> Router {
     Router::new().fallback_service(ServiceBuilder::new().map_request(rename).service(service))
 }
 
-/// The path behind the prefix; `None` if the path has another beginning.
+/// The path behind the prefix; `None` if the path has another beginning, or nothing with a `/` follows.
 fn path_after(prefix: &str, uri: &Uri) -> Option<PathAndQuery> {
     let rest = uri.path_and_query()?.as_str().strip_prefix(prefix)?;
     rest.starts_with('/').then(|| rest.parse().ok())?
 }
 
-/// The outermost layer: limits the requests of one address, gives each a request id, logs and measures it, makes an answer of
-/// its error, and adds the headers that all answers have.
+/// The outermost layer: limits the requests of one address (but not of this machine's), gives each a request id, logs and
+/// measures it, makes an answer of its error, and adds the headers that all answers have.
 async fn limit_and_log(
     State((app, throttle)): State<(AppState, Arc<Throttle>)>,
     request: Request,
@@ -181,8 +181,8 @@ fn failure_response(
     rendered
 }
 
-/// Takes the error of a handler out of the response, or finds the one behind the bare 4xx or timeout of a layer; `None` for
-/// any other response.
+/// Takes the error of a handler out of the response; without one, makes the error of a bare 4xx or of a timeout. `None` for any
+/// other response.
 fn take_error(app: &AppState, response: &mut Response) -> Option<Arc<Error>> {
     if let Some(HandlerError(error)) = response.extensions_mut().remove() {
         return Some(error);
@@ -203,7 +203,7 @@ fn take_error(app: &AppState, response: &mut Response) -> Option<Arc<Error>> {
     Some(Arc::new(error))
 }
 
-/// Logs each internal error, and unavailable servers once a second per kind with a count of the others. Client errors go to
+/// Logs each internal error (500), and of the answers 503 one a second per kind with a count of the others. All else goes to
 /// debug.
 fn log_error(throttle: &Throttle, error: &Error, problem: &Problem) {
     let status = problem.status.as_u16();
@@ -238,7 +238,7 @@ impl<T: Display> Display for Printable<T> {
 struct Throttle(Mutex<HashMap<&'static str, (Instant, u64)>>);
 
 impl Throttle {
-    /// The number of events suppressed since the last one; `None` if this one is suppressed too.
+    /// The number of events suppressed since the last one that passed; `None` if this one is suppressed too.
     fn admit(&self, kind: &'static str, now: Instant) -> Option<u64> {
         let mut kinds = self.0.lock();
         let Some((last, others)) = kinds.get_mut(kind) else {

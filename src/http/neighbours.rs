@@ -84,8 +84,8 @@ pub(super) struct RemoteReplay {
 }
 
 impl RemoteReplay {
-    /// Its lesson, if it blocks another action: an exclusive action blocks on every replay, and an exclusive replay blocks
-    /// every action.
+    /// Its lesson, if it blocks an action: every replay blocks an exclusive action, and an exclusive replay blocks every action.
+    /// `None` also for a lesson that has no replay here.
     pub(super) fn blocking_lesson(
         &self,
         is_exclusive: bool,
@@ -141,7 +141,8 @@ async fn ask_instance(url: &str) -> Neighbour {
 pub(super) struct LatestAnswer<T>(Mutex<Option<(Instant, T)>>);
 
 impl<T: Clone> LatestAnswer<T> {
-    /// An answer that was asked for at `since` or later; `ask` gets a new one.
+    /// An answer that was asked for at `since` or later. `ask` runs only if there is none; if its caller is dropped, the next one
+    /// asks.
     pub(super) async fn asked_since(&self, since: Instant, ask: impl Future<Output = T>) -> T {
         let mut latest = self.0.lock().await;
         if let Some((asked, answer)) = &*latest
@@ -181,7 +182,7 @@ pub(super) async fn fetch_replays(urls: &[String], config: &Config) -> Vec<Remot
     played.await.into_iter().flatten().flatten().collect()
 }
 
-/// The name of the instance that answered; an error if the answer is no instance's.
+/// The name of the instance that answered; an error if the answer is no instance's, or not 200.
 fn instance_name(answer: Answer) -> Result<String, HttpError> {
     let name = answer
         .instance()

@@ -112,8 +112,8 @@ const OPERATING: &str = "operating";
 )]
 pub(super) struct Api;
 
-/// Adds what the handlers do not say each for itself: an id for each operation, the refusals that it shares with others,
-/// and the form of those that are its own.
+/// Adds what the handlers do not say each for itself: an id for each operation, the refusals that it shares with others, the
+/// form of its own, the values of parameters from a registry, the form of events, and the admin token.
 pub(super) fn complete(api: &mut Document) {
     for (path, item) in &mut api.paths.paths {
         for (method, operation) in operations(item) {
@@ -173,7 +173,7 @@ pub(super) fn complete(api: &mut Document) {
     components.add_security_scheme("admin", SecurityScheme::Http(bearer));
 }
 
-/// The values of a path parameter, if its description is `One of` a registry or `One of` a list.
+/// The values of a path parameter, if its description is `One of` a registry's route, or `One of` a list with commas.
 fn registry_names(description: &str) -> Option<Vec<&str>> {
     let of = description.strip_prefix("One of ")?;
     Some(match of {
@@ -204,12 +204,12 @@ fn example_problem(status: &str) -> Option<Value> {
     serde_json::to_value(Problem::from(&error)).ok()
 }
 
-/// Documents that an operation refuses what a page of another host embeds.
+/// Documents that an operation refuses what a page of another host embeds; [`super::guard::refuse_embedding`] refuses it.
 pub(super) fn refuse_embedding(operation: &mut Operation) {
     add_shared_refusal(operation, "403", FORBIDDEN);
 }
 
-/// Refers an operation to a shared refusal, unless it describes its own of this status.
+/// Refers an operation to a shared refusal, unless it has one of this status already.
 fn add_shared_refusal(operation: &mut Operation, status: &str, name: &str) {
     let refusal = || RefOr::Ref(Ref::from_response_name(name));
     let responses = &mut operation.responses.responses;
@@ -269,8 +269,8 @@ fn set_error_body(status: &str, response: &mut Response) {
     }
 }
 
-/// The document with a `default` or an `example` beside what its value must be. utoipa puts it into a schema of its own, that of an
-/// object, which no number fits.
+/// The document with each `default` and `example` in the schema of its value. utoipa puts it into a second schema, of an object,
+/// which no number fits.
 /// Never panics: what was a document is one still.
 pub(super) fn with_defaults(api: &Document) -> Document {
     let mut api = serde_json::to_value(api).expect("a document is JSON");

@@ -27,7 +27,8 @@ const DOCS_CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self' 
                            img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; \
                            form-action 'none'; frame-ancestors 'none'";
 
-/// Serves `/`, every page and its bundles, every file in `static/`, and the readmes.
+/// Serves `/`, every page and its bundles, every file in `static/`, and the readmes, to GET and HEAD; any other path is
+/// [`Error::NoRoute`], or [`Error::OnlyAtNginx`] below `nginx/`.
 pub(super) async fn serve_file(
     method: Method,
     uri: Uri,

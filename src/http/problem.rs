@@ -133,7 +133,7 @@ impl Problem {
         }
     }
 
-    /// The same problem, though it may have been done.
+    /// The same problem with the outcome `Unknown`: what was asked may have been done.
     pub(super) fn with_unknown_outcome(self) -> Self {
         Self {
             outcome: AnswerOutcome::Unknown,
@@ -151,7 +151,7 @@ impl Problem {
 }
 
 impl Problem {
-    /// The answer in the form that the client reads.
+    /// The answer in this form, with `retry-after` if its status is 503 or 429. Only JSON has the request id in its body.
     pub(super) fn render(mut self, format: Format, request_id: &str) -> Response {
         let (form, body) = match format {
             Format::Text => (Format::TEXT, self.text()),
@@ -173,7 +173,7 @@ impl Problem {
         response
     }
 
-    /// The text answer: the words of the course alone, else one line in each language.
+    /// The text answer: the words of the course alone, else a line in Chinese and one in English.
     pub(super) fn text(&self) -> String {
         if self.title_says_all {
             return self.title.clone();

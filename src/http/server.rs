@@ -199,7 +199,7 @@ pub(super) async fn serve(
     stopped
 }
 
-/// Whether other machines reach the instance without a token.
+/// Whether other machines reach the instance, by `server.published` or else by its host, and no token is set.
 pub(super) fn is_open(config: &Config) -> bool {
     let server = &config.server;
     let host = match server.published.as_str() {
@@ -214,8 +214,8 @@ pub(super) fn is_open(config: &Config) -> bool {
     !is_local && config.admin.token.expose_secret().is_empty()
 }
 
-/// Makes and prints a token if other machines reach the instance and it has none. Errors: [`Failure::Unusable`] in a cluster,
-/// because each of its instances would make another one.
+/// Sets and logs a new token if other machines reach the instance and it has none.
+/// Errors: [`Failure::Unusable`] in a cluster, because each of its instances would make another one.
 pub(super) fn close_to_others(config: &mut Config) -> Result<(), Failure> {
     if !is_open(config) {
         return Ok(());
@@ -276,7 +276,7 @@ fn is_secret(key: &str, value: &str) -> bool {
     is_token || urls.any(|url| password_in(url).is_some_and(|password| !password.is_empty()))
 }
 
-/// The password in an address; the last @ ends it, because a password may contain one.
+/// The password in an address, which may be empty; `None` without one. The last @ ends it, because a password may contain one.
 fn password_in(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -285,7 +285,7 @@ fn password_in(url: &str) -> Option<&str> {
     user.split_once(':').map(|(_, password)| password)
 }
 
-/// Listens, and stores the port that it got in the configuration.
+/// Listens, and stores the port in the configuration, which may have asked for any (0).
 async fn bind(config: &mut Config) -> Result<TcpListener, Failure> {
     let (host, port) = (config.server.host.as_str(), config.server.port);
     let refused = |e: io::Error| match e.kind() {

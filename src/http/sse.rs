@@ -20,12 +20,12 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 /// This header makes nginx pass each event on at once.
 const UNBUFFERED: (HeaderName, &str) = (HeaderName::from_static("x-accel-buffering"), "no");
 
-/// The last event of a stream that ended as it should.
+/// The event `done`, the last one of a stream that ended as it should.
 pub(super) fn done_event(with: impl Serialize) -> Result<Event, Error> {
     Event::default().event("done").json_data(with)
 }
 
-/// The last event of a stream that failed.
+/// The event `failed`, the last one of a stream that failed.
 pub(super) fn failed_event(detail: &str) -> Result<Event, Error> {
     let event = Event::default().event("failed");
     event.json_data(serde_json::json!({ "detail": detail }))

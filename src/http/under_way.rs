@@ -36,7 +36,7 @@ impl<K: Copy + Eq + Hash> Default for RequestCounts<K> {
 }
 
 impl<K: Copy + Eq + Hash> RequestCounts<K> {
-    /// Counts a request of this product or client.
+    /// Counts a request of this product or client until the guard is dropped.
     pub(super) fn count(&self, key: K) -> CountGuard<K> {
         *self.0.lock().entry(key).or_default() += 1;
         CountGuard {
@@ -84,7 +84,7 @@ impl InstancePoll {
     }
 
     /// The requests of this product that are under way in each instance, by its name. The rest of the `sent` unanswered ones
-    /// counts for the silent instances, which share one entry.
+    /// counts for the silent instances, which share one entry under all their names, or addresses until they have answered once.
     pub(super) async fn poll(&mut self, stock_id: i64, sent: u64) -> BTreeMap<String, u64> {
         let answers = join_all(self.0.keys().map(|url| {
             let url = format!(

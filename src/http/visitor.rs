@@ -35,12 +35,12 @@ impl Visitor {
         Self(id.into())
     }
 
-    /// Whether it has sent an id, and is not just whoever asks from its address.
+    /// Whether the visitor has sent an id, and is not just whoever asks from an address.
     pub(super) fn has_id(&self) -> bool {
         !self.0.starts_with(ADDRESS)
     }
 
-    /// The text that stands for it in names of the servers.
+    /// The text that stands for the visitor in names of the servers: the id, else `at:` and the address.
     pub(super) fn id(&self) -> &str {
         &self.0
     }
@@ -82,7 +82,8 @@ pub(super) fn sender(headers: &HeaderMap, peer: Option<SocketAddr>) -> Option<Ip
     named.or(peer.map(|peer| peer.ip()))
 }
 
-/// A label for others to read: the first address that a proxy names, else the address of the client, else `somebody`.
+/// A label for others to read, which a client can forge: the first address that a proxy names, else that of the connection,
+/// else `somebody`.
 pub(super) fn origin(headers: &HeaderMap, peer: Option<SocketAddr>) -> String {
     let named = headers
         .get("x-forwarded-for")

@@ -35,7 +35,7 @@ const MAX_PROBE_PAUSE: Duration = Duration::from_secs(2);
 /// Servers that come up within this time after the start are not reported as missing.
 const STARTUP_GRACE: Duration = Duration::from_secs(1);
 
-/// One process's watch over its servers: their last states, and what is prepared on one that came up.
+/// An instance's watch over its servers: their last states, and what is prepared on one that came up.
 pub(crate) struct ServerWatch {
     ctx: Ctx,
     probes: Probes,
@@ -43,7 +43,7 @@ pub(crate) struct ServerWatch {
 }
 
 impl ServerWatch {
-    /// An instance with these clients; nothing is asked or done yet.
+    /// A watch with these clients; nothing is asked or done yet.
     pub(crate) fn new(ctx: Ctx) -> Self {
         Self {
             ctx,
@@ -52,7 +52,7 @@ impl ServerWatch {
         }
     }
 
-    /// Probes every server, or returns the cached states. A MySQL without its tables is not up.
+    /// Probes every server, or returns the cached states. A MySQL without its tables counts as down.
     pub(crate) async fn states(&self) -> Arc<States> {
         let states = self.probes.probe(&self.ctx).await;
         if !states.mysql.up || self.startup.has_tables() {
@@ -87,7 +87,7 @@ impl ServerWatch {
     }
 
     /// Probes the servers for ever, and logs each change. Makes the tables and puts the stock into Redis at the start, and again
-    /// after MySQL was down; while MySQL is down, its idle connections are dropped.
+    /// after MySQL was down, but not after Redis was; while MySQL is down, its idle connections are dropped.
     pub(crate) async fn watch(self: Arc<Self>) {
         let started = Instant::now();
         let mut known: Option<Arc<States>> = None;

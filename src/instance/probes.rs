@@ -100,7 +100,7 @@ impl State {
     }
 }
 
-/// The last probe of all servers, which serves everybody who asks.
+/// The last probe of all servers. Callers share it; during a probe they wait for its end.
 #[derive(Default)]
 pub(super) struct Probes(Mutex<LastProbe>);
 
@@ -230,7 +230,7 @@ const NODE_STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN \
                     ('wsrep_provider_name', 'wsrep_cluster_status', 'wsrep_ready', \
                      'wsrep_incoming_addresses', 'wsrep_local_index')";
 
-/// The server at `host:port`, if `cluster.members` names it. The same port of another host has no name.
+/// The server at `host:port`; `None` if `cluster.members` does not name this very address.
 fn named_server(members: &[String], at: &str, role: Role) -> Option<NamedServer> {
     let mut members = members.iter().filter_map(|member| member.split_once('='));
     let (name, _) = members.find(|(_, of)| *of == at)?;
@@ -345,7 +345,7 @@ async fn ask_redis_for_writes(
     Ok(())
 }
 
-/// The value of `name` in an answer to `INFO`.
+/// The value behind `name`, which ends with a colon, in an answer to `INFO`; `None` if it is not there.
 fn info_value<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     let mut lines = info.lines();
     lines
@@ -353,7 +353,7 @@ fn info_value<'a>(info: &'a str, name: &str) -> Option<&'a str> {
         .map(str::trim)
 }
 
-/// The settings of the address that a Redis announces; empty if the user may not read them.
+/// The settings of the address that a Redis announces; empty if they cannot be read.
 async fn announced_addresses(ctx: &Ctx) -> HashMap<String, String> {
     let mut ask = redis::cmd("CONFIG");
     ask.arg("GET").arg("replica-announce-*");
@@ -364,7 +364,7 @@ async fn announced_addresses(ctx: &Ctx) -> HashMap<String, String> {
     })
 }
 
-/// The announced address of a primary, if it announces its host; `INFO` has only the port.
+/// The address of a primary: the announced host, and the announced port or else that in `INFO`; `None` if it announces no host.
 fn announced_primary(info: &str, announced: &HashMap<String, String>) -> Option<String> {
     let is_set = |name, unset| announced.get(name).filter(|value| *value != unset);
     let host = is_set("replica-announce-ip", "")?;
@@ -386,7 +386,8 @@ fn replicas_in_info(info: &str) -> impl Iterator<Item = (String, Role)> {
     })
 }
 
-/// The timeout of this instance's session, and the named servers of the ensemble that answer in time.
+/// The timeout of this instance's session as text, and the named servers of the ensemble that answer in time. Without a live
+/// session it is an error.
 async fn probe_zookeeper(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error> {
     let client = ctx.zk.session()?;
     let known = &ctx.config.cluster.members;
@@ -407,7 +408,7 @@ async fn probe_zookeeper(ctx: &Ctx) -> Result<(String, Vec<NamedServer>), Error>
     Ok((detail, members.into_iter().flatten().collect()))
 }
 
-/// The mode of a ZooKeeper server by its answer to `srvr`: `leader` for `Mode: leader`.
+/// The mode of a ZooKeeper server by its answer to `srvr`: `leader` for `Mode: leader`; `None` while it has none.
 fn mode(said: &str) -> Option<&str> {
     said.lines().find_map(|line| line.strip_prefix("Mode: "))
 }

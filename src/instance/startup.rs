@@ -61,7 +61,7 @@ impl Progress {
         })
     }
 
-    /// Runs the steps that are not done yet. A failed step is tried again and shows in the states.
+    /// Runs the steps that are not done yet: the tables, then the stock. The next call tries a failed step again.
     pub(super) async fn prepare(&self, ctx: &Ctx) {
         let migrate = async {
             tokio::time::timeout(MIGRATION_TIMEOUT, self.migrate(ctx))
@@ -75,14 +75,14 @@ impl Progress {
         }
     }
 
-    /// Starts all steps again, because the next server may be an empty one.
+    /// Marks all steps as not done, because the next server may be an empty one.
     pub(super) fn restart_all_steps(&self) {
         self.has_tables.store(false, Ordering::Relaxed);
         self.seeded.store(false, Ordering::Relaxed);
         self.tables_in_the_way.lock().clear();
     }
 
-    /// Waits until no other instance makes the tables, and makes them; does nothing if they are made.
+    /// Waits until no other instance makes the tables, and makes them; does nothing if they are made. The caller bounds the wait.
     async fn migrate(&self, ctx: &Ctx) -> Result<(), String> {
         let mut conn = ctx
             .admin_pool
@@ -147,7 +147,7 @@ async fn are_tables_made(conn: &mut Conn) -> bool {
     })
 }
 
-/// Waits, without a limit, until this instance alone may make the tables.
+/// Waits, without a limit, until `owner` alone may make the tables; creates the row of the turn first.
 async fn become_maker(conn: &mut Conn, owner: &str) -> Result<(), sqlx::Error> {
     for statement in CREATE_MIGRATION_TURN {
         unless_contended(conn.execute(statement).await)?;

@@ -45,7 +45,7 @@ impl Lab {
         }
     }
 
-    /// The actions that are possible in this state.
+    /// The actions that are possible on this member in this state; those on links are left out.
     fn possible_actions(&self, name: &str, is_instance: bool, state: MemberState) -> Vec<Action> {
         match state {
             MemberState::Paused => return vec![Action::Resume, Action::Kill],
@@ -89,7 +89,7 @@ impl Lab {
         })
     }
 
-    /// Waits, [`PAUSE_TIMEOUT`] at most, until SIGSTOP has stopped the member, or it runs no more for another reason.
+    /// Waits until SIGSTOP has stopped the member, or it runs no more for another reason; fails after [`PAUSE_TIMEOUT`].
     pub(super) async fn wait_until_paused(&self, name: &str) -> Result<(), Failure> {
         let member = self.member(name)?;
         let still = async {

@@ -104,7 +104,7 @@ pub(super) fn install_library(lab: &Path, program: &Path) -> Result<(), String> 
     })
 }
 
-/// The time that the Redis at this port shows, in seconds; `None` if it does not answer within [`TRIAL_TIMEOUT`].
+/// The time that the Redis at this port shows, in seconds; `None` if nobody listens, or no answer comes in [`TRIAL_TIMEOUT`].
 fn server_time_s(port: u16) -> Option<u64> {
     let mut redis = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     redis.set_read_timeout(Some(TRIAL_TIMEOUT)).ok()?;
@@ -144,13 +144,13 @@ fn write_offset(file: &Path, ahead: Duration) -> std::io::Result<()> {
 }
 
 impl Clock {
-    /// Writes how far the node's clock is to be ahead; zero sets it right.
+    /// Writes how far the node's clock is to be ahead; zero sets it right. Does not wait until the node shows it.
     pub(super) fn set_offset(&self, ahead: Duration) -> Result<(), Failure> {
         write_offset(&self.file, ahead)
             .map_err(|error| unusable!("{}: {error}", self.file.display()))
     }
 
-    /// Waits, [`JUMP_TIMEOUT`] at most, until the server's own time is this much ahead of ours, to half a second.
+    /// Waits until the server's own time is this much ahead of ours, to half a second; fails after [`JUMP_TIMEOUT`].
     pub(super) async fn wait_until_offset_is_shown(&self, ahead: Duration) -> Result<(), Failure> {
         let shown = async {
             while self
@@ -184,7 +184,7 @@ impl Clock {
         Some(node.as_secs_f64() - now.as_secs_f64())
     }
 
-    /// Whether the clock is moved now.
+    /// Whether the clock is moved now, by its file.
     pub(super) fn has_jumped(&self) -> bool {
         fs::read(&self.file).is_ok_and(|ahead| ahead != NO_OFFSET.as_bytes())
     }

@@ -199,7 +199,7 @@ impl Printer {
         Self { lines, dropped }
     }
 
-    /// Queues a line; if [`MAX_UNPRINTED`] are queued already, drops and counts it.
+    /// Queues a line without waiting; if [`MAX_UNPRINTED`] are queued already, drops and counts it.
     fn print(&self, line: String) {
         if let Err(TrySendError::Full(_)) = self.lines.try_send(line) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -234,7 +234,8 @@ where
     done
 }
 
-/// As [`run_on_lab`], with a lab that can be broken: it accepts faults, has links, and its main Redis has a replica.
+/// As [`run_on_lab`], without the restarts, on a lab that can be broken: it accepts faults, has links, and its main Redis has a
+/// replica. `run` also gets `stop`.
 pub async fn run_on_breakable_lab<R>(
     stop: CancellationToken,
     run: impl FnOnce(Addresses, CancellationToken) -> R,
@@ -268,7 +269,7 @@ where
     done
 }
 
-/// The result of `running`, which may take [`FINISH_TIMEOUT`] after a signal.
+/// The result of `running`; [`Failure::Interrupted`] if it takes longer than [`FINISH_TIMEOUT`] after a signal.
 async fn finish_within_timeout(
     running: impl Future<Output = Result<(), Failure>>,
     stop: &CancellationToken,
@@ -285,7 +286,7 @@ async fn finish_within_timeout(
     }
 }
 
-/// Restarts the last instance, and measures the time until it is ready.
+/// Stops the last instance, starts it again, and measures the time from its start until it is ready.
 async fn measure_instance_start(lab: &mut Lab) -> Result<Duration, Failure> {
     let name = lab
         .addresses()
@@ -299,7 +300,7 @@ async fn measure_instance_start(lab: &mut Lab) -> Result<Duration, Failure> {
     Ok(begun.elapsed())
 }
 
-/// Starts a lab. A signal meanwhile stops what had been started.
+/// Starts a lab, and prints its warnings on stderr. A signal meanwhile stops what had been started: [`Failure::Interrupted`].
 async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failure> {
     let lab = tokio::select! {
         lab = Lab::start(options) => lab?,

@@ -82,7 +82,8 @@ pub struct Args {
     lab: Options,
 }
 
-/// Prints what a lab would find here; fails if a program is missing, a port is occupied or the folder cannot be used.
+/// Prints what a lab would find here; fails if a program is missing, a port is occupied or the folder cannot be used, not if
+/// memory or open files are scarce.
 pub fn run(Args { lab }: Args) -> Result<(), Failure> {
     lab.check()?;
     let packages = print_programs_and_list_missing(&lab);

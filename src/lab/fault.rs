@@ -136,7 +136,8 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The lab of `lab_json`, if this is typed in the shell of one of its instances: that may run as a user who cannot read the file.
+/// The control of the lab of `lab_json`, if this runs in the shell of one of its instances, whose user may be unable to read the
+/// file.
 fn lab_of_this_shell(lab_json: &Path) -> Option<Control> {
     let setting = |name: &str| std::env::var(format!("OVERSELL__REPLAYS__{name}")).ok();
     let own = setting("LAB_JSON")?;
@@ -147,7 +148,7 @@ fn lab_of_this_shell(lab_json: &Path) -> Option<Control> {
     })
 }
 
-/// Accepts faults on loopback; answers 503 once the receiver is dropped.
+/// Accepts faults on a free port of loopback, until the process ends; answers 503 once the receiver is dropped.
 pub(super) async fn listen() -> Result<(Control, mpsc::Receiver<ControlRequest>), Failure> {
     let failed = |e: std::io::Error| unusable!("the lab cannot listen for faults: {e}");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
@@ -219,7 +220,7 @@ fn lab_ending_response() -> Response {
 }
 
 impl Lab {
-    /// Answers the request; returns what was done, if a fault was injected.
+    /// Answers the request; returns what was done, or `None` if no fault was asked for, or it was refused.
     pub(super) async fn serve(&mut self, request: ControlRequest) -> Option<String> {
         match request {
             ControlRequest::Describe(reply) => {
@@ -235,7 +236,7 @@ impl Lab {
         }
     }
 
-    /// Injects a fault; returns what was done.
+    /// Injects a fault, and writes the new pids into `lab.json`; returns what was done. The error says why it is refused.
     async fn carry_out(
         &mut self,
         FaultCommand {

@@ -21,7 +21,7 @@ pub(super) const LAB_JSON: &str = "lab.json";
 /// The beginning of the names of unnamed folders: `target/lab-PID-N`.
 const UNNAMED_FOLDER_PREFIX: &str = "lab-";
 
-/// The folder of a lab, locked as long as the lab runs. An unnamed one is removed when this is dropped.
+/// The folder of a lab, locked until this is dropped; then an unnamed one is removed, and `lab.json` out of a named one.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -75,7 +75,7 @@ impl Folder {
         Self::lock_and_empty(path, false)
     }
 
-    /// Locks the folder, and removes its contents; `is_kept` keeps it when this is dropped.
+    /// Locks the folder, and removes its contents but the marker; `is_kept` keeps it when this is dropped.
     fn lock_and_empty(path: PathBuf, is_kept: bool) -> Result<Self, Failure> {
         let lock = lock(&path)?;
         remove_contents(&path).map_err(|e| unusable(&path, &e))?;
@@ -91,7 +91,7 @@ impl Folder {
         self.is_kept
     }
 
-    /// Where neighbouring labs share files: Cargo's `target` folder, if this folder lies there.
+    /// Where neighbouring labs share files: Cargo's `target` folder; `None` if this folder does not lie right in it.
     pub(super) fn shared_files_folder(&self) -> Option<PathBuf> {
         let target = std::path::absolute(cargo_target_folder()).ok()?;
         (self.path.parent()? == target).then_some(target)

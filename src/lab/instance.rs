@@ -34,8 +34,8 @@ pub(super) fn name(port: u16) -> String {
     port.to_string()
 }
 
-/// The variables of the environment of an instance; `more` comes last: its value counts if a name is there twice. Without nginx the instance
-/// knows no load balancer.
+/// The variables of the environment of an instance. `more` comes last: its value counts if a name is there twice. Without nginx
+/// the instance knows no load balancer.
 pub(super) fn environment(
     at: &Addresses,
     is_behind_nginx: bool,
@@ -136,12 +136,11 @@ pub(super) struct LabInstance {
     pub(super) faults: Option<FaultControl>,
 }
 
-/// What an instance is told of the faults of its lab: where to order them, the lab's addresses, and what this lab can do besides
-/// kill and pause: `ways` (cut links), `replica` (promote it), `clocks` (let clocks of Redis nodes jump).
+/// What an instance is told of the faults of its lab: where to ask for them, the lab's file of addresses, and what this lab can
+/// do besides kill and pause: `ways` (cut links), `replica` (promote it), `clocks` (let clocks of Redis nodes jump).
 #[derive(Debug)]
 pub(super) struct FaultControl {
     pub(super) control: Control,
-    /// The lab's file of addresses.
     pub(super) lab_json: PathBuf,
     pub(super) kinds: Vec<&'static str>,
 }
@@ -177,6 +176,7 @@ impl Server for LabInstance {
         command
     }
 
+    /// An instance is healthy once it is ready; while a server is down, once it is alive.
     fn check_health<'a>(&'a self, context: CheckContext<'a>) -> HealthCheck<'a> {
         async move {
             let path = if context.dependencies_up {

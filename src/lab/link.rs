@@ -80,7 +80,7 @@ pub(super) fn addresses_through_links(
     addresses
 }
 
-/// `host:port` of a URL.
+/// `host:port` of a URL, without a user.
 pub(super) fn authority(url: &str) -> &str {
     let rest = url.split_once("//").map_or(url, |(_, rest)| rest);
     let authority = rest.split('/').next().unwrap_or(rest);
@@ -128,7 +128,8 @@ impl ProxyLink {
         })
     }
 
-    /// Whether this name means the link: `redis` names the links of all instances to it, `8100-redis` that of one.
+    /// Whether this name means the link: `redis` names the links of all instances to it, but not the replica's; `8100-redis` that
+    /// of one.
     pub(super) fn is_meant_by(&self, name: &str) -> bool {
         self.name() == name || (self.server == name && self.instance != redis::REPLICA)
     }
@@ -178,7 +179,7 @@ impl Session {
         is_valid.then_some(Self { number, password })
     }
 
-    /// Joins the session, and closes it. Returns false if it had ended before.
+    /// Joins the session at the server, and closes it; without a time limit. Returns false if it had ended before.
     async fn close(self, server: &str) -> io::Result<bool> {
         const CLOSE_SESSION_REQUEST: i32 = -11;
         let mut stream = TcpStream::connect(server).await?;

@@ -99,8 +99,8 @@ impl Lab {
         &self.unavailable
     }
 
-    /// The pid of a member; `None` if it does not run or there is none. Members are named `mysql`, `mysql-2` …, `redis`,
-    /// `redis-2` …, `zookeeper`, `zookeeper-2` …, `nginx`; instances by their ports.
+    /// The pid of a member; `None` if it does not run or there is none. Members are named `mysql`, `mysql-2` …, and so `redis`,
+    /// `zookeeper`, `replica` and `sentinel`; `redis-mine`, `nginx`; instances by their ports.
     pub fn pid(&self, name: &str) -> Option<u32> {
         self.members.iter().find(|m| m.name == name)?.pid()
     }
@@ -120,7 +120,7 @@ impl Lab {
             .map(zookeeper::name)
     }
 
-    /// Kills a member and its children (`kill -9`); returns once they are gone.
+    /// Kills a member and its children (`kill -9`); returns once they are gone. Fails if it does not run, as the next three do.
     pub async fn kill(&self, name: &str) -> Result<(), Failure> {
         let process = self.member(name)?.running_process()?;
         process.signal_group(Signal::SIGKILL);
@@ -137,7 +137,8 @@ impl Lab {
         Ok(())
     }
 
-    /// Sends SIGSTOP: the member keeps its locks and connections and does nothing, as in a long garbage collection.
+    /// Sends SIGSTOP, and does not wait until it works: the member keeps its locks and connections and does nothing, as in a long
+    /// garbage collection.
     pub fn pause(&self, name: &str) -> Result<(), Failure> {
         self.member(name)?
             .running_process()?
@@ -153,8 +154,8 @@ impl Lab {
         Ok(())
     }
 
-    /// Closes all connections on these links and refuses new ones. `redis` means the links of all instances to it,
-    /// `8100-redis` that of one. Only a lab with [`Options::links`] has links.
+    /// Closes all connections on these links, and new ones at once. `redis` means the links of all instances to it, `8100-redis`
+    /// that of one, `replica-redis` the replica's. Only a lab with [`Options::links`] or [`Options::replica`] has links.
     pub fn cut(&self, link: &str) -> Result<(), Failure> {
         self.set_condition(link, Condition::Cut)
     }
@@ -164,8 +165,8 @@ impl Lab {
         self.set_condition(link, Condition::Slow(by))
     }
 
-    /// Moves the clock of a Redis node forward until [`reset_clock`](Self::reset_clock) or a restart of the node;
-    /// returns once the node shows the new time. Only a lab with [`Options::links`] has such clocks.
+    /// Moves the clock of a Redis node to this much ahead of ours, until [`reset_clock`](Self::reset_clock) or a restart of the
+    /// node; returns once the node shows the new time. Only a lab that has links has such clocks.
     pub async fn jump(&self, node: &str, by: Duration) -> Result<(), Failure> {
         self.member(node)?.running_process()?;
         let clock = self.clock(node).ok_or_else(|| {
@@ -176,7 +177,8 @@ impl Lab {
         clock.wait_until_offset_is_shown(by).await
     }
 
-    /// Sets the clock of a Redis node right again. False if the node has no clock that can jump.
+    /// Sets the clock of a Redis node right, and waits until a running one shows it. False if the node has no clock that can
+    /// jump; true also for a clock that was right.
     pub async fn reset_clock(&self, node: &str) -> Result<bool, Failure> {
         let Some(clock) = self.clock(node) else {
             return Ok(false);
@@ -213,7 +215,7 @@ impl Lab {
     }
 
     /// Ends the ZooKeeper sessions of this instance, its own and those of the actors on it, as the server does when it hears
-    /// nothing for too long; its links are cut meanwhile. Fails without links, or if none of the sessions was live.
+    /// nothing for too long; its links to ZooKeeper are cut meanwhile. Fails without links, or if none of the sessions was live.
     pub async fn expire(&self, instance: &str) -> Result<(), Failure> {
         let to_zookeeper = |link: &&Arc<ProxyLink>| {
             link.belongs_to(instance) && zookeeper::is_member_name(&link.server)
@@ -240,8 +242,8 @@ impl Lab {
         Err(unusable!("instance {instance} has no ZooKeeper session"))
     }
 
-    /// Makes the Sentinel promote the replica of the main Redis; returns once the instances' links lead there. Only a
-    /// lab with [`Options::replica`] has a replica.
+    /// Makes the Sentinel promote the replica of the main Redis; returns once the instances' links lead there, and fails after
+    /// 20 s. Only a lab with [`Options::replica`] has a replica.
     pub async fn promote(&self) -> Result<(), Failure> {
         let of = self.replica_pair.as_ref().ok_or_else(no_replica)?;
         tokio::try_join!(self.wait_until_promoted(), sentinel::promote(of.sentinel)).map(drop)
@@ -271,7 +273,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Undoes [`isolate`](Self::isolate). False if the member was not cut off.
+    /// Undoes [`isolate`](Self::isolate). Does nothing and returns false if the member is not cut off.
     pub async fn rejoin(&mut self, member: &str) -> Result<bool, Failure> {
         if let Some(group) = self
             .group
@@ -283,13 +285,14 @@ impl Lab {
         Ok(self.isolated.remove(member))
     }
 
-    /// Returns whether it is a main Redis or replica of a group with Sentinels.
+    /// Whether this is the main Redis or a replica of a group with Sentinels.
     fn is_grouped(&self, member: &str) -> bool {
         let mut members = self.group.iter().flat_map(|group| &group.members);
         members.any(|(name, _)| name == member)
     }
 
-    /// The Redis that leads, by the Sentinels that the instances ask; `redis` in a lab without them. `None` if none answers.
+    /// The name of the Redis that leads, by the Sentinels that the instances ask; `None` if no Sentinel answers. In a lab without
+    /// them `redis`, even after a promotion.
     pub async fn main_redis(&self) -> Option<String> {
         match &self.group {
             Some(group) => group.leader_name().await.map(str::to_owned),
@@ -304,7 +307,7 @@ impl Lab {
         sentinel::restore(of, &self.links_to_main()).await
     }
 
-    /// Waits, 20 s at most, until the Sentinel has promoted the replica and the instances' links lead there.
+    /// Waits until a promotion after this call has redirected all the instances' links; fails after 20 s.
     pub async fn wait_until_promoted(&self) -> Result<(), Failure> {
         sentinel::wait_until_promoted(&self.links_to_main()).await
     }
@@ -332,9 +335,9 @@ impl Lab {
         })
     }
 
-    /// Starts a member again on its port, with its data, and waits until it is healthy. One that still runs is
-    /// terminated first. While a server is down, an instance need only be alive; the same holds for a ZooKeeper member
-    /// without a majority. A Galera node joins the others, of which one must run.
+    /// Starts a member again on its port, with its data, and waits until it is healthy. One that still runs is terminated first.
+    /// Its clock is then right, and it is no longer isolated. While a server is down, an instance need only be alive; the same
+    /// holds for a ZooKeeper member without a majority. A Galera node joins the others, of which one must run.
     pub async fn restart(&mut self, name: &str) -> Result<(), Failure> {
         let dependencies_up = self.dependencies_are_up(name);
         let place = self
@@ -354,7 +357,7 @@ impl Lab {
         self.publish()
     }
 
-    /// Yields a line when a member that runs now exits, with its name and its exit status.
+    /// Yields a line when a member that runs now exits, with its name and its exit status; members that start later are left out.
     pub fn member_exits(&self) -> impl Stream<Item = String> + use<> {
         let running = self.members.iter().filter(|m| m.pid().is_some());
         let running = running.filter_map(|m| Some((m.title(), m.process.as_ref()?.when_gone())));
@@ -386,7 +389,7 @@ impl Lab {
         }
     }
 
-    /// Writes the current pids into the addresses, and the addresses into `lab.json`.
+    /// Writes the current pids into the addresses, 0 for a member that does not run, and the addresses into `lab.json`.
     fn publish(&mut self) -> Result<(), Failure> {
         let mut addresses = self.addresses.clone();
         for (name, _, pid) in processes(&mut addresses) {
@@ -396,8 +399,8 @@ impl Lab {
         self.folder.publish(&self.addresses)
     }
 
-    /// Whether the servers that this member needs are up: of a ZooKeeper ensemble a majority, for all others every
-    /// server.
+    /// Whether the servers that this member needs are up: for a ZooKeeper server a majority of its ensemble, itself counted as
+    /// up; for all others every server, itself included: so false for another server that does not run.
     fn dependencies_are_up(&self, name: &str) -> bool {
         let mut servers = self.members.iter().filter(|m| m.tier == Tier::Server);
         if !zookeeper::is_member_name(name) {

@@ -124,10 +124,10 @@ const INITIAL_SQL: &str = "CREATE USER 'root'@'127.0.0.1'; \
 #[derive(Debug)]
 pub(super) struct MySql {
     pub(super) program: MySqlProgram,
-    /// The folder in which labs share the empty database, if they do.
+    /// The folder in which labs share the empty database; `None`: this server creates its own.
     pub(super) shared: Option<PathBuf>,
     pub(super) port: u16,
-    /// Its place in a Galera cluster; none for a single server.
+    /// Its place in a Galera cluster; `None` for a single server.
     pub(super) galera: Option<Galera>,
 }
 
@@ -169,13 +169,13 @@ pub(super) fn name(index: usize) -> String {
 }
 
 impl Galera {
-    /// Whether this node starts the cluster: a node that has data joins, even the first one.
+    /// Whether this node starts the cluster: it is the first one, and has no data yet. A first node that has data joins.
     fn is_first_start_of_cluster(&self, folder: &Path) -> bool {
         self.index == 0 && !folder.join("data/grastate.dat").exists()
     }
 
-    /// Waits, [`BOOTSTRAP_TIMEOUT`] at most, until the first node is synced: nodes that find each other before that prevent the
-    /// bootstrap.
+    /// Waits until the first node is synced, because nodes that find each other before that prevent the bootstrap; fails after
+    /// [`BOOTSTRAP_TIMEOUT`].
     async fn wait_until_bootstrapped(&self) -> Result<(), Failure> {
         let begun = async {
             while !matches!(node_state(self.first).await, Ok((_, Some(state))) if state == SYNCED_STATE)
@@ -297,7 +297,7 @@ fn install_log(folder: &Path) -> PathBuf {
     folder.with_file_name("mysql-install.log")
 }
 
-/// Runs a program to its end. The error has the end of its log.
+/// Runs a program to its end, without a time limit; fails if its exit status is not 0. The error has the end of its log.
 async fn run_to_success(
     name: &str,
     command: &Command,
@@ -345,7 +345,7 @@ pub(super) const MARIADB: &str = "mariadbd";
 pub(super) const GALERA_REQUIREMENTS: [Requirement; 2] =
     [(GALERA_LIBRARY, "galera-4"), ("rsync", "rsync")];
 
-/// The pid file of the server at this port, and the Galera state of a node; `None` for a server that cannot be one.
+/// The pid file of the server at this port, by which it is known, and its Galera state; `None` for a server that is no node.
 async fn node_state(port: u16) -> sqlx::Result<(String, Option<String>)> {
     const STATE: &str = "SHOW GLOBAL STATUS LIKE 'wsrep_local_state_comment'";
     let url = format!("mysql://root@127.0.0.1:{port}/test");
@@ -381,6 +381,8 @@ impl Server for MySql {
         }
     }
 
+    /// Creates the empty database. A Galera node but the first instead waits until the first is synced, and receives the database
+    /// when it starts. Fails for a Galera cluster as root.
     fn prepare<'a>(&'a self, folder: &'a Path, user: User) -> BoxFuture<'a, Result<(), Failure>> {
         async move {
             user.create_folder(folder)
@@ -439,6 +441,7 @@ impl Server for MySql {
         command
     }
 
+    /// A Galera node is healthy once it is synced.
     fn check_health<'a>(&'a self, context: CheckContext<'a>) -> HealthCheck<'a> {
         async move {
             let (pid_path, state) = node_state(self.port).await.map_err(|e| e.to_string())?;

@@ -27,7 +27,9 @@ pub(super) struct Nginx {
     pub(super) port: u16,
     /// Whether it listens on every address of this machine, not only on loopback.
     pub(super) lan: bool,
+    /// The ports of the instances.
     pub(super) behind: Vec<u16>,
+    /// The folder of the page's files.
     pub(super) page: PathBuf,
 }
 
@@ -74,6 +76,7 @@ impl Server for Nginx {
         "TERM"
     }
 
+    /// nginx is healthy once an instance of this lab answers through it.
     fn check_health<'a>(&'a self, _context: CheckContext<'a>) -> HealthCheck<'a> {
         async move {
             let is_ours = |name: &str| self.behind.iter().any(|port| instance::name(*port) == name);
@@ -114,7 +117,7 @@ fn render_site(listen: &str, behind: &[u16], static_root: &Path) -> String {
         .replace("${STATIC_ROOT}", &static_root.display().to_string())
 }
 
-/// The page's files: in the source folder, or in the current folder if the program was moved away from it.
+/// The folder of the page's files: that of the sources, or `static` in the current folder if the sources are gone.
 pub(super) fn static_root() -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("static");
     if source.is_dir() {

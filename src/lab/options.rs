@@ -180,7 +180,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The options with what a class needs, if the lab is for one.
+    /// The options, with `lan`, `links` and `replica` if `class` is set.
     pub fn for_class(self) -> Self {
         let class = self.class;
         Self {
@@ -191,7 +191,7 @@ impl Options {
         }
     }
 
-    /// Returns whether the lab is to start this part.
+    /// Whether the lab is to start this part.
     pub(super) fn has(&self, part: Part) -> bool {
         !self.without.contains(&part)
     }
@@ -250,7 +250,7 @@ impl Options {
     }
 }
 
-/// Consecutive ports from `first` on; if that is 0, each is a free one.
+/// Consecutive ports from `first` on; if that is 0, all are 0, for any free one.
 fn consecutive_ports(first: u16, ports: u16) -> Vec<u16> {
     let follows = |n| match first {
         0 => 0,

@@ -40,7 +40,7 @@ struct Programs {
 }
 
 impl Servers {
-    /// Finds the programs; fails if one that the user names is not there.
+    /// Finds the programs; fails if one that the user names cannot be run. A missing one of the system is no error here.
     fn programs(&self) -> Result<Programs, Failure> {
         let (redis, nginx) = (self.redis_server.as_deref(), self.nginx.as_deref());
         Ok(Programs {
@@ -53,7 +53,8 @@ impl Servers {
 }
 
 impl Programs {
-    /// The versions that the programs print. ZooKeeper's version is known only once it runs.
+    /// The versions that the programs print, by server; a program that prints none is left out. ZooKeeper's version is known only
+    /// once it runs.
     fn versions(&self) -> BTreeMap<String, String> {
         let mysql = format!("{} {}", self.mysql.title(), self.mysql.version);
         [
@@ -71,7 +72,8 @@ impl Programs {
 }
 
 impl Options {
-    /// Claims the ports, empties the folder, finds the programs, opens the links, and builds every member.
+    /// Finds the programs, claims the ports, empties the folder, opens the links, and builds every member. Fails if the options
+    /// contradict each other, or a program of a member that starts with the lab is missing.
     pub(super) fn plan(mut self) -> Result<Lab, Failure> {
         self.check()?;
         let servers = self.servers.programs()?;
@@ -409,7 +411,7 @@ impl Options {
         }
     }
 
-    /// Kinds of faults that only some labs can inject.
+    /// The kinds of faults that this lab can inject and others cannot, as [`FaultControl`] has them.
     fn fault_kinds(&self, has_clocks: bool) -> Vec<&'static str> {
         let has = [
             ("ways", self.has_links()),
@@ -470,7 +472,7 @@ impl Options {
     }
 }
 
-/// This machine's address in its network. Connecting a UDP socket sends nothing.
+/// This machine's address in its network; an error without a network. Connecting a UDP socket sends nothing.
 fn lan_address() -> io::Result<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     // A documentation address (RFC 5737), which belongs to nobody.

@@ -12,12 +12,14 @@ use crate::terminal::failure::Failure;
 /// Replicas of a main Redis with Sentinels; two, so that a promoted one still has a replica.
 const GROUP_REPLICAS: usize = 2;
 
-/// The ports that the options do not hold one by one, and the claims on all ports.
+/// The ports that the options do not hold one by one, and the claims on all ports of the lab.
 #[derive(Default)]
 pub(super) struct PortPlan {
     pub(super) mysql: Vec<u16>,
+    /// The ports of Galera nodes among themselves; empty for a single server.
     pub(super) nodes: Vec<mysql::PeerPorts>,
     pub(super) zookeeper: Vec<u16>,
+    /// The ports of ZooKeeper's members among themselves; empty for a single server.
     pub(super) peers: Vec<PeerPorts>,
     /// Ports of the replica and of its Sentinel.
     pub(super) replicas: Option<(u16, u16)>,
@@ -29,7 +31,7 @@ pub(super) struct PortPlan {
 }
 
 impl PortPlan {
-    /// Claims this port; 0 claims a free one.
+    /// Claims this port, keeps the claim, and returns the number; 0 claims a free one.
     fn claim(&mut self, port: u16, server: &str, option: &str) -> Result<u16, Failure> {
         let claimed = Port::claim(port, server, option)?;
         let number = claimed.number();

@@ -29,7 +29,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// Claims a port for `server`; 0 claims any free one. The error names `option`, which chooses another port.
+    /// Claims a port for `server`; 0 claims any free one. Fails if it is taken; the error names `option`, which chooses another.
     pub(super) fn claim(number: u16, server: &str, option: &str) -> Result<Self, Failure> {
         if number == 0 {
             return Self::free();

@@ -87,7 +87,7 @@ pub(super) struct ProcessSpec<'a> {
 /// Is called with each line of a process's stdout.
 pub(super) type ConsoleLineHandler = Box<dyn Fn(String) + Send>;
 
-/// A started process; dropping it kills it.
+/// A started process. Dropping it kills it and its children, and blocks until they are gone.
 #[derive(Debug)]
 pub(super) struct Process {
     pid: Pid,
@@ -97,8 +97,8 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts the process. It blocks for the millisecond of a fork, so that no caller can be cancelled between the
-    /// start and the `Process`.
+    /// Starts the process; its output is added to the log. It blocks for the millisecond of a fork, so that no caller can be
+    /// cancelled between the start and the `Process`.
     pub(super) fn spawn(spec: ProcessSpec<'_>) -> Result<Self, Failure> {
         let (name, console) = (spec.name, spec.console);
         let failed = |e: std::io::Error| unusable!("{name} cannot be started: {e}");
@@ -163,12 +163,12 @@ impl Process {
             .is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
     }
 
-    /// Signals the process and its children, if it still runs.
+    /// Signals the process and its children; does nothing if the process has ended.
     pub(super) fn signal_group(&self, signal: Signal) {
         self.signal(signal, killpg);
     }
 
-    /// Signals the process by `send`, if it still runs.
+    /// Signals by `send`: `kill` means the process, `killpg` its group too. Does nothing if the process has ended.
     fn signal(&self, signal: Signal, send: fn(Pid, Option<Signal>) -> nix::Result<()>) {
         // The borrow is a read lock: the thread that reaps cannot go on meanwhile, so the pid is still this process's.
         let state = self.state.borrow();
@@ -177,7 +177,7 @@ impl Process {
         }
     }
 
-    /// Waits until the process and its children are gone.
+    /// Waits until the process has ended and its children are gone, for the children [`GROUP_EXIT_TIMEOUT`] at most.
     pub(super) async fn wait_until_gone(&self) -> ExitResult {
         self.when_gone().await
     }
@@ -197,7 +197,8 @@ impl Process {
         }
     }
 
-    /// Sends SIGTERM, resumes a paused process, waits for `grace`, then kills; kills at once if `grace` is zero.
+    /// Sends the process SIGTERM, resumes a paused group, waits for `grace`, then kills the group; kills at once if `grace` is
+    /// zero. Returns once it is gone.
     pub(super) async fn stop(&self, grace: Duration) {
         if !grace.is_zero() {
             self.signal(Signal::SIGTERM, kill);

@@ -149,7 +149,8 @@ impl Server for Redis {
         command
     }
 
-    /// A replica is healthy once it has caught up with the main node, or is that itself.
+    /// A replica is healthy once it has caught up with the main node, or is that itself; without `dependencies_up`, and in any
+    /// other role, a node is healthy once it answers.
     fn check_health<'a>(&'a self, context: CheckContext<'a>) -> HealthCheck<'a> {
         async move {
             let info = info_of_process(self.port, context.pid).await?;
@@ -179,7 +180,7 @@ fn add_common_options(command: &mut Command, port: u16, folder: &Path) {
         .arg(folder);
 }
 
-/// The INFO of the server at this port; an error if it does not answer, or is another process.
+/// The INFO of the server at this port; an error if it does not answer, or is another process than `pid`.
 pub(super) async fn info_of_process(port: u16, pid: u32) -> Result<InfoDict, String> {
     let ask = async {
         let mut connection = redis_at(&format!("redis://127.0.0.1:{port}")).await?;

@@ -117,7 +117,8 @@ impl Server for Sentinel {
         command
     }
 
-    /// It can promote a replica once it knows all replicas, all of which follow, and all other Sentinels.
+    /// A Sentinel is healthy once it knows all replicas, all of which follow, and all other Sentinels; without `dependencies_up`,
+    /// once it answers. Each check also shortens its timers.
     fn check_health<'a>(&'a self, context: CheckContext<'a>) -> HealthCheck<'a> {
         async move {
             info_of_process(self.port, context.pid).await?;
@@ -184,7 +185,7 @@ async fn leader_port(port: u16) -> RedisResult<u16> {
 }
 
 impl SentinelGroup {
-    /// The name of the leader, by the first Sentinel that answers; `None` if none does.
+    /// The name of the leader, by the first Sentinel that answers within 20 s; `None` if none does, or it names no member.
     pub(super) async fn leader_name(&self) -> Option<&str> {
         for port in &self.sentinels {
             if let Ok(Ok(leads)) = timeout(PLANNED_FAILOVER_TIMEOUT, leader_port(*port)).await {
@@ -204,7 +205,7 @@ impl SentinelGroup {
         Ok(port.ok_or_else(none)?.1)
     }
 
-    /// Makes this member refuse or accept the others of its group and the Sentinels, and closes their connections.
+    /// Makes this member refuse or accept the others of its group and the Sentinels, and closes their connections to it.
     pub(super) async fn set_isolated(&self, member: &str, isolated: bool) -> Result<(), Failure> {
         let rights = if isolated { "-@all" } else { "+@all" };
         let port = self.port_of(member)?;
@@ -225,9 +226,10 @@ impl SentinelGroup {
             .map_err(|e| unusable!("{member} did not change the rights of its peers: {e}"))
     }
 
-    /// Makes the Sentinels promote this replica: `SENTINEL FAILOVER`, for which nothing need be down and nobody votes.
-    /// Returns once all running Sentinels name it as the leader. They choose the replica with the lowest
-    /// `replica-priority`.
+    /// Makes the Sentinels promote this replica: `SENTINEL FAILOVER`, for which nothing need be down and nobody votes. They
+    /// choose the replica with the lowest `replica-priority`, which this sets on every running member and leaves so. `running`
+    /// has the ports of the running members and Sentinels. Returns once all running Sentinels name it as the leader.
+    /// Errors: it leads already, no Sentinel runs, or 60 s are over.
     pub(super) async fn fail_over(&self, to: &str, running: &[u16]) -> Result<(), Failure> {
         let to = self.port_of(to)?;
         let sentinels: Vec<_> = self
@@ -322,7 +324,7 @@ pub(super) async fn promote(port: u16) -> Result<(), Failure> {
     reply.map_err(failed)
 }
 
-/// Waits until each link leads to another server than at the start.
+/// Waits until each link leads to another server than at the call; fails after [`PLANNED_FAILOVER_TIMEOUT`].
 pub(super) async fn wait_until_promoted(links: &[Arc<ProxyLink>]) -> Result<(), Failure> {
     let all = join_all(links.iter().map(|link| link.proxy.wait_until_redirected()));
     let promoted = within_limit(
@@ -343,7 +345,8 @@ async fn within_limit<T>(
     timeout(limit, awaited).await.map_err(late)
 }
 
-/// Makes the first Redis the main one again and the other its replica; returns once `links` lead to it.
+/// Makes the first Redis the main one again and the other its replica; returns once `links` lead to it and the replica has caught
+/// up, and fails after 40 s.
 pub(super) async fn restore(of: &ProxiedReplica, links: &[Arc<ProxyLink>]) -> Result<(), Failure> {
     let ProxiedReplica {
         main,
@@ -388,7 +391,7 @@ pub(super) async fn restore(of: &ProxiedReplica, links: &[Arc<ProxyLink>]) -> Re
     restored.map_err(failed)
 }
 
-/// Makes this Redis a replica of the one at `port`, and waits until it has caught up.
+/// Makes this Redis a replica of the one at `port`, and waits, without a limit, until it has caught up.
 async fn replicate_from(mut replica: MultiplexedConnection, port: u16) -> RedisResult<()> {
     redis::cmd("REPLICAOF")
         .arg("127.0.0.1")

@@ -94,7 +94,7 @@ pub(super) type HealthCheck<'a> = BoxFuture<'a, Result<(), String>>;
 pub(super) struct CheckContext<'a> {
     pub(super) folder: &'a Path,
     pub(super) pid: u32,
-    /// Whether the servers that it needs, or a majority of its ensemble, are up.
+    /// Whether the servers that it needs are up; if false, being alive is healthy enough.
     pub(super) dependencies_up: bool,
 }
 
@@ -104,6 +104,7 @@ pub(super) enum Tier {
     /// MySQL, Redis, ZooKeeper.
     Server,
     Instance,
+    /// nginx.
     Gate,
 }
 
@@ -158,7 +159,8 @@ impl Member {
         }
     }
 
-    /// Starts the server and waits until it is healthy. One that does not become healthy is left running.
+    /// Prepares the folder at the first call, starts the server and waits until it is healthy. One that does not become healthy
+    /// is left running. A process from before is killed.
     pub(super) async fn start(
         &mut self,
         dependencies_up: bool,
@@ -221,7 +223,7 @@ impl Member {
     }
 }
 
-/// Checks until the server is healthy. Fails if it exits or takes too long, with the reason and the end of its log.
+/// Checks until the server is healthy. Fails if it exits, or after [`START_TIMEOUT`], with the reason and the end of its log.
 async fn wait_until_healthy<'a>(
     name: &str,
     process: &Process,
@@ -256,7 +258,7 @@ async fn wait_until_healthy<'a>(
     }
 }
 
-/// Checks that an instance with a name that `is_ours` answers a GET at this port, with 200.
+/// Checks that an instance with a name that `is_ours` answers a GET at this port, with 200; the error says what is wrong.
 pub(super) async fn check_instance(
     port: u16,
     path: &str,

@@ -6,7 +6,7 @@ use futures::future::try_join_all;
 use indicatif::ProgressBar;
 
 impl Lab {
-    /// Starts the servers together, then the instances, then nginx, and waits until each is healthy.
+    /// Starts the servers together, then the instances, then nginx, waits until each is healthy, and writes `lab.json`.
     /// Errors: [`Failure::Unusable`] if a port is occupied, a program is missing, or a server does not become healthy; the
     /// message has the end of its log. Dropping the future, like an error, stops what had been started.
     pub async fn start(options: Options) -> Result<Self, Failure> {

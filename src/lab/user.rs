@@ -65,12 +65,12 @@ impl User {
         self.0.map_or_else(unistd::geteuid, |(uid, _)| uid).as_raw()
     }
 
-    /// Whether the servers run as root.
+    /// Whether this user, as whom the servers run, is root.
     pub(super) fn is_root(self) -> bool {
         self.0.is_none() && unistd::geteuid().is_root()
     }
 
-    /// Options of `setpriv` that switch to the user.
+    /// Options of `setpriv` that switch to the user; none for the user who started the lab.
     pub(super) fn setpriv_options(self) -> Vec<String> {
         self.0.map_or_else(Vec::new, |(uid, gid)| {
             vec![

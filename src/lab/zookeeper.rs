@@ -44,7 +44,7 @@ pub(super) fn name(index: usize) -> String {
     numbered_name(NAME, index)
 }
 
-/// Returns whether it is the name of a ZooKeeper server.
+/// Whether this is the name of a ZooKeeper server.
 pub(super) fn is_member_name(name: &str) -> bool {
     name.strip_prefix(NAME)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
@@ -72,7 +72,7 @@ pub(super) struct ZooKeeper {
 const REQUIREMENTS: [Requirement; 2] =
     [("java", "default-jre-headless"), (DEBIAN_ENVIRONMENT, NAME)];
 
-/// The requirements, without Debian's package if the user names another class path.
+/// The requirements, without Debian's package if the environment names another class path, even a wrong one.
 pub(super) fn requirements_here() -> &'static [Requirement] {
     match own_class_path(None) {
         Ok(None) => &REQUIREMENTS,
@@ -119,7 +119,8 @@ impl Server for ZooKeeper {
         command
     }
 
-    /// The answer names the data folder only while there is a leader, and there is none without a majority.
+    /// A server is healthy once its answer names its data folder, which it does only while there is a leader. Without a majority
+    /// it is healthy once it says that there is no leader.
     fn check_health<'a>(&'a self, context: CheckContext<'a>) -> HealthCheck<'a> {
         async move {
             let answer = four_letter_command((Ipv4Addr::LOCALHOST, self.port), "conf")
@@ -160,7 +161,7 @@ fn zoo_cfg(data: &Path, port: u16, peers: &[PeerPorts]) -> String {
     text
 }
 
-/// Returns whether the server at `address` is the leader of an ensemble, or standalone; false if it does not answer.
+/// Whether the server at `address` is the leader of an ensemble, or standalone; false if it does not answer.
 pub(super) async fn is_leader(address: &str) -> bool {
     let answer = timeout(STATUS_TIMEOUT, four_letter_command(address, "srvr")).await;
     matches!(answer, Ok(Ok(text)) if ["Mode: leader", "Mode: standalone"].iter().any(|mode| text.contains(mode)))
@@ -177,7 +178,8 @@ pub(super) async fn version(connect: &str) -> Option<String> {
     Some(programs::version_number(version))
 }
 
-/// The class path that the user names, or that of the ZooKeeper in `home`; `None` for Debian's.
+/// The class path of the ZooKeeper in `home`, else the one that the environment names; `None` for Debian's.
+/// Errors: the named folder has no `lib`.
 pub(super) fn own_class_path(home: Option<&Path>) -> Result<Option<String>, Failure> {
     class_path_of(home, variable)
 }
@@ -224,7 +226,7 @@ fn debian_class_path() -> String {
     format!("{debian}:{LOGGER_JAR}")
 }
 
-/// The path of ZooKeeper's command line, `zkCli.sh`.
+/// The path of ZooKeeper's command line, `zkCli.sh`, by ZOOKEEPER_HOME, else Debian's; it need not exist.
 pub(super) fn cli_path() -> String {
     let home = variable(HOME_VARIABLE).unwrap_or_else(|| "/usr/share/zookeeper".to_owned());
     format!("{home}/bin/zkCli.sh")

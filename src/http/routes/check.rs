@@ -91,7 +91,8 @@ pub(in crate::http) async fn by_strategy(
     take(&app, &visitor, strategy, &terms, format).await
 }
 
-/// Takes a piece and records it in the metrics. A request with a person's name is shown as a visit on the class page.
+/// Takes a piece by the strategy and records the result in the metrics. A request with a person's name is shown as a visit on
+/// the class page. A student's own lock sells the visitor's own product, unless the request names one.
 async fn take(
     app: &AppState,
     visitor: &Visitor,

@@ -130,7 +130,7 @@ pub(in crate::http) async fn store_verdicts(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The addresses of this cluster's servers, for the typed lines.
+/// The addresses of this cluster's servers, and the command of its faults, for the typed lines.
 pub(super) fn placeholders(ctx: &Ctx) -> Placeholders {
     let config = &ctx.config;
     let redis: Vec<_> = match &config.redis.nodes[..] {

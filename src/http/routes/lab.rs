@@ -180,7 +180,7 @@ fn check_member(all: &Breakable, member: &str) -> Result<(), Error> {
     }
 }
 
-/// The error if the lab does not answer.
+/// The error of a lab that does not answer: [`Domain::Unavailable`].
 fn lab_unavailable(error: HttpError) -> Error {
     Error::Domain(Domain::Unavailable {
         server: "lab",

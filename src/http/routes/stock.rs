@@ -130,7 +130,7 @@ pub(in crate::http) async fn remove(
     })
 }
 
-/// What a strategy of this name uses; `None`, which is all of a product, without a name.
+/// What a strategy of this name uses; `None` without a name, which means all of a product. Fails if no strategy has the name.
 fn parse_scope(
     strategy: Option<String>,
 ) -> Result<Option<stock_admin::ResetScope<'static>>, Error> {

@@ -125,7 +125,7 @@ pub(in crate::http) async fn check(
     )))
 }
 
-/// Reads a time, cut to microseconds as the database has it.
+/// Reads a time that keeps [`TIME_RULE`], cut to microseconds as the database has it.
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
     let time = String::deserialize(deserializer)
         .ok()

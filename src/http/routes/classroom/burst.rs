@@ -12,7 +12,7 @@ const STAY_MS: u64 = 2500;
 /// Time limit of each answer; a request without one by then counts as not answered.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The turn to send a burst: an instance sends one at a time.
+/// The turn to send a burst: an instance sends one at a time, and refuses another meanwhile.
 #[derive(Default)]
 pub(in crate::http) struct BurstTurn(Mutex<()>);
 

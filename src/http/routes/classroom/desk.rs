@@ -149,8 +149,8 @@ pub(in crate::http) struct QueueCleared {
 }
 
 impl Class {
-    /// Notes that a visitor's page is open; a newcomer gets the next number, or is refused beyond [`MAX_PRESENT`]. Removes
-    /// whoever was silent for [`LEAVE_TIMEOUT`].
+    /// Notes that a visitor's page is open, with its name and lesson; a newcomer gets the next number, or is refused beyond
+    /// [`MAX_PRESENT`]. Forgets whoever was silent for [`LEAVE_TIMEOUT`]: on return they are newcomers.
     fn note_presence(
         &self,
         visitor: Visitor,

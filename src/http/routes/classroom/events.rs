@@ -24,10 +24,10 @@ const MAX_OWN_STREAMS: usize = 3 * MAX_WATCHERS;
 /// How often a lost instance is tried again: a restarted one is seen within a second.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The permits of the watchers of this instance.
+/// The permits of the watchers; one for whom none is left is answered 503.
 pub(in crate::http) struct Watchers {
     all: Arc<Semaphore>,
-    /// Streams that a watcher of another instance, or of this one, has to this instance.
+    /// The permits of the streams of this instance's own events, for watchers of any instance.
     own: Arc<Semaphore>,
 }
 

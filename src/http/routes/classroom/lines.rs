@@ -30,7 +30,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Limit of stdout, and of stderr, in bytes: more does not fit the page. A line that reaches it is killed.
 const MAX_OUTPUT_BYTES: usize = 16 * 1024;
 
-/// The permits of the lines that run at once.
+/// The permits of the lines that run at once; a line for which none is left is answered 503.
 #[derive(Debug)]
 pub(in crate::http) struct LineSlots(Arc<Semaphore>);
 
@@ -85,7 +85,7 @@ pub(in crate::http) async fn type_line(
     let hung_up = CancellationToken::new();
     let _until_here = hung_up.clone().drop_guard();
     let closing = app.ctx.closing.clone();
-    // In a task of its own, which has the place until the shell is gone.
+    // In a task of its own, which has the permit until the shell is gone.
     let ran = app.ctx.tasks.spawn(async move {
         let _place = place;
         let until = async {

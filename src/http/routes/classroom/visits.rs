@@ -108,7 +108,7 @@ fn check_visit_exists(visit: &str, (): &()) -> garde::Result {
 }
 
 impl VisitRequest {
-    /// The query of each visit.
+    /// The query of each visit, but for `who`; without what the request leaves to the route.
     fn terms(&self) -> Vec<(&'static str, String)> {
         let terms = [
             ("hold_ms", self.hold_ms.map(BoundedInteger::get)),

@@ -172,7 +172,8 @@ pub(in crate::http) fn demo_routes(app: &AppState) -> [UtoipaMethodRouter<AppSta
     ]
 }
 
-/// Puts the lock of this key around a route. The query is read before, so that no lock is acquired for an invalid query.
+/// Puts the lock of this key around a route, with the query's wait. The query is read before, so that no lock is acquired for
+/// an invalid one.
 /// Panics: if the key names a field that the query does not have.
 fn with_lock<T>(
     app: &AppState,
@@ -222,7 +223,7 @@ fn job(head: &Parts) -> &Job {
         .expect("ask() stands outside of the lock")
 }
 
-/// The error of a refusal by the layer.
+/// The error of a refusal by the layer: 400 for the request, else the lock's own.
 fn refusal_error(refusal: Refusal) -> Error {
     match refusal {
         Refusal::Field { field, rule } => Error::bad_input(&field, rule),
@@ -232,7 +233,7 @@ fn refusal_error(refusal: Refusal) -> Error {
     }
 }
 
-/// Makes [`Domain::Taken`], a 409, of the timeout of a request that does not wait.
+/// Makes [`Domain::Taken`], a 409, of the timeout of a request that has waited for 0 ms; other errors stay.
 fn no_wait_error(error: Domain) -> Error {
     match error {
         Domain::Timeout { what, waited } if waited.is_zero() => Domain::Taken(what),

@@ -27,7 +27,7 @@ pub(in crate::http) fn window_routes() -> impl Iterator<Item = UtoipaMethodRoute
     })
 }
 
-/// Documents an operation by its lesson.
+/// Documents an operation by its lesson; one that cannot lose its lock answers no 409.
 fn document(window: &WindowAddress, operation: &mut Operation) {
     operation.summary = Some(window.summary.to_owned());
     let responses = &mut operation.responses.responses;

@@ -53,14 +53,16 @@ const LEAVE_TIMEOUT: Duration = Duration::from_secs(15);
 /// How often it is checked whether a visitor has left; short beside [`LEAVE_TIMEOUT`].
 const LEAVE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Waiting and running replays, the ended ones that are remembered, and the actors that play here for other instances.
+/// Waiting, running and remembered replays, and the actors that play here for a directing instance.
 #[derive(Default)]
 pub(in crate::http) struct Replays {
     /// The queue, and the ended ones, oldest request first.
     in_order_asked: Mutex<Vec<Arc<VisitorReplay>>>,
-    /// A replay has ended.
+    /// Told when a replay has ended.
     changed: Notify,
+    /// The replays in progress in other instances.
     others: LatestAnswer<Vec<RemoteReplay>>,
+    /// The stops of each actor that plays here.
     actors: Mutex<HashMap<Uuid, watch::Sender<Vec<Point>>>>,
 }
 
@@ -74,7 +76,7 @@ struct VisitorReplay {
     is_exclusive: bool,
     /// Whether it is listed for all visitors. Whoever knows its id may watch it.
     is_shared: AtomicBool,
-    /// About how long it takes.
+    /// About how long it takes, without its wait.
     estimated_duration: Duration,
     asked: Instant,
     has_begun: AtomicBool,
@@ -124,8 +126,8 @@ struct QueuePlace {
 }
 
 impl Replays {
-    /// Takes the last place in the queue, and begins at once if nothing excludes it; of too many ended replays the oldest is
-    /// forgotten.
+    /// Gives the replay the last place in the queue, and marks it as begun if nothing excludes it; of too many ended replays the
+    /// oldest is forgotten.
     /// Errors: the same half of the lesson is unfinished for this visitor, or a limit of unfinished ones is reached.
     fn enqueue(&self, replay: &Arc<VisitorReplay>) -> Result<(), Error> {
         let mut in_order_asked = self.in_order_asked.lock();
@@ -171,9 +173,9 @@ impl Replays {
         Ok(())
     }
 
-    /// Waits until the replay may begin, and logs what it waits for. After [`PERSON_GRACE`] it ends those before it that wait
-    /// for a person.
-    /// Errors: why it will not begin.
+    /// Waits until the replay may begin, logs what it waits for, and marks it as begun. [`PERSON_GRACE`] after the request, ends
+    /// those before it that wait for a person.
+    /// Errors: it was cancelled, or its visitor has left; the text says which.
     async fn wait_for_turn(&self, replay: &VisitorReplay) -> Result<(), String> {
         let mut announced = None;
         loop {
@@ -211,7 +213,7 @@ impl Replays {
         }
     }
 
-    /// Ends the replays before this one that wait for a person.
+    /// Cancels the replays before this one that wait for a person, and logs the reason in each.
     fn end_those_that_wait_for_people(&self, replay: &VisitorReplay) {
         for other in self.unfinished() {
             if replay.excludes(&other)
@@ -290,7 +292,8 @@ impl Replays {
         races
     }
 
-    /// Lists these replays for all visitors; [`Error::NoReplay`] if one does not exist, or is not of this lesson.
+    /// Lists these replays for all visitors; [`Error::NoReplay`], and none is listed, if one does not exist or is not of this
+    /// lesson.
     pub(in crate::http) fn share(
         &self,
         lesson: &'static str,
@@ -318,21 +321,21 @@ impl Replays {
         waits.collect()
     }
 
-    /// Ends all replays that wait for their turn. Returns how many.
+    /// Cancels all replays that wait for their turn. Returns how many.
     pub(in crate::http) fn end_waiting(&self) -> usize {
         let running = self.unfinished().into_iter();
         let waiting = running.filter(|replay| self.place_of(replay).is_some());
         waiting.inspect(|replay| replay.cancel.cancel()).count()
     }
 
-    /// The place of a replay in the queue; `None` once it has begun.
+    /// The place of a replay in the queue; `None` once it may begin, has begun or has ended.
     fn place_of(&self, replay: &VisitorReplay) -> Option<QueuePlace> {
         let has_begun = replay.has_begun.load(Ordering::Relaxed);
         let waits = replay.is_unfinished() && !has_begun;
         waits.then(|| place_in(&self.in_order_asked.lock(), replay))?
     }
 
-    /// A replay of any visitor; [`Error::NoReplay`] if there is none.
+    /// A replay of any visitor, a remembered one too; [`Error::NoReplay`] if there is none.
     fn find(&self, id: &str) -> Result<Arc<VisitorReplay>, Error> {
         let in_order_asked = self.in_order_asked.lock();
         let found = in_order_asked
@@ -350,7 +353,7 @@ impl Replays {
     }
 }
 
-/// The place of a replay behind those before it that exclude it; `None` if it may begin.
+/// The place of a replay behind the unfinished ones before it that exclude it; `None` if it may begin.
 fn place_in(in_order_asked: &[Arc<VisitorReplay>], replay: &VisitorReplay) -> Option<QueuePlace> {
     let before = in_order_asked
         .iter()
@@ -374,13 +377,13 @@ impl VisitorReplay {
         self.is_exclusive || other.is_exclusive
     }
 
-    /// Lets the replay go on, and notes that somebody steps it.
+    /// Requests this move, and notes a sign of its visitor.
     fn step(&self, to: NextMove) {
         *self.last_sign.lock() = tokio::time::Instant::now();
         self.moves.request_move(to);
     }
 
-    /// Whether nobody has watched or stepped it for [`LEAVE_TIMEOUT`].
+    /// Whether nobody has watched or stepped it for [`LEAVE_TIMEOUT`]. Notes a watcher of now as a sign.
     fn is_abandoned(&self) -> bool {
         let mut last_sign = self.last_sign.lock();
         if self.log.watchers() > 0 {
@@ -404,7 +407,8 @@ impl VisitorReplay {
         self.log.end().is_none()
     }
 
-    /// Whether both are the same half of the same lesson, such as by a second click. A schedule may stand beside the race.
+    /// Whether both are the same half of the same lesson, such as by a second click. One that waits for people and one that does
+    /// not are different.
     fn is_same_as(&self, other: &Self) -> bool {
         let half = |it: &Self| (it.lesson, it.cured, it.pace.waits_for_people());
         half(self) == half(other)
@@ -419,7 +423,7 @@ impl VisitorReplay {
     }
 }
 
-/// Refuses an exclusive replay without the admin token.
+/// Refuses without the admin token an exclusive replay, or whatever else the flag says needs it.
 fn check_permission(is_exclusive: bool, admin: Result<Admin, Error>) -> Result<(), Error> {
     if is_exclusive {
         admin.map(drop)

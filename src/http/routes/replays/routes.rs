@@ -350,8 +350,9 @@ pub(in crate::http) async fn start(
 /// Receives whether a replay that came to its turn may start.
 type StartReceiver = oneshot::Receiver<Result<(), Error>>;
 
-/// Gives a replay its place in the queue, and plays it when its turn comes. Other instances are asked after that: the
-/// receiver says whether one of them runs a replay that excludes it, or fails if the replay ended in the queue.
+/// Gives a replay its place in the queue, and plays it in a task of its own when its turn comes. Then the other instances are
+/// asked: the receiver gets [`Error::ReplayInProgress`] if one of them runs a replay that excludes it, and fails if the replay
+/// ended in the queue.
 fn begin(
     app: &AppState,
     replays: &Arc<Replays>,

@@ -2,7 +2,7 @@
 //!
 //! 1. A run takes a place behind all that were asked for before.
 //! 2. The first one begins once no other instance has one under way (`run_lock.rs`).
-//! 3. One that waits, and that its visitor neither watches nor asks for, gives its place up.
+//! 3. One that waits, that nobody watches and that its visitor does not ask for, gives its place up.
 //!
 //! nginx sends all requests about runs to one instance, so the queue is in its memory.
 //!
@@ -28,7 +28,7 @@ const MAX_UNFINISHED_OF_A_VISITOR: usize = 2;
 const MAX_UNFINISHED: usize = 100;
 /// The ended runs that are remembered.
 const MAX_REMEMBERED: usize = 100;
-/// A visitor who has not asked for a waiting run for this long has left.
+/// A visitor has left whose waiting run nobody has watched, and who has not asked for it, for this long.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(15);
 /// How often a waiting run tries again to get its turn from another instance, and checks whether its visitor has left.
 const TURN_CHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -39,12 +39,13 @@ const DEFAULT_DURATION: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(in crate::http) struct Runs {
     all: Mutex<Vec<Arc<Run>>>,
-    /// A run has ended.
+    /// Told when a run has ended.
     changed: Notify,
 }
 
 impl Runs {
-    /// Starts a run, or gives it a place in the queue; returns once that is decided.
+    /// Starts a run, or gives it a place in the queue; returns once that is decided. If the caller is dropped, the run goes on.
+    /// Errors: as [`enqueue`](Self::enqueue).
     async fn start(
         self: &Arc<Self>,
         app: &AppState,
@@ -92,8 +93,9 @@ impl Runs {
         Ok(())
     }
 
-    /// Waits until the run may begin, alone over all instances. Returns the run lock, `Some(None)` where MySQL does not give
-    /// one; `None` if the run ended in the queue. `first_try` is sent or dropped after the first attempt.
+    /// Waits until the run may begin, alone over all instances, and marks it as running. Returns the run lock, `Some(None)` if
+    /// MySQL does not give one; `None` if the run was cancelled or its visitor has left, and so it failed. `first_try` is sent or
+    /// dropped after the first attempt.
     async fn wait_for_turn(
         &self,
         ctx: &Ctx,
@@ -158,7 +160,7 @@ impl Runs {
         waiting.collect()
     }
 
-    /// Ends all runs that wait for their turn. Returns how many.
+    /// Cancels all runs that wait for their turn. Returns how many.
     pub(in crate::http) fn end_waiting(&self) -> usize {
         let waiting = self.all_waiting();
         waiting.iter().inspect(|run| run.cancel()).count()
@@ -180,7 +182,7 @@ impl Runs {
         found.or_else(|| own().next_back()).cloned()
     }
 
-    /// A run of any visitor; [`Error::NoRun`] if there is none.
+    /// A run of any visitor, a remembered one too; [`Error::NoRun`] if there is none.
     fn find(&self, id: &str) -> Result<Arc<Run>, Error> {
         let all = self.all.lock();
         let found = all.iter().find(|run| run.about.id == id);
@@ -196,7 +198,7 @@ impl Runs {
     }
 }
 
-/// About how long these runs take, one after the other.
+/// About how long these runs still take, one after the other; one without an estimate counts [`DEFAULT_DURATION`].
 fn total_time(runs: &[Arc<Run>]) -> Duration {
     let left = runs
         .iter()

@@ -29,7 +29,7 @@ pub(super) struct Run {
     pub(super) visitor: Visitor,
     /// When it was asked for, then when it began.
     started: Mutex<Instant>,
-    /// When its visitor last asked for it.
+    /// When its visitor last asked for it, or somebody watched it.
     seen: Mutex<Instant>,
     /// The run of another instance for which it waits.
     elsewhere: Mutex<Option<RunInProgress>>,
@@ -176,7 +176,7 @@ impl Run {
         )
     }
 
-    /// Marks the run as running from now on.
+    /// Marks the run as running from now on, and as waiting for no other instance.
     pub(super) fn begin(&self) {
         *self.started.lock() = Instant::now();
         *self.elsewhere.lock() = None;
@@ -200,7 +200,7 @@ impl Run {
         *self.seen.lock() = Instant::now();
     }
 
-    /// How long nobody has watched the run and its visitor has not asked for it.
+    /// How long nobody has watched the run and its visitor has not asked for it; notes a watcher of now.
     pub(super) fn unwatched_for(&self) -> Duration {
         if self.state.receiver_count() > 0 {
             self.mark_seen();
@@ -252,8 +252,7 @@ impl Run {
         }
     }
 
-    /// Takes the lock that excludes runs of other instances; `None` if MySQL does not give it.
-    /// Errors: the run that has it.
+    /// As the function [`acquire_run_lock`], for this run.
     pub(super) async fn acquire_run_lock(&self, ctx: &Ctx) -> Result<Option<Guard>, RunInProgress> {
         acquire_run_lock(
             ctx,

@@ -45,7 +45,8 @@ pub(super) struct RunInProgress {
     strategy: String,
 }
 
-/// Takes the lock for a run, started by `by`; without a lock if MySQL does not answer.
+/// Takes the lock that excludes runs of other instances, for a run of the client `by`. `None` if MySQL does not give it, which is
+/// logged.
 /// Errors: the run that has it.
 pub(super) async fn acquire_run_lock(
     ctx: &Ctx,
