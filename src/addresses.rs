@@ -133,7 +133,7 @@ impl Addresses {
     }
 }
 
-/// An instance of a lab; its pid is 0 while it does not run.
+/// An instance of a lab; its pid is 0 if it did not run when this was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstanceAddress {
     /// Its name, as header `x-instance` gives it.
@@ -142,7 +142,7 @@ pub struct InstanceAddress {
     pub pid: u32,
 }
 
-/// The address and the process of a server of a lab; its pid is 0 while it does not run.
+/// The address and the process of a server of a lab; its pid is 0 if it did not run when this was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     pub url: String,

@@ -93,7 +93,6 @@ pub enum VisitEventKind {
 #[derive(Debug, Clone)]
 pub struct Visits(Arc<VisitsState>);
 
-/// The fields of [`Visits`].
 #[derive(Debug)]
 struct VisitsState {
     instance: String,
@@ -102,7 +101,6 @@ struct VisitsState {
 }
 
 impl Visits {
-    /// No visits yet, for the instance of this name.
     pub fn new(instance: &str) -> Self {
         let (instance, sender) = (instance.to_owned(), broadcast::Sender::new(WATCHER_BUFFER));
         Self(Arc::new(VisitsState {

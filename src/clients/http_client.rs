@@ -92,7 +92,6 @@ impl Answer {
         Err(self.into_refusal())
     }
 
-    /// The error with the status and the body.
     fn into_refusal(self) -> HttpError {
         HttpError::Refused {
             status: self.status,

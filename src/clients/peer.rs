@@ -67,7 +67,6 @@ impl Java {
         all.all(|source| written(&source).is_none_or(|source| source <= built))
     }
 
-    /// The jar that the build writes.
     fn jar(self, interop: &Path) -> PathBuf {
         self.folder(interop).join("peer.jar")
     }

@@ -8,7 +8,6 @@ use deadpool::managed::{self, Metrics, Object, RecycleError, RecycleResult};
 use oversell_lock::redis::RedisClient;
 use redis::{RedisError, RedisResult, Role, aio::MultiplexedConnection};
 
-/// The pool of these connections.
 pub(crate) type RedisPool = managed::Pool<Manager>;
 
 /// Makes the exclusive connections of a pool.

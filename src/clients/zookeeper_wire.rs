@@ -36,7 +36,6 @@ impl Messages {
     }
 }
 
-/// What a request does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
     /// `flags`: 1 ephemeral, 2 sequential, 4 a container.
@@ -283,7 +282,6 @@ fn read_part(message: &mut &[u8]) -> Option<Request> {
     Request::read(0, kind, message)
 }
 
-/// Reads data, access rights and flags.
 fn read_creation(message: &mut &[u8]) -> Option<Operation> {
     let data = read_bytes(message)?;
     for _ in 0..read_number(message)? {

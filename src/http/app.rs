@@ -18,15 +18,12 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone)]
 pub(super) struct AppState(Arc<AppResources>);
 
-/// The fields of an [`AppState`].
 pub(super) struct AppResources {
     pub(super) ctx: Ctx,
     pub(super) metrics: Metrics,
     pub(super) server_watch: Arc<ServerWatch>,
     pub(super) visits: Visits,
-    /// The requests that are under way, by product.
     pub(super) requests_by_product: RequestCounts<i64>,
-    /// The requests that are under way, by the address of the client.
     pub(super) requests_by_address: RequestCounts<IpAddr>,
     /// Cancelled when the instance is told to stop: ends event streams and runs.
     pub(super) stopping: CancellationToken,

@@ -44,7 +44,7 @@ pub(super) enum Error {
     NotJson,
     #[error("the body must be at most {0} bytes")]
     TooLarge(usize),
-    /// As many requests as the configuration allows are under way.
+    /// As many requests as the configuration, or the route itself (watchers, a burst, lines, actors), allows are under way.
     #[error("too many requests are in progress (server.concurrency); try again later")]
     Overloaded,
     #[error("there is no strategy {0} of the voucher order")]
@@ -72,7 +72,7 @@ pub(super) enum Error {
     /// A bound on what visitors may have at once.
     #[error("there are at most {most} {what} at once: one of them must end first")]
     TooMany { what: &'static str, most: usize },
-    /// The same replay of this visitor is going on, or one that breaks servers.
+    /// The same replay of this visitor is unfinished, or there is one, of anybody, that excludes what was asked.
     #[error("the replay of lesson {0} is running: wait for its end, or cancel it")]
     ReplayInProgress(&'static str),
     #[error("there is no actor {0}")]

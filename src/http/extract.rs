@@ -152,7 +152,6 @@ impl<const MIN: i64, const MAX: i64> BoundedInteger<MIN, MAX> {
         self.0
     }
 
-    /// The number as milliseconds.
     pub(super) fn millis(self) -> Duration {
         Duration::from_millis(self.0.unsigned_abs())
     }

@@ -9,7 +9,6 @@ use http::{HeaderMap, header, request::Parts};
 use serde::Serialize;
 use std::convert::Infallible;
 
-/// The form of an answer: the text of the course, or JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Text,
@@ -47,7 +46,6 @@ impl Format {
         }
     }
 
-    /// The answer in this form: the text, or the JSON.
     pub(super) fn answer(self, text: impl Into<String>, json: impl Serialize) -> Response {
         match self {
             Self::Text => text_answer(text.into()),

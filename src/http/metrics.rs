@@ -67,7 +67,6 @@ pub(super) struct Metrics {
     handle: PrometheusHandle,
 }
 
-/// The metrics of one strategy in this instance.
 pub(super) struct StrategyMetrics {
     pub(super) waiters: Gauge,
     acquisitions: Counter,

@@ -29,7 +29,6 @@ type Refusal = (
     fn(&Method, &Operation) -> bool,
 );
 
-/// All shared refusals.
 const REFUSALS: [Refusal; 9] = [
     (
         "400",
@@ -204,7 +203,7 @@ fn example_problem(status: &str) -> Option<Value> {
     serde_json::to_value(Problem::from(&error)).ok()
 }
 
-/// Documents that an operation refuses what a page of another host embeds; [`super::guard::refuse_embedding`] refuses it.
+/// Documents that an operation refuses what a page of another host embeds; `guard.rs` refuses it.
 pub(super) fn refuse_embedding(operation: &mut Operation) {
     add_shared_refusal(operation, "403", FORBIDDEN);
 }
@@ -302,7 +301,6 @@ fn join_defaults(value: &mut Value) {
     }
 }
 
-/// Swagger UI with the document.
 pub(super) fn ui(api: Document) -> SwaggerUi {
     SwaggerUi::new("/docs").url("/openapi.json", api)
 }

@@ -70,7 +70,6 @@ pub struct Args {
     json: Option<PathBuf>,
 }
 
-/// The key and the value of a `--set`.
 fn parse_setting(text: &str) -> Result<(String, String), String> {
     let (key, value) = text
         .split_once('=')
@@ -238,7 +237,6 @@ pub(super) fn close_to_others(config: &mut Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes name, address and process of the instance to this file, as JSON.
 fn write_address(file: &Path, instance: &InstanceAddress) -> io::Result<()> {
     std::fs::write(file, serde_json::to_vec_pretty(instance)?)
 }

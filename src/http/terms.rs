@@ -10,13 +10,11 @@ use utoipa::{
     openapi::{ObjectBuilder, RefOr, Schema, Type},
 };
 
-/// The number of a product.
 pub(super) type StockId = BoundedInteger<1, { i64::MAX }>;
 /// A stay inside the critical section, in milliseconds.
 pub(super) type HoldMs = BoundedInteger<0, 60_000>;
 /// A wait, in milliseconds: long enough for people to walk through a lesson.
 pub(super) type WaitMs = BoundedInteger<0, 600_000>;
-/// A lease, in milliseconds.
 pub(super) type LeaseMs = BoundedInteger<100, 600_000>;
 
 #[derive(Debug, Deserialize, Validate, IntoParams)]
@@ -35,10 +33,8 @@ impl ProductQuery {
     }
 }
 
-/// Limit of the name of a person, in characters.
 const MAX_NAME_CHARS: usize = 32;
 
-/// A person's name.
 #[derive(Debug, Clone, Deserialize, Serialize, Validate)]
 #[serde(transparent)]
 #[garde(transparent)]
@@ -123,7 +119,7 @@ macro_rules! terms {
                 self.stock_id.is_some()
             }
 
-            /// The number of the product.
+            /// The product that the request names, else 1.
             pub(in crate::http) fn stock_id(&self) -> i64 {
                 self.stock_id.map_or(1, $crate::http::extract::BoundedInteger::get)
             }

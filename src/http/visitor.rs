@@ -14,15 +14,13 @@ use std::{
     sync::Arc,
 };
 
-/// The header that names a visitor.
 pub(super) const VISITOR: &str = "x-visitor";
 
 /// The beginning of the id of a visitor who is known by address only; no id of a browser begins like this.
 const ADDRESS: &str = "at:";
 
-/// The fewest characters of an id that a browser sends.
+// An id that a browser sends has from this to that many characters.
 const MIN_ID_LEN: usize = 16;
-/// The most characters of an id that a browser sends.
 const MAX_ID_LEN: usize = 64;
 
 /// The id of a visitor, which is never shown to others.

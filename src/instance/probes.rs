@@ -166,7 +166,6 @@ impl Session {
 }
 
 impl States {
-    /// Each server with its state.
     pub(crate) fn each(&self) -> [(Server, &State); 3] {
         [Server::MySql, Server::Redis, Server::ZooKeeper].map(|server| (server, self.of(server)))
     }
@@ -183,7 +182,6 @@ impl States {
         self.mysql.up && self.redis.up && self.zookeeper.up
     }
 
-    /// How long these states are cached.
     fn max_age(&self) -> Duration {
         if self.all_up() {
             MAX_CACHE_AGE

@@ -40,7 +40,6 @@ const MAX_UNPRINTED: usize = 1000;
 /// The columns of the labels in the banner.
 const LABEL_WIDTH: usize = 14;
 
-/// The examples below the options of `oversell lab --help`.
 const EXAMPLES: &str = "\
 Examples:
   oversell lab
@@ -174,7 +173,7 @@ struct Printer {
 }
 
 impl Printer {
-    /// Starts the thread, which prints each line on stdout.
+    /// As [`start_with`](Self::start_with), to stdout.
     fn start() -> Self {
         Self::start_with(|line| say!("{line}"))
     }

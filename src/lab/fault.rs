@@ -41,7 +41,6 @@ use tokio::{
     sync::{mpsc, oneshot},
 };
 
-/// The examples below the options of `oversell lab fault --help`.
 const EXAMPLES: &str = "\
 Examples:
   oversell lab fault pause 8100     instance 8100 holds what it holds and does nothing, as in a long garbage collection
@@ -214,7 +213,6 @@ async fn describe(State(requests): State<mpsc::Sender<ControlRequest>>) -> Respo
     }
 }
 
-/// The answer 503 that the lab is stopping.
 fn lab_ending_response() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, "the lab is stopping").into_response()
 }

@@ -131,7 +131,6 @@ pub(super) struct MySql {
     pub(super) galera: Option<Galera>,
 }
 
-/// The place of a node in its Galera cluster.
 #[derive(Debug)]
 pub(super) struct Galera {
     pub(super) index: usize,
@@ -160,7 +159,6 @@ const BOOTSTRAP_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often the other nodes check: short beside a bootstrap of seconds.
 const BOOTSTRAP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Debian's path of Galera's library.
 const GALERA_LIBRARY: &str = "/usr/lib/galera/libgalera_smm.so";
 
 /// The name of the server at `index`: `mysql`, `mysql-2` …
@@ -231,7 +229,6 @@ impl Galera {
     }
 }
 
-/// The file in which the server keeps its pid.
 fn pid_file(folder: &Path) -> PathBuf {
     folder.join("mariadbd.pid")
 }
@@ -292,7 +289,6 @@ async fn install(
     run_to_success("mysqld --initialize-insecure", &command, log, user).await
 }
 
-/// The path of the log of the database's making, beside its folder.
 fn install_log(folder: &Path) -> PathBuf {
     folder.with_file_name("mysql-install.log")
 }
@@ -338,7 +334,6 @@ fn base_command(program: &Path, folder: &Path, user: User) -> Command {
 /// MariaDB's programs, each with its Debian package.
 pub(super) const REQUIREMENTS: [Requirement; 2] =
     [(MARIADB, "mariadb-server"), (INSTALLER, "mariadb-server")];
-/// MariaDB's server program.
 pub(super) const MARIADB: &str = "mariadbd";
 
 /// What a Galera cluster needs besides, each with its Debian package.

@@ -15,7 +15,6 @@ use std::{
 /// The name of the program, and of the member of a lab.
 pub(super) const NAME: &str = "nginx";
 
-/// nginx's own configuration.
 const MAIN_CONFIG: &str = include_str!("../../nginx/nginx.conf");
 /// The configuration of the site, with variables for `envsubst`.
 const SITE_TEMPLATE: &str = include_str!("../../nginx/templates/oversell.conf.template");
@@ -33,7 +32,6 @@ pub(super) struct Nginx {
     pub(super) page: PathBuf,
 }
 
-/// nginx and its Debian package.
 pub(super) const REQUIREMENTS: [Requirement; 1] = [(NAME, "nginx-light")];
 
 /// The version, such as `nginx 1.22.1`; `None` if the program does not tell.

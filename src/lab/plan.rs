@@ -152,7 +152,6 @@ impl Options {
         })
     }
 
-    /// The members for MySQL, ZooKeeper and Redis, none of which runs yet.
     fn server_members(
         &self,
         folder: &Folder,

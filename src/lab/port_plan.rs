@@ -25,7 +25,6 @@ pub(super) struct PortPlan {
     pub(super) replicas: Option<(u16, u16)>,
     /// Ports of a main Redis whose instances ask Sentinels, of its replicas and Sentinels.
     pub(super) group: Option<SentinelGroup>,
-    /// The port of the Redis for students' scripts.
     pub(super) mine: u16,
     pub(super) claimed: Vec<Port>,
 }

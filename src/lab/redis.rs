@@ -54,7 +54,6 @@ pub(super) const PEER_USER: &str = "peer";
 /// Options by which a full synchronisation starts at once, without waiting for further replicas.
 const REPLICATION_OPTIONS: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
 
-/// Redis and its Debian package.
 pub(super) const REQUIREMENTS: [Requirement; 1] = [(PROGRAM, PROGRAM)];
 pub(super) const PROGRAM: &str = "redis-server";
 

@@ -40,7 +40,6 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// The name of the first Sentinel of a lab.
 pub(super) const SENTINEL: &str = "sentinel";
 
 /// The name of the Sentinel at `index`: `sentinel`, `sentinel-2` …

@@ -20,7 +20,6 @@ use std::{
 };
 use tokio::time::timeout;
 
-/// The name of the first ZooKeeper server of a lab.
 pub(super) const NAME: &str = "zookeeper";
 const CONFIG_FILE: &str = "zoo.cfg";
 const DATA: &str = "data";
@@ -29,9 +28,9 @@ const DATA: &str = "data";
 const DEBIAN_ENVIRONMENT: &str = "/usr/share/zookeeper/bin/zkEnv.sh";
 /// The logger that is added to Debian's class path; ZooKeeper logs only with it.
 const LOGGER_JAR: &str = "/usr/share/java/slf4j-simple.jar";
-/// Variable with the folder of an unpacked ZooKeeper.
+/// The variable with the folder of an unpacked ZooKeeper.
 const HOME_VARIABLE: &str = "ZOOKEEPER_HOME";
-/// Variable with the whole class path.
+/// The variable with the whole class path, which goes before [`HOME_VARIABLE`].
 const CLASS_PATH_VARIABLE: &str = "OVERSELL_ZOOKEEPER_CLASSPATH";
 
 /// The answer of a server that has no leader.
@@ -68,7 +67,6 @@ pub(super) struct ZooKeeper {
     pub(super) peers: Vec<PeerPorts>,
 }
 
-/// Java and Debian's ZooKeeper, each with its package.
 const REQUIREMENTS: [Requirement; 2] =
     [("java", "default-jre-headless"), (DEBIAN_ENVIRONMENT, NAME)];
 

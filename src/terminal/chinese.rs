@@ -10,7 +10,6 @@ use std::sync::OnceLock;
 /// Whether the terminal gets Chinese. Until [`choose_by_locale`] sets it, it gets English.
 static WANTED: OnceLock<bool> = OnceLock::new();
 
-/// Whether the terminal gets Chinese.
 pub fn is_wanted() -> bool {
     WANTED.get().is_some_and(|it| *it)
 }
@@ -20,7 +19,7 @@ pub fn choose_by_locale() -> bool {
     *WANTED.get_or_init(|| is_chinese(|name| std::env::var(name).ok()))
 }
 
-/// Returns whether these variables of the environment choose Chinese.
+/// Whether these variables of the environment choose Chinese.
 fn is_chinese(variable: impl Fn(&str) -> Option<String>) -> bool {
     let said = |name| variable(name).filter(|it| !it.is_empty());
     let locale = ["LC_ALL", "LC_MESSAGES", "LANG"]

@@ -107,7 +107,6 @@ fn print(words: fmt::Arguments<'_>) -> io::Result<()> {
     })
 }
 
-/// Cancelled when stdout fails.
 pub(crate) fn gone() -> CancellationToken {
     GONE.clone()
 }
@@ -166,7 +165,6 @@ impl fmt::Display for Output {
 }
 
 impl Output {
-    /// Whether the path is `-`.
     fn is_stdout(&self) -> bool {
         self.path.as_os_str() == "-"
     }

@@ -25,7 +25,6 @@ use crate::{
     stock::{self, Strategy},
 };
 
-/// The course's text for a sale.
 const SOLD_TEXT: &str = "验库存并锁库存成功！";
 
 /// A piece was taken.

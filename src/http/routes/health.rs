@@ -21,7 +21,6 @@ const CLUSTER_AGE: Duration = Duration::from_millis(300);
 /// Time limit of each read for a scrape, which must not wait for a server that is down.
 const METRICS_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The last answer of all instances.
 type Cluster = LatestAnswer<Arc<Vec<Neighbour>>>;
 
 /// This instance runs.

@@ -7,7 +7,6 @@ use crate::{
 };
 use chrono::Utc;
 
-/// The text of an answer that was let through.
 const LET_THROUGH_TEXT: &str = "拿到令牌，进入秒杀";
 
 #[derive(Debug, Deserialize, Validate, IntoParams)]

@@ -23,7 +23,6 @@ pub(in crate::http) struct LessonBody {
     facts: LessonDetails,
 }
 
-/// The answer in the form that the client reads.
 fn respond(
     app: &AppState,
     job: &Job,

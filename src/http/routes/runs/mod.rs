@@ -141,7 +141,6 @@ impl Runs {
         before.filter(|run| !run.has_ended()).cloned().collect()
     }
 
-    /// The run as this visitor sees it now.
     fn view(&self, run: &Run, visitor: &Visitor) -> RunView {
         let before = self.runs_before(run);
         run.view(before.len(), total_time(&before), *visitor == run.visitor)

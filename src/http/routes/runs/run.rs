@@ -56,7 +56,6 @@ pub(super) struct RunProperties {
     pub(super) events: String,
 }
 
-/// How a run stands, and how it ended.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RunState {
     pub(super) progress: Progress,
@@ -184,13 +183,11 @@ impl Run {
             .send_modify(|state| state.status = RunStatus::Running);
     }
 
-    /// Ends the run as failed, for this reason.
     pub(super) fn fail(&self, why: &str) {
         self.state
             .send_modify(|state| state.status = RunStatus::failed(why));
     }
 
-    /// Notes for which run of another instance this one waits.
     pub(super) fn note_elsewhere(&self, run: RunInProgress) {
         *self.elsewhere.lock() = Some(run);
     }
@@ -213,7 +210,7 @@ impl Run {
         self.cancel.cancel();
     }
 
-    /// Waits until the run is cancelled, or the instance stops.
+    /// Waits until the run is cancelled, which the instance does when it stops.
     pub(super) fn cancelled(&self) -> impl Future<Output = ()> {
         self.cancel.cancelled()
     }
