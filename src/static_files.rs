@@ -13,7 +13,7 @@ use rust_embed::Embed;
 #[folder = "static/"]
 pub struct StaticFiles;
 
-/// The text of a file. Panics if there is none, because the program or another file names it.
+/// The text of a file of `static/`. Panics if there is none: the program or another file names it, so it must be there.
 pub fn text(path: &str) -> String {
     let file = StaticFiles::get(path).unwrap_or_else(|| panic!("static/{path} is embedded"));
     String::from_utf8_lossy(&file.data).into_owned()

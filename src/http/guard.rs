@@ -38,7 +38,7 @@ const HOSTNAME: &str = "/proc/sys/kernel/hostname";
 pub(super) struct Hosts(HashSet<String>);
 
 impl Hosts {
-    /// `server.hosts`, the names of the cluster and those of this machine.
+    /// The names in `server.hosts`, `server.host` and the cluster's addresses, and those of this machine.
     pub(super) fn from_config(config: &Config) -> Self {
         let cluster = config
             .cluster

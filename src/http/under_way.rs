@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 /// Time limit of one answer; the requests of a silent instance are those that the other instances do not have.
 const REPLY_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Counts the requests that are under way in this instance, by product or by client.
+/// Counts the requests that are under way in this instance, by product or by client. A clone counts the same.
 #[derive(Debug, Clone)]
 pub(super) struct RequestCounts<K: Copy + Eq + Hash>(Arc<Mutex<HashMap<K, u64>>>);
 

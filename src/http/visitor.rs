@@ -19,7 +19,7 @@ pub(super) const VISITOR: &str = "x-visitor";
 /// The beginning of the id of a visitor who is known by address only; no id of a browser begins like this.
 const ADDRESS: &str = "at:";
 
-// An id that a browser sends has from this to that many characters.
+/// The fewest characters of an id that a browser sends; [`MAX_ID_LEN`] is the most.
 const MIN_ID_LEN: usize = 16;
 const MAX_ID_LEN: usize = 64;
 

@@ -45,7 +45,7 @@ impl Lab {
         }
     }
 
-    /// The actions that are possible on this member in this state; those on links are left out.
+    /// The actions that are possible on this member in this state, without those on its links.
     fn possible_actions(&self, name: &str, is_instance: bool, state: MemberState) -> Vec<Action> {
         match state {
             MemberState::Paused => return vec![Action::Resume, Action::Kill],

@@ -213,6 +213,7 @@ async fn describe(State(requests): State<mpsc::Sender<ControlRequest>>) -> Respo
     }
 }
 
+/// The answer 503: the lab is stopping.
 fn lab_ending_response() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, "the lab is stopping").into_response()
 }

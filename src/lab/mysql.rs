@@ -289,6 +289,7 @@ async fn install(
     run_to_success("mysqld --initialize-insecure", &command, log, user).await
 }
 
+/// The log of the making of the empty database, beside the server's folder.
 fn install_log(folder: &Path) -> PathBuf {
     folder.with_file_name("mysql-install.log")
 }

@@ -152,6 +152,7 @@ impl Options {
         })
     }
 
+    /// The members for MySQL, ZooKeeper, the Redis nodes and students' Redis; replicas and Sentinels are made apart.
     fn server_members(
         &self,
         folder: &Folder,

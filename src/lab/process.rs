@@ -151,11 +151,12 @@ impl Process {
         self.pid.as_raw().unsigned_abs()
     }
 
+    /// Whether it has not exited; a stopped process runs too.
     pub(super) fn is_running(&self) -> bool {
         *self.state.borrow() == ProcessState::Running
     }
 
-    /// Whether any signal has stopped it (SIGSTOP).
+    /// Whether a signal such as SIGSTOP has stopped it.
     pub(super) fn is_stopped(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
         // The program's name comes before, in brackets, and may contain any character.

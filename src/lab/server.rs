@@ -205,7 +205,7 @@ impl Member {
             .map(Process::pid)
     }
 
-    /// Whether it runs, is stopped by a signal, or has no process, which counts as killed.
+    /// Whether it runs, is stopped by a signal, or has no process or one that has ended, which count as killed.
     pub(super) fn state(&self) -> MemberState {
         match self.process.as_ref().filter(|p| p.is_running()) {
             None => MemberState::Killed,

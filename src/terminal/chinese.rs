@@ -7,9 +7,9 @@
 
 use std::sync::OnceLock;
 
-/// Whether the terminal gets Chinese. Until [`choose_by_locale`] sets it, it gets English.
 static WANTED: OnceLock<bool> = OnceLock::new();
 
+/// Whether the terminal gets Chinese; false until [`choose_by_locale`] is called.
 pub fn is_wanted() -> bool {
     WANTED.get().is_some_and(|it| *it)
 }

@@ -26,7 +26,6 @@ use tokio_util::sync::CancellationToken;
 
 /// The first error of stdout; unset as long as it works.
 static FAILED: OnceLock<String> = OnceLock::new();
-/// Cancelled when stdout fails.
 static GONE: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
 /// Whether stdout has the text of a file: lines for people then go to stderr.
 static IS_A_FILE: AtomicBool = AtomicBool::new(false);
@@ -107,6 +106,7 @@ fn print(words: fmt::Arguments<'_>) -> io::Result<()> {
     })
 }
 
+/// Cancelled when stdout fails.
 pub(crate) fn gone() -> CancellationToken {
     GONE.clone()
 }

@@ -58,12 +58,11 @@ impl Default for Grading {
     }
 }
 
-/// A visitor whose lock is graded or waits for it; dropping this ends that.
+/// A visitor whose lock is graded or waits for it, until this is dropped.
 struct GradedVisitor(Arc<Grading>, Visitor);
 
 impl GradedVisitor {
-    /// Registers the visitor as one whose lock is graded or waits for it.
-    /// Errors: this visitor's lock is being graded, or waits for it.
+    /// Registers the visitor. Errors: this visitor's lock is being graded, or waits for it.
     fn of(grading: Arc<Grading>, visitor: Visitor) -> Result<Self, Error> {
         let is_first = grading.visitors.lock().insert(visitor.clone());
         is_first

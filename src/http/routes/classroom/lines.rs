@@ -24,10 +24,10 @@ use tokio_util::sync::CancellationToken;
 /// Limit of the lines that run at once: each is a shell that may start a JVM (`zkCli.sh`).
 const MAX_RUNNING_LINES: usize = 16;
 
-/// Time limit of a typed line: longer than any lesson's line takes, so that only one that hangs is ended.
+/// Time limit of a typed line: longer than any lesson's line takes, so that only one that hangs is killed, which is no error.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Limit of stdout, and of stderr, in bytes: more does not fit the page. A line that reaches it is killed.
+/// Limit of stdout, and of stderr, in bytes: more does not fit the page. A line that reaches it is killed, which is no error.
 const MAX_OUTPUT_BYTES: usize = 16 * 1024;
 
 /// The permits of the lines that run at once; a line for which none is left is answered 503.

@@ -46,7 +46,7 @@ const MAX_UNFINISHED: usize = 400;
 const MAX_REMEMBERED_OF_A_VISITOR: usize = 4;
 /// The ended replays of all visitors whose events can still be read.
 const MAX_REMEMBERED: usize = 400;
-/// How long a replay that waits for a person may delay others.
+/// How long another replay waits, since it was asked for, before it ends those that wait for a person.
 const PERSON_GRACE: Duration = Duration::from_secs(60);
 /// A visitor who shows no sign of life for this long has left.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(15);

@@ -28,7 +28,8 @@ const MAX_UNFINISHED_OF_A_VISITOR: usize = 2;
 const MAX_UNFINISHED: usize = 100;
 /// The ended runs that are remembered.
 const MAX_REMEMBERED: usize = 100;
-/// A visitor has left whose waiting run nobody has watched, and who has not asked for it, for this long.
+/// A visitor has left if nobody has watched their waiting run, and they have not asked for it, for this long: an open page asks
+/// every 3 s.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(15);
 /// How often a waiting run tries again to get its turn from another instance, and checks whether its visitor has left.
 const TURN_CHECK_INTERVAL: Duration = Duration::from_millis(500);
