@@ -61,7 +61,6 @@ pub struct Addresses {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Control {
     pub url: String,
-    /// The token that a request for a fault must carry.
     pub token: Token,
 }
 
@@ -71,7 +70,6 @@ pub struct Control {
 pub struct Token(pub String);
 
 impl Token {
-    /// A new random token.
     pub fn fresh() -> Self {
         Self(uuid::Uuid::new_v4().simple().to_string())
     }

@@ -215,7 +215,6 @@ fn require_scheme(scheme: &'static str) -> impl Fn(&SecretString, &()) -> garde:
     }
 }
 
-/// Requires an address of Redis, or an empty text.
 fn check_empty_or_redis(url: &SecretString, (): &()) -> garde::Result {
     match url.expose_secret().is_empty() {
         true => Ok(()),
@@ -367,7 +366,6 @@ fn read_list_or_commas<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<Str
     })
 }
 
-/// Reads a number, or `all`.
 fn read_number_or_all<'de, D: Deserializer<'de>>(value: D) -> Result<Replicas, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

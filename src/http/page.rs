@@ -15,7 +15,6 @@ use headers::{HeaderMapExt, LastModified};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use tower_http::set_header::SetResponseHeaderLayer;
 
-/// The Referrer-Policy of all pages.
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 
 /// The Content-Security-Policy of the page, which loads nothing from another host, and nothing inline.

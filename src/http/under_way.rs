@@ -78,7 +78,6 @@ pub(super) struct UnderWayBody {
 pub(super) struct InstancePoll(BTreeMap<String, String>);
 
 impl InstancePoll {
-    /// The instances at these addresses, whose names are not known yet.
     pub(super) fn new(urls: &[String]) -> Self {
         Self(urls.iter().map(|url| (url.clone(), url.clone())).collect())
     }

@@ -89,7 +89,6 @@ pub(crate) struct States {
 }
 
 impl State {
-    /// A server that is down for this reason.
     pub(super) fn down(detail: String) -> Self {
         Self {
             up: false,

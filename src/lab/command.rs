@@ -37,7 +37,6 @@ const FINISH_TIMEOUT: Duration = Duration::from_secs(3);
 /// Limit of the lines that wait for a reader of stdout; further lines are dropped and counted.
 const MAX_UNPRINTED: usize = 1000;
 
-/// The columns of the labels in the banner.
 const LABEL_WIDTH: usize = 14;
 
 const EXAMPLES: &str = "\

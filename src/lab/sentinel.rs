@@ -147,7 +147,7 @@ fn sentinel_command(command: &str) -> Cmd {
         .to_owned()
 }
 
-/// Connects to the Sentinel at a port of this machine.
+/// Connects to the Sentinel or Redis at this port of loopback.
 async fn connect(port: u16) -> RedisResult<MultiplexedConnection> {
     redis_at(&format!("redis://127.0.0.1:{port}")).await
 }

@@ -40,7 +40,6 @@ use uuid::Uuid;
 
 /// Limit of the unfinished replays of one visitor: a race, its cure, and a schedule of either.
 const MAX_UNFINISHED_OF_A_VISITOR: usize = 4;
-/// Limit of the unfinished replays of all visitors.
 const MAX_UNFINISHED: usize = 400;
 /// The ended replays of one visitor whose events can still be read.
 const MAX_REMEMBERED_OF_A_VISITOR: usize = 4;
@@ -377,13 +376,13 @@ impl VisitorReplay {
         self.is_exclusive || other.is_exclusive
     }
 
-    /// Requests this move, and notes a sign of its visitor.
+    /// Requests this move, and starts the time of [`is_abandoned`](Self::is_abandoned) anew.
     fn step(&self, to: NextMove) {
         *self.last_sign.lock() = tokio::time::Instant::now();
         self.moves.request_move(to);
     }
 
-    /// Whether nobody has watched or stepped it for [`LEAVE_TIMEOUT`]. Notes a watcher of now as a sign.
+    /// Whether nobody has watched or stepped it for [`LEAVE_TIMEOUT`]. A present watcher starts this time anew.
     fn is_abandoned(&self) -> bool {
         let mut last_sign = self.last_sign.lock();
         if self.log.watchers() > 0 {
@@ -423,7 +422,7 @@ impl VisitorReplay {
     }
 }
 
-/// Refuses without the admin token an exclusive replay, or whatever else the flag says needs it.
+/// Refuses a request without the admin token if the flag is set: for an exclusive replay, or what else needs the token.
 fn check_permission(is_exclusive: bool, admin: Result<Admin, Error>) -> Result<(), Error> {
     if is_exclusive {
         admin.map(drop)

@@ -26,7 +26,6 @@ use tokio::{
 const MAX_UNFINISHED_OF_A_VISITOR: usize = 2;
 /// The most unfinished runs of all visitors; one more is refused.
 const MAX_UNFINISHED: usize = 100;
-/// The ended runs that are remembered.
 const MAX_REMEMBERED: usize = 100;
 /// A visitor has left if nobody has watched their waiting run, and they have not asked for it, for this long: an open page asks
 /// every 3 s.

@@ -197,7 +197,7 @@ impl Run {
         *self.seen.lock() = Instant::now();
     }
 
-    /// How long nobody has watched the run and its visitor has not asked for it; notes a watcher of now.
+    /// How long nobody has watched the run and its visitor has not asked for it. A present watcher starts this time anew.
     pub(super) fn unwatched_for(&self) -> Duration {
         if self.state.receiver_count() > 0 {
             self.mark_seen();
