@@ -341,7 +341,7 @@ pub(super) const MARIADB: &str = "mariadbd";
 pub(super) const GALERA_REQUIREMENTS: [Requirement; 2] =
     [(GALERA_LIBRARY, "galera-4"), ("rsync", "rsync")];
 
-/// The pid file of the server at this port, by which it is known, and its Galera state; `None` for a server that cannot be a node.
+/// The pid file of the server at this port, by which it is known, and its Galera state; `None` if it cannot be a node.
 async fn node_state(port: u16) -> sqlx::Result<(String, Option<String>)> {
     const STATE: &str = "SHOW GLOBAL STATUS LIKE 'wsrep_local_state_comment'";
     let url = format!("mysql://root@127.0.0.1:{port}/test");
