@@ -120,8 +120,8 @@ impl Java {
     }
 }
 
-/// Where the answer of each unanswered command goes, by the command's number.
-type PendingAnswers = Arc<Mutex<HashMap<String, oneshot::Sender<Result<String, String>>>>>;
+/// Where the answer of each unanswered command goes, by the command's number; `None` once the process has ended.
+type PendingAnswers = Arc<Mutex<Option<HashMap<String, oneshot::Sender<Result<String, String>>>>>>;
 
 /// A process that executes commands on stdin. Dropping it kills it.
 #[derive(Debug)]
@@ -172,7 +172,7 @@ impl Peer {
         let pipes = child.stdin.take().zip(child.stdout.take());
         let (stdin, stdout) = pipes.ok_or_else(|| unusable!("{name} has no pipes"))?;
         let (lines, to_write) = mpsc::unbounded_channel();
-        let pending = PendingAnswers::default();
+        let pending = PendingAnswers::new(Mutex::new(Some(HashMap::new())));
         tokio::spawn(write_commands(stdin, to_write));
         tokio::spawn(read_answers(
             BufReader::new(stdout).lines(),
@@ -205,12 +205,14 @@ impl Peer {
     }
 
     /// Sends a command to the thread `who`, which begins with its first command, and does not wait for the answer.
-    /// After the end of the process no answer comes.
+    /// After the end of the process the answer is [`CallError::Ended`].
     pub fn send_command(&self, who: &str, command: impl Display) -> PendingAnswer {
         let id = self.next.fetch_add(1, Ordering::Relaxed).to_string();
         let line = format!("{id} {who} {command}\n");
         let (reply, answer) = oneshot::channel();
-        self.pending.lock().insert(id, reply);
+        if let Some(pending) = &mut *self.pending.lock() {
+            pending.insert(id, reply);
+        }
         // It fails if the process has ended.
         self.lines.send(line).ok();
         let what = format!("{}'s `{command}`", self.name);
@@ -269,7 +271,7 @@ async fn read_answers(mut lines: Lines<BufReader<ChildStdout>>, pending: Pending
     while let Ok(Some(line)) = lines.next_line().await {
         let mut words = line.splitn(3, ' ');
         let (id, outcome, rest) = (words.next(), words.next(), words.next().unwrap_or_default());
-        if let Some(reply) = id.and_then(|id| pending.lock().remove(id)) {
+        if let Some(reply) = id.and_then(|id| pending.lock().as_mut()?.remove(id)) {
             let rest = rest.to_owned();
             let answer = if outcome == Some("ok") {
                 Ok(rest)
@@ -279,5 +281,25 @@ async fn read_answers(mut lines: Lines<BufReader<ChildStdout>>, pending: Pending
             reply.send(answer).ok();
         }
     }
-    pending.lock().clear();
+    *pending.lock() = None;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_command_after_the_end_of_the_process_is_told_so() {
+        let mut program = Command::new("sh");
+        program.args(["-c", "while read -r id rest; do echo \"$id ok\"; done"]);
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let peer = Peer::start("sh", program, log.path()).await.unwrap();
+        peer.stop().await;
+        // The second is sent when the end is known in any case.
+        for command in ["one", "another"] {
+            let answer = peer.send_command("thread-1", command);
+            let answer = answer.wait_at_most(CONNECT_TIMEOUT).await;
+            assert!(matches!(answer, Err(CallError::Ended(_))), "{answer:?}");
+        }
+    }
 }

@@ -44,9 +44,9 @@ pub(super) enum Error {
     NotJson,
     #[error("the body must be at most {0} bytes")]
     TooLarge(usize),
-    /// As many requests as the configuration, or the route itself (watchers, a burst, lines, actors), allows are under way.
-    #[error("too many requests are in progress (server.concurrency); try again later")]
-    Overloaded,
+    /// As many of these are under way as the configuration, or the route itself, allows.
+    #[error("too many {0} are in progress; try again later")]
+    Overloaded(&'static str),
     #[error("there is no strategy {0} of the voucher order")]
     NoOrderStrategy(String),
     #[error("there is no lesson {0}; GET /course lists all, GET /test/deadlock those on deadlocks")]
@@ -148,7 +148,7 @@ impl From<&Error> for Problem {
                 P::refused(S::UNSUPPORTED_MEDIA_TYPE, "not-json", "请求体必须是 JSON")
             }
             Error::TooLarge(_) => P::refused(S::PAYLOAD_TOO_LARGE, "too-large", "请求体太大"),
-            Error::Overloaded => P::unavailable("overloaded", "太忙了，请稍后再试"),
+            Error::Overloaded(_) => P::unavailable("overloaded", "太忙了，请稍后再试"),
             Error::NoOrderStrategy(slug) => {
                 P::missing("no-order-strategy", format!("没有这个下单策略：{slug}"))
                     .with_known_strategies(seckill::ALL.iter().map(|step| step.slug))

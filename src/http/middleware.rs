@@ -63,7 +63,9 @@ const MIN_CLIENTS_TO_FILL: usize = 4;
 pub(super) fn with_middleware(app: &AppState, routes: Router, operating: Router) -> Router {
     let server = &app.ctx.config.server;
     let at_once = ServiceBuilder::new()
-        .layer(HandleErrorLayer::new(async |_: BoxError| Error::Overloaded))
+        .layer(HandleErrorLayer::new(async |_: BoxError| {
+            Error::Overloaded("requests (server.concurrency)")
+        }))
         .layer(LoadShedLayer::new())
         .layer(GlobalConcurrencyLimitLayer::new(server.concurrency));
     let hosts = Hosts::from_config(&app.ctx.config);

@@ -400,11 +400,11 @@ impl Lab {
     }
 
     /// Whether the servers that this member needs are up: for a ZooKeeper server a majority of its ensemble, itself counted as
-    /// up; for all others every server, itself included: so false for another server that does not run.
+    /// up; for all others every other server.
     fn dependencies_are_up(&self, name: &str) -> bool {
         let mut servers = self.members.iter().filter(|m| m.tier == Tier::Server);
         if !zookeeper::is_member_name(name) {
-            return servers.all(|m| m.pid().is_some());
+            return servers.all(|m| m.name == name || m.pid().is_some());
         }
         let ensemble: Vec<_> = servers
             .filter(|m| zookeeper::is_member_name(&m.name))

@@ -142,21 +142,21 @@ fn fdatasync(folder: &Path) -> io::Result<u64> {
 
 /// MySQL's version, durability and isolation level in one text; `None` if it does not answer.
 async fn mysql(url: &str) -> Option<String> {
-    let mut conn = MySqlPool::new(MySqlOptions::new(url).connections(1))
-        .ok()?
-        .conn(SERVER_TIMEOUT)
-        .await
-        .ok()?;
-    let rows: Vec<(String, String)> = sqlx::query_as(SHOW_CONDITIONS)
-        .fetch_all(&mut *conn)
-        .await
-        .ok()?;
-    conn.done();
-    let settings: Vec<_> = rows
-        .into_iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
-    Some(settings.join(", "))
+    let ask = async {
+        let pool = MySqlPool::new(MySqlOptions::new(url).connections(1)).ok()?;
+        let mut conn = pool.conn(SERVER_TIMEOUT).await.ok()?;
+        let rows: Vec<(String, String)> = sqlx::query_as(SHOW_CONDITIONS)
+            .fetch_all(&mut *conn)
+            .await
+            .ok()?;
+        conn.done();
+        let settings: Vec<_> = rows
+            .into_iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        Some(settings.join(", "))
+    };
+    timeout(SERVER_TIMEOUT, ask).await.ok()?
 }
 
 /// Redis's version and durability in one text; `None` if it does not answer in time.

@@ -170,10 +170,10 @@ impl Act {
         }
     }
 
-    /// Removes the pieces, and clears the act's names; of an order, the voucher and its orders, but not a lock that was left.
+    /// Removes the pieces, and clears the act's names; of an order also the voucher and its orders.
     pub(super) async fn remove_pieces(self, ctx: &Ctx, id: i64) -> Result<(), Error> {
         if matches!(self, Self::Order(_)) {
-            return voucher::remove(ctx, id).await;
+            voucher::remove(ctx, id).await?;
         }
         stock_admin::remove(ctx, id, Some(self.reset_scope()))
             .await

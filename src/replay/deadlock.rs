@@ -131,6 +131,7 @@ async fn play_scheduled(
         log_next_statement(play, side, two, &mut left);
     }
     let moves = play.options.moves.clone();
+    let mut next_move = Box::pin(moves.wait_for_next());
     while Side::BOTH
         .iter()
         .any(|side| two.has_pending_statement(*side) || !left[*side as usize].is_empty())
@@ -141,11 +142,11 @@ async fn play_scheduled(
                 log_pending_answer(play, side, two, locked, &mut left).await?;
             }
         }
-        let who = match timeout(POLL_INTERVAL, moves.wait_for_next()).await {
-            Ok(who) => who?,
-            Err(_) => continue,
+        let Ok(who) = timeout(POLL_INTERVAL, &mut next_move).await else {
+            continue;
         };
-        let side = match who {
+        next_move = Box::pin(moves.wait_for_next());
+        let side = match who? {
             NextMove::A => Side::A,
             NextMove::B => Side::B,
             _ => continue,

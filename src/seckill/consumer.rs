@@ -16,7 +16,7 @@
 //! Next: `write_behind.rs`.
 
 use super::{
-    stream::{self, QueuedOrder, StreamEntry},
+    stream::{self, GivesBack, QueuedOrder, StreamEntry},
     voucher,
     write_behind::{self, WriteFailure},
 };
@@ -233,9 +233,7 @@ impl Consumer {
                     stream::acknowledge_and_delete(&self.ctx, redis, &[entry]).await?
                 }
                 EntryOutcome::Unwritable { reason, gives_back } => {
-                    let order = entry.order.as_ref().ok().filter(|_| gives_back);
-                    let key = order.map(|order| voucher::stock_key(&self.ctx, order.voucher_id));
-                    stream::move_to_dead_letters(&self.ctx, redis, &entry, &reason, key.as_deref())
+                    stream::move_to_dead_letters(&self.ctx, redis, &entry, &reason, gives_back)
                         .await?;
                 }
                 EntryOutcome::RetryLater => {}
@@ -255,7 +253,7 @@ impl Consumer {
             Err(reason) => {
                 return Ok(EntryOutcome::Unwritable {
                     reason: reason.clone(),
-                    gives_back: false,
+                    gives_back: GivesBack::Nothing,
                 });
             }
         };
@@ -272,19 +270,19 @@ impl Consumer {
                 }
                 Err(WriteFailure::Duplicate) => EntryOutcome::Unwritable {
                     reason: "用户已经购买过一次!".into(),
-                    gives_back: true,
+                    gives_back: GivesBack::Piece,
                 },
                 // MySQL has none left, so one more in Redis could never be sold.
                 Err(WriteFailure::SoldOut) => EntryOutcome::Unwritable {
                     reason: "库存不足！".into(),
-                    gives_back: false,
+                    gives_back: GivesBack::Nothing,
                 },
                 Err(WriteFailure::Refused(reason))
                     if self.count_deliveries(redis, entry).await? >= MAX_DELIVERIES =>
                 {
                     EntryOutcome::Unwritable {
                         reason,
-                        gives_back: true,
+                        gives_back: GivesBack::PieceAndUser,
                     }
                 }
                 Err(WriteFailure::Refused(_) | WriteFailure::Down(_)) => EntryOutcome::RetryLater,
@@ -339,10 +337,10 @@ impl Consumer {
 /// What became of an entry that was written alone.
 enum EntryOutcome {
     Written,
-    /// It cannot be written, for this reason; whether its piece can be sold again.
+    /// It cannot be written, for this reason.
     Unwritable {
         reason: String,
-        gives_back: bool,
+        gives_back: GivesBack,
     },
     /// It stays as it is, and is claimed again.
     RetryLater,

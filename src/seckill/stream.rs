@@ -11,7 +11,7 @@
 //!
 //! Next: `consumer.rs`.
 
-use super::SeckillError;
+use super::{SeckillError, voucher};
 use crate::{ctx::Ctx, error::Error, section::session::Session};
 use redis::{
     AsyncCommands, Pipeline,
@@ -167,14 +167,24 @@ pub(super) async fn acknowledge_and_delete(
     Ok(pipe.exec_async(redis).await?)
 }
 
-/// Moves an entry that cannot be written to the dead letters and marks its order as failed. Its piece is on sale again in
-/// `gives_back_to`, the key of its voucher, if given.
+/// What Redis gets back of an order that cannot be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GivesBack {
+    Nothing,
+    /// The piece; the user has another order.
+    Piece,
+    /// The piece; the user may order again.
+    PieceAndUser,
+}
+
+/// Moves an entry that cannot be written to the dead letters and marks its order as failed. Its piece is on sale again, and
+/// its user may order again, as `gives_back` says.
 pub(super) async fn move_to_dead_letters(
     ctx: &Ctx,
     redis: &mut impl ConnectionLike,
     entry: &StreamEntry,
     reason: &str,
-    gives_back_to: Option<&str>,
+    gives_back: GivesBack,
 ) -> Result<(), Error> {
     tracing::error!(entry = entry.at, order = ?entry.order, reason, "an order cannot be written");
     let mut pipe = redis::pipe();
@@ -201,14 +211,21 @@ pub(super) async fn move_to_dead_letters(
             .arg(order.voucher_id);
         let key = failed_key(ctx, order.order_id);
         pipe.set_ex(key, reason, FAILED_TTL.as_secs()).ignore();
-        if let Some(voucher) = gives_back_to {
+        if gives_back != GivesBack::Nothing {
+            let mut keys = vec![
+                ctx.redis_key(ORDERS_STREAM),
+                voucher::stock_key(ctx, order.voucher_id),
+            ];
+            if gives_back == GivesBack::PieceAndUser {
+                keys.push(voucher::users_key(ctx, order.voucher_id));
+            }
             pipe.cmd("EVAL")
                 .arg(GIVE_BACK)
-                .arg(2)
-                .arg(ctx.redis_key(ORDERS_STREAM))
-                .arg(voucher)
+                .arg(keys.len())
+                .arg(keys)
                 .arg(CONSUMER_GROUP)
                 .arg(&entry.at)
+                .arg(order.user_id)
                 .ignore();
         }
     }

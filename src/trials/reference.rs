@@ -465,9 +465,10 @@ impl LineResult {
 /// At most 60 characters, then `…`; a shorter text becomes one line.
 fn shortened(text: &str) -> String {
     const MAX_CHARS: usize = 60;
+    let text = text.replace('\n', " ");
     match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.replace('\n', " "),
+        None => text,
     }
 }
 

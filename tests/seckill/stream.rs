@@ -365,6 +365,13 @@ async fn an_unwritable_order_goes_to_the_dead_letters_with_its_reason(
             other => bail!("{why}: {other:?}"),
         }
     }
+    // Whose order failed may order again; who has an order may not.
+    for (voucher, user, is_listed) in [(sale.voucher, 13, false), (other.voucher, 1, true)] {
+        let users = sale.ctx.redis_key(&format!("seckill:order:{voucher}"));
+        let mut redis = sale.ctx.redis.connection();
+        let listed: bool = redis.sismember(users, user).await?;
+        ensure!(listed == is_listed, "user {user} of {voucher}: {listed}");
+    }
     let failed = sale.ctx.redis_key(&format!("seckill:failed:{twice}"));
     let ends: i64 = sale.ctx.redis.connection().ttl(failed).await?;
     ensure!(ends > 0, "a reason is kept for ever: {ends}");

@@ -7,7 +7,7 @@ CREATE TABLE IF NOT EXISTS tb_lock (
   thread_name VARCHAR(50)  NULL,
   create_time TIMESTAMP    NOT NULL DEFAULT CURRENT_TIMESTAMP,
   `desc`      VARCHAR(100) NULL,
-  owner       VARCHAR(64)  NULL COMMENT 'process uuid:number',
+  owner       VARCHAR(96)  NULL COMMENT '[label-]process uuid:number',
   holds       INT          NOT NULL DEFAULT 1,
   expires_at  TIMESTAMP(3) NULL,
   UNIQUE KEY idx_unique (lock_name)

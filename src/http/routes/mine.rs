@@ -141,7 +141,7 @@ pub(in crate::http) async fn grade(
     let place = places
         .acquire_owned()
         .await
-        .map_err(|_| Error::Overloaded)?;
+        .map_err(|_| Error::Overloaded("gradings"))?;
     let ctx = app.ctx.clone();
     // In a task of its own: a client that hangs up leaves no keys.
     let graded = app.ctx.tasks.spawn(async move {

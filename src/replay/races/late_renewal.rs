@@ -142,8 +142,8 @@ async fn renew_blindly(ctx: Ctx, key: String, lease: u64, points: Points) {
 
 /// Notes whether B's lease was cut to A's, or has ended (both `cut`), or was kept.
 async fn note_lease(play: &mut Play) -> Result<(), Error> {
-    let is_cut =
-        play.lease_left().await? <= Some(play.options.pace.pick(SHORT_LEASE_MS).cast_signed());
+    let short = play.options.pace.pick(SHORT_LEASE_MS).cast_signed();
+    let is_cut = play.lease_left().await?.is_none_or(|left| left <= short);
     let what = if is_cut { "cut" } else { "kept" };
     play.add_note(format!("B's lease is {what}"));
     Ok(())

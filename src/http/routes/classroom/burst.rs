@@ -67,7 +67,7 @@ pub(in crate::http) async fn send_burst(
         Limit::Server => ("server", 120),
     };
     let Ok(_alone) = turn.0.try_lock() else {
-        return Err(Error::Overloaded);
+        return Err(Error::Overloaded("bursts"));
     };
     let begun = Instant::now();
     let sent = (1..=requests).map(|who| {

@@ -66,7 +66,7 @@ pub(in crate::http) async fn events(
         false => &watchers.all,
     };
     let permit = Arc::clone(places).try_acquire_owned();
-    let permit = permit.map_err(|_| Error::Overloaded)?;
+    let permit = permit.map_err(|_| Error::Overloaded("watchers of the lessons"))?;
     let instances = &app.ctx.config.cluster.instances;
     let seen = match whose.own || instances.is_empty() {
         true => own(&app).boxed(),

@@ -78,7 +78,7 @@ pub(in crate::http) async fn type_line(
         return Err(Error::OwnLab(start.run.clone()));
     }
     let place = Arc::clone(&slots.0).try_acquire_owned();
-    let place = place.map_err(|_| Error::Overloaded)?;
+    let place = place.map_err(|_| Error::Overloaded("typed lines"))?;
     let line = placeholders(&app.ctx).fill_line(line);
     // The request waits for this line alone.
     let run = line.run.strip_suffix(" &").unwrap_or(&line.run).to_owned();

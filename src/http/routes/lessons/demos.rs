@@ -220,7 +220,7 @@ async fn read_job<T: IntoJob>(
 fn job(head: &Parts) -> &Job {
     head.extensions
         .get::<Arc<Job>>()
-        .expect("ask() stands outside of the lock")
+        .expect("read_job stands outside of the lock")
 }
 
 /// The error of a refusal by the layer: 400 for the request, else the lock's own.

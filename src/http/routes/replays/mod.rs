@@ -28,7 +28,10 @@ use crate::{
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Instant,
 };
 use tokio::{
@@ -78,7 +81,8 @@ struct VisitorReplay {
     /// About how long it takes, without its wait.
     estimated_duration: Duration,
     asked: Instant,
-    has_begun: AtomicBool,
+    /// When its turn came; unset while it waits.
+    begun: OnceLock<Instant>,
     moves: MoveRequests,
     /// When somebody last watched it or let it make a step.
     last_sign: Mutex<tokio::time::Instant>,
@@ -164,10 +168,9 @@ impl Replays {
                 in_order_asked.remove(ended[0]);
             }
         }
-        replay.has_begun.store(
-            place_in(&in_order_asked, replay).is_none(),
-            Ordering::Relaxed,
-        );
+        if place_in(&in_order_asked, replay).is_none() {
+            replay.mark_begun();
+        }
         in_order_asked.push(Arc::clone(replay));
         Ok(())
     }
@@ -183,7 +186,7 @@ impl Replays {
                 let in_order_asked = self.in_order_asked.lock();
                 let place = place_in(&in_order_asked, replay);
                 if place.is_none() {
-                    replay.has_begun.store(true, Ordering::Relaxed);
+                    replay.mark_begun();
                 }
                 place
             };
@@ -329,8 +332,7 @@ impl Replays {
 
     /// The place of a replay in the queue; `None` once it may begin, has begun or has ended.
     fn place_of(&self, replay: &VisitorReplay) -> Option<QueuePlace> {
-        let has_begun = replay.has_begun.load(Ordering::Relaxed);
-        let waits = replay.is_unfinished() && !has_begun;
+        let waits = replay.is_unfinished() && replay.begun.get().is_none();
         waits.then(|| place_in(&self.in_order_asked.lock(), replay))?
     }
 
@@ -413,12 +415,15 @@ impl VisitorReplay {
         half(self) == half(other)
     }
 
-    /// About how long it still takes, counted from when it was asked for; its whole duration while it waits.
+    fn mark_begun(&self) {
+        self.begun.get_or_init(Instant::now);
+    }
+
+    /// About how long it still takes; its whole duration while it waits.
     fn time_left(&self) -> Duration {
-        match self.has_begun.load(Ordering::Relaxed) {
-            true => self.estimated_duration.saturating_sub(self.asked.elapsed()),
-            false => self.estimated_duration,
-        }
+        let elapsed = self.begun.get().map(Instant::elapsed);
+        self.estimated_duration
+            .saturating_sub(elapsed.unwrap_or_default())
     }
 }
 
@@ -457,12 +462,22 @@ mod tests {
             is_shared: false.into(),
             estimated_duration: Duration::from_secs(4),
             asked: Instant::now(),
-            has_begun: AtomicBool::new(false),
+            begun: OnceLock::new(),
             moves: MoveRequests::default(),
             last_sign: Mutex::new(tokio::time::Instant::now()),
             log: Arc::default(),
             cancel: CancellationToken::new(),
         })
+    }
+
+    #[test]
+    fn the_time_in_the_queue_does_not_count_as_played() {
+        let mut waiting = replay("one", "2.3", Pace::Slow, false);
+        let asked = Instant::now().checked_sub(Duration::from_secs(60));
+        Arc::get_mut(&mut waiting).unwrap().asked = asked.unwrap();
+        assert_eq!(waiting.time_left(), waiting.estimated_duration);
+        waiting.mark_begun();
+        assert!(!waiting.time_left().is_zero());
     }
 
     /// Its next step is a fail-over.

@@ -21,7 +21,10 @@ use http::header;
 use parking_lot::Mutex;
 use std::{
     panic::AssertUnwindSafe,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Instant,
 };
 use tokio::sync::oneshot;
@@ -372,7 +375,7 @@ fn begin(
         visitor,
         estimated_duration: Duration::from_millis(script.estimated_ms()),
         asked: Instant::now(),
-        has_begun: AtomicBool::new(false),
+        begun: OnceLock::new(),
         moves: MoveRequests::default(),
         last_sign: Mutex::new(tokio::time::Instant::now()),
         log: Arc::default(),
@@ -568,7 +571,7 @@ pub(in crate::http) async fn start_actor(
 ) -> Result<Response, Error> {
     check_replays_and_own_locks_enabled(&app)?;
     if replays.actors.lock().len() >= MAX_ACTORS {
-        return Err(Error::Overloaded);
+        return Err(Error::Overloaded("actors"));
     }
     let mut actor = replay::start_by_name(&app.ctx, spec)?;
     replays.actors.lock().insert(id, actor.stops());
