@@ -52,7 +52,7 @@ pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Option<LockState>, Error> {
 struct Demo1;
 
 impl LockCommands for Demo1 {
-    const HAS_OWNER: bool = false;
+    const UNDOES_FAILED_ATTEMPTS: bool = false;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET")

@@ -93,7 +93,7 @@ struct SyncLock {
 
 impl LockCommands for SyncLock {
     /// Another process may have written the same value, so a failed attempt is not undone.
-    const HAS_OWNER: bool = false;
+    const UNDOES_FAILED_ATTEMPTS: bool = false;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");

@@ -237,7 +237,7 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "oversell", &mut script);
-            stdout::print_verbatim(&String::from_utf8_lossy(&script));
+            stdout::print_unwrapped_line(&String::from_utf8_lossy(&script));
             Ok(())
         }
     }

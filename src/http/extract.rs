@@ -23,7 +23,7 @@ use utoipa::{
 };
 
 /// The header that names the user of an order.
-const USER: &str = "x-user-id";
+const USER_HEADER: &str = "x-user-id";
 
 /// The query of a request, read into this type and checked by the type's rules; else the request is refused (400).
 #[derive(Debug)]
@@ -109,13 +109,13 @@ impl<S: Sync> FromRequestParts<S> for User {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Error> {
         let given = parts
             .headers
-            .get(USER)
+            .get(USER_HEADER)
             .and_then(|value| value.to_str().ok())
             .and_then(|text| text.parse().ok());
         let user = given.filter(|user| *user >= 1).map(Self);
         user.ok_or_else(|| {
             Error::bad_input(
-                USER,
+                USER_HEADER,
                 format!("must be a whole number from 1 to {}", i64::MAX),
             )
         })

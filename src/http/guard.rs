@@ -30,7 +30,7 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// The file in which Linux tells the name of the machine.
-const HOSTNAME: &str = "/proc/sys/kernel/hostname";
+const HOSTNAME_FILE: &str = "/proc/sys/kernel/hostname";
 
 /// The host names under which browsers may call this instance, besides `localhost`, names below it, and addresses in
 /// digits; in lower case, without a port.
@@ -46,7 +46,7 @@ impl Hosts {
             .iter()
             .chain([&config.cluster.http]);
         let cluster = cluster.filter_map(|url| Some(url.parse::<Uri>().ok()?.host()?.to_owned()));
-        let machine = std::fs::read_to_string(HOSTNAME)
+        let machine = std::fs::read_to_string(HOSTNAME_FILE)
             .map(|name| name.trim().to_owned())
             .unwrap_or_default();
         let local = format!("{machine}.local");

@@ -204,7 +204,7 @@ fn example_problem(status: &str) -> Option<Value> {
 }
 
 /// Documents that an operation refuses what a page of another host embeds; `guard.rs` refuses it.
-pub(super) fn refuse_embedding(operation: &mut Operation) {
+pub(super) fn document_embedding_refusal(operation: &mut Operation) {
     add_shared_refusal(operation, "403", FORBIDDEN);
 }
 

@@ -14,10 +14,10 @@ use std::{
     sync::Arc,
 };
 
-pub(super) const VISITOR: &str = "x-visitor";
+pub(super) const VISITOR_HEADER: &str = "x-visitor";
 
 /// The beginning of the id of a visitor who is known by address only; no id of a browser begins like this.
-const ADDRESS: &str = "at:";
+const ADDRESS_ID_PREFIX: &str = "at:";
 
 /// The fewest characters of an id that a browser sends; [`MAX_ID_LEN`] is the most.
 const MIN_ID_LEN: usize = 16;
@@ -35,7 +35,7 @@ impl Visitor {
 
     /// Whether the visitor has sent an id, and is not just whoever asks from an address.
     pub(super) fn has_id(&self) -> bool {
-        !self.0.starts_with(ADDRESS)
+        !self.0.starts_with(ADDRESS_ID_PREFIX)
     }
 
     /// The text that stands for the visitor in names of the servers: the id, else `at:` and the address.
@@ -54,10 +54,10 @@ impl FromRequestParts<AppState> for Visitor {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, Error> {
-        let Some(given) = parts.headers.get(VISITOR) else {
+        let Some(given) = parts.headers.get(VISITOR_HEADER) else {
             let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
             let address = origin(&parts.headers, peer.map(|peer| peer.0));
-            return Ok(Self(format!("{ADDRESS}{address}").into()));
+            return Ok(Self(format!("{ADDRESS_ID_PREFIX}{address}").into()));
         };
         let is_plain = |id: &&str| {
             (MIN_ID_LEN..=MAX_ID_LEN).contains(&id.len())
@@ -67,7 +67,7 @@ impl FromRequestParts<AppState> for Visitor {
         let rule =
             || format!("must be {MIN_ID_LEN} to {MAX_ID_LEN} letters, digits and hyphens of ASCII");
         id.map(|id| Self(id.into()))
-            .ok_or_else(|| Error::bad_input(VISITOR, rule()))
+            .ok_or_else(|| Error::bad_input(VISITOR_HEADER, rule()))
     }
 }
 

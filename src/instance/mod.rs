@@ -97,7 +97,7 @@ impl ServerWatch {
             let reached = self.probes.probe(&self.ctx).await;
             // A MySQL that comes back may be empty. Nothing restores what Redis has lost.
             if !reached.mysql.up {
-                self.startup.restart_all_steps();
+                self.startup.mark_all_steps_undone();
                 self.ctx.forget_idle();
             }
             let states = self.states().await;

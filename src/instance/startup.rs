@@ -76,7 +76,7 @@ impl Progress {
     }
 
     /// Marks all steps as not done, because the next server may be an empty one.
-    pub(super) fn restart_all_steps(&self) {
+    pub(super) fn mark_all_steps_undone(&self) {
         self.has_tables.store(false, Ordering::Relaxed);
         self.seeded.store(false, Ordering::Relaxed);
         self.tables_in_the_way.lock().clear();

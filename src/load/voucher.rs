@@ -25,7 +25,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// The header that names the ordering user.
-const USER: HeaderName = HeaderName::from_static("x-user-id");
+const USER_HEADER: HeaderName = HeaderName::from_static("x-user-id");
 
 /// If no new order appears for this long, missing ones count as lost: orders are written behind.
 const QUIET_TIME: Duration = Duration::from_secs(10);
@@ -83,7 +83,7 @@ impl Buyers {
         let mut request = self.request.clone();
         request
             .headers_mut()
-            .insert(USER, HeaderValue::from(self.user(n)));
+            .insert(USER_HEADER, HeaderValue::from(self.user(n)));
         request
     }
 
@@ -197,7 +197,7 @@ mod tests {
         let buyers = buyers();
         let users: Vec<_> = (0..8).map(|n| buyers.user(n)).collect();
         assert_eq!(users, [100, 100, 100, 101, 101, 101, 100, 100]);
-        assert_eq!(buyers.request(3).headers()[USER], "101");
+        assert_eq!(buyers.request(3).headers()[USER_HEADER], "101");
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub struct Play {
     /// Keeps the tasks of cancelled requests stopped.
     pub(super) cancelled: Vec<watch::Sender<Vec<Point>>>,
     /// The ends of the actors that a step ran to their ends, in the order of the steps.
-    pub(super) actor_ends: Vec<ActorEvent>,
+    pub(super) finished_ends: Vec<ActorEvent>,
     /// Whether the replay itself ended a lease, session or holder; `None` if none ended.
     pub(super) forced: Mutex<Option<bool>>,
     /// No watchdog renews the lease of a killed holder.
@@ -90,7 +90,7 @@ impl Play {
             faults: LabControl::from_config(&ctx.config).map(Faults::new),
             actors: BTreeMap::new(),
             cancelled: Vec::new(),
-            actor_ends: Vec::new(),
+            finished_ends: Vec::new(),
             forced: Mutex::new(None),
             a_holder_was_killed: false,
             notes: Vec::new(),
@@ -135,7 +135,7 @@ impl Play {
 
     /// The retries of all actors that have succeeded, together, as a note: `retries 1`.
     pub(super) fn retry_note(&self) -> String {
-        let retries = self.actor_ends.iter().map(|end| match end {
+        let retries = self.finished_ends.iter().map(|end| match end {
             ActorEvent::Done { retries, .. } => *retries,
             _ => 0,
         });
@@ -149,7 +149,7 @@ impl Play {
 
     /// The numbers that actors reported at their ends: what one believes is left, or a count of the race.
     pub(super) fn reported_numbers(&self) -> impl Iterator<Item = i64> {
-        self.actor_ends.iter().filter_map(|end| match end {
+        self.finished_ends.iter().filter_map(|end| match end {
             ActorEvent::Done { remaining, .. } => *remaining,
             _ => None,
         })

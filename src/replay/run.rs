@@ -310,6 +310,6 @@ fn record_end(
         let why = format!("{} ended as {end:?}, expected {expected:?}", role.letter);
         return Err(Error::replay(why));
     }
-    play.actor_ends.push(end);
+    play.finished_ends.push(end);
     Ok(())
 }

@@ -58,7 +58,7 @@ pub(super) async fn create_order(ctx: &Ctx, order: &Order) -> Result<OrderReceip
         Ok(ordered)
     };
     let created = created.await;
-    mysql::end_uncommitted(conn, created).await
+    mysql::end_transaction(conn, created).await
 }
 
 /// Fails if the user has an order already, as far as a plain read can tell.

@@ -36,7 +36,7 @@ pub(super) async fn place_under_lock<S: LockCommands>(
     commands: S,
 ) -> Result<OrderReceipt, Error> {
     rows::check_on_sale(ctx, order).await?;
-    let lock = Lock::with_exact_name(ctx, &order.job, &lock_name(order), LEASE, commands);
+    let lock = Lock::for_all_products(ctx, &order.job, &lock_name(order), LEASE, commands);
     let held = redis_polling::try_once(ctx, &order.job, &Arc::new(lock))
         .await?
         .ok_or(SeckillError::OrderUnderWay)?;

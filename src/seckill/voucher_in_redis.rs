@@ -35,7 +35,7 @@ pub(super) async fn publish(ctx: &Ctx, order: &Order) -> Result<(), Error> {
         return Err(SeckillError::NoVoucher(order.voucher_id).into());
     }
     let published = publish_in_transaction(ctx, &mut conn, order).await;
-    mysql::end_uncommitted(conn, published).await
+    mysql::end_transaction(conn, published).await
 }
 
 /// Marks the voucher in MySQL, writes it to Redis if this call has marked it, and commits.

@@ -187,7 +187,7 @@ pub(crate) async fn report_locked(job: &Job, fence: Option<Fence>) {
     }
 }
 
-/// Begins a transaction. It ends with [`commit`], or with [`end_uncommitted`].
+/// Begins a transaction. It ends with [`commit`], or with [`end_transaction`].
 pub(crate) async fn begin(conn: &mut Conn, job: &Job) -> Result<(), Error> {
     within_limit(job, conn.execute("START TRANSACTION")).await?;
     Ok(())
@@ -210,7 +210,7 @@ pub(crate) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
 
 /// Returns `outcome`, and the connection to the pool: after a refusal with a ROLLBACK, after `Ok`, which must mean committed,
 /// without. After any other error, or an unanswered ROLLBACK, closes the connection, which ends the transaction.
-pub(crate) async fn end_uncommitted<T>(
+pub(crate) async fn end_transaction<T>(
     mut conn: Conn,
     outcome: Result<T, Error>,
 ) -> Result<T, Error> {

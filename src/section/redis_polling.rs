@@ -40,7 +40,7 @@ pub(crate) struct Lock<S> {
 /// The commands that lock and unlock a lock of the course. Each hand-written lock implements it on a type of its own.
 pub(crate) trait LockCommands: Sized + Send + Sync + 'static {
     /// Whether the value names the owner. Only then is an attempt without an answer undone.
-    const HAS_OWNER: bool;
+    const UNDOES_FAILED_ATTEMPTS: bool;
 
     /// The Redis that has the lock; the main one unless overridden.
     fn client(ctx: &Ctx) -> &RedisClient {
@@ -67,11 +67,11 @@ pub(crate) struct LockGuard(Backstop<Option<LockState>>);
 impl<S: LockCommands> Lock<S> {
     /// The lock of this name for the job's product. Its lease is the requested one, else `lease`.
     pub(crate) fn new(ctx: &Ctx, job: &Job, name: &str, lease: Duration, commands: S) -> Self {
-        Self::with_exact_name(ctx, job, &job.redis_name(name), lease, commands)
+        Self::for_all_products(ctx, job, &job.redis_name(name), lease, commands)
     }
 
     /// As [`new`](Self::new), but the name is not of a product; the configured prefix stands before it all the same.
-    pub(crate) fn with_exact_name(
+    pub(crate) fn for_all_products(
         ctx: &Ctx,
         job: &Job,
         name: &str,
@@ -133,7 +133,7 @@ async fn attempt<S: LockCommands>(
     );
     let tried = S::try_lock(&lock, &mut redis).await;
     // A failed attempt may have acquired it. Without an owner the key may belong to another.
-    if matches!(tried, Ok(false)) || (tried.is_err() && !S::HAS_OWNER) {
+    if matches!(tried, Ok(false)) || (tried.is_err() && !S::UNDOES_FAILED_ATTEMPTS) {
         held.cancel();
         return tried.map(|_| None).map_err(Error::from);
     }

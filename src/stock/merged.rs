@@ -108,7 +108,7 @@ pub(super) async fn deduct<M: TakeMany>(ctx: &Ctx, job: &Job) -> Result<Deductio
             answered.await
         }
     };
-    let deducted = outcome.unwrap_or_else(|_| Err(unknown_outcome()))?;
+    let deducted = outcome.unwrap_or_else(|_| Err(group_cut_short()))?;
     Ok(job.record_attempt(since.into(), deducted))
 }
 
@@ -227,7 +227,7 @@ impl Queue {
 }
 
 /// [`Error::Panicked`], if the task of a group has panicked or its runtime is shutting down: the outcome is unknown.
-fn unknown_outcome() -> Error {
+fn group_cut_short() -> Error {
     Error::Panicked("a merged group was cut short".into())
 }
 

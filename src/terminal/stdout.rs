@@ -51,7 +51,7 @@ pub fn print_line(words: fmt::Arguments<'_>) {
 }
 
 /// Prints a line on stdout without wrapping it, even while stdout has the text of a file: a script, or a command to copy.
-pub fn print_verbatim(text: &str) {
+pub fn print_unwrapped_line(text: &str) {
     print(format_args!("{text}\n")).ok();
 }
 

@@ -150,8 +150,8 @@ impl Course {
                 JavaLibraries::build_for(chosen.iter().map(|(_, lesson)| *lesson)).await;
         }
         if args.twins {
-            let (can, cannot): (Vec<_>, _) =
-                (chosen.into_iter()).partition(|(_, lesson)| on.java_libraries.has_a_twin(lesson));
+            let (can, cannot): (Vec<_>, _) = (chosen.into_iter())
+                .partition(|(_, lesson)| on.java_libraries.can_try_twin(lesson));
             for (_, lesson) in cannot {
                 say!(
                     "{}",

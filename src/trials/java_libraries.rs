@@ -51,7 +51,7 @@ impl JavaLibraries {
     }
 
     /// Whether the twin of this lesson can be tried: without an experiment on our service it needs the text's library.
-    pub(super) fn has_a_twin(&self, lesson: &Lesson) -> bool {
+    pub(super) fn can_try_twin(&self, lesson: &Lesson) -> bool {
         let on_theirs = |script: &Script| !self.versions(script.on).is_empty();
         lesson.why_not().is_none() || lesson.theirs.as_ref().is_some_and(on_theirs)
     }

@@ -148,7 +148,10 @@ impl OwnLab {
 
     /// Waits, [`LAB_TIMEOUT`] at most, for a leader other than `not` (may be empty); returns all ZooKeeper servers, the leader
     /// first.
-    pub(super) async fn wait_for_leader(&self, not: &str) -> Result<Vec<String>, NoVerdict> {
+    pub(super) async fn wait_for_leader_and_followers(
+        &self,
+        not: &str,
+    ) -> Result<Vec<String>, NoVerdict> {
         let servers = self.cluster.servers()?.zookeeper.connect.split(',');
         let name = |n| match n {
             1 => "zookeeper".to_owned(),

@@ -101,7 +101,7 @@ impl<T, A> Line<T, A> {
     }
 
     /// Removes and returns the next waiter; without one, the line has no head any more.
-    fn take_next_head(&self) -> Option<LineWaiter<T, A>> {
+    fn take_next_or_end(&self) -> Option<LineWaiter<T, A>> {
         let mut state = self.0.lock();
         let next = state.pop_live_waiter();
         state.has_head = next.is_some();
@@ -187,7 +187,7 @@ impl<T, A> Drop for Head<T, A> {
     fn drop(&mut self) {
         // A turn that comes back has a head, whose drop would do the same: this loop does it instead of a recursion.
         while self.makes_next_head
-            && let Some(waiter) = self.line.take_next_head()
+            && let Some(waiter) = self.line.take_next_or_end()
             && let Err(Turn::Contend(mut head)) =
                 waiter.turn.send(Turn::Contend(Head::new(&self.line)))
             && let Some(head) = Arc::get_mut(&mut head)

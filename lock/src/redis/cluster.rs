@@ -325,7 +325,7 @@ impl Cluster {
         let (number, first) = (nodes.len(), self.next_asked.fetch_add(1, Ordering::Relaxed));
         nodes.sort_by(|(one, _), (other, _)| one.cmp(other));
         nodes.rotate_left(first % number.max(1));
-        nodes.sort_by_key(|(_, node)| node.shared.consecutive_failures());
+        nodes.sort_by_key(|(_, node)| node.shared.discards_in_a_row());
         let limit = MAX_SLOT_MAP_TIMEOUT
             .min(self.timeout / (1 + u32::try_from(number).unwrap_or(u32::MAX - 1)));
         let mut last_error = slot_without_node_error();

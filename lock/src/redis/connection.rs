@@ -250,7 +250,7 @@ impl SharedConnection {
     }
 
     /// How many connections in a row were discarded since the last useful answer.
-    pub(super) fn consecutive_failures(&self) -> u32 {
+    pub(super) fn discards_in_a_row(&self) -> u32 {
         self.current.lock().failures
     }
 

@@ -82,7 +82,7 @@ pub struct RedisLatch {
 pub(super) struct SharedLatch {
     object: SharedObject,
     /// The number of the last read that was sent: a read says nothing about changes after that.
-    next_read: AtomicU64,
+    last_read_number: AtomicU64,
     poller: Poller,
 }
 
@@ -118,7 +118,7 @@ impl RedisClient {
                 format!("redisson_countdownlatch__channel__{{{name}}}"),
                 registration,
             ),
-            next_read: AtomicU64::new(0),
+            last_read_number: AtomicU64::new(0),
             poller: Poller::default(),
         });
         RedisLatch {
@@ -251,7 +251,7 @@ impl RedisLatch {
 
     /// Reads the count and how often the latch was opened; returns the number of this read too.
     async fn read_state(&self) -> (u64, Result<LatchState, LockError>) {
-        let number = self.shared.next_read.fetch_add(1, Ordering::AcqRel) + 1;
+        let number = self.shared.last_read_number.fetch_add(1, Ordering::AcqRel) + 1;
         let keys = [&*self.name, &suffixed(&self.name, "opened")];
         let look = self
             .client

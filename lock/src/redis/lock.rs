@@ -155,7 +155,7 @@ pub(super) struct SharedLock {
     name: Arc<str>,
     object: SharedObject<Hold<LockClaim>, AcquireTerms>,
     /// How many messages this process waits for before it asks again; 0 or less: none.
-    releases_to_yield: AtomicI64,
+    messages_to_await: AtomicI64,
 }
 
 /// One identity in the lock's hash, a fresh owner for each try, and the series of hand-offs that it is in.
@@ -300,7 +300,7 @@ impl LockHandle {
         let name = client.key(name);
         let lock = client.shared(&name, |registration| SharedLock {
             object: SharedObject::new(client, &name, lock_channel(&name), registration),
-            releases_to_yield: AtomicI64::new(0),
+            messages_to_await: AtomicI64::new(0),
             name: name.clone(),
         });
         Self {
@@ -352,10 +352,10 @@ impl LockHandle {
     /// Tries once, by `acquire.lua`; after a batch of hand-offs it first leaves the lock to other processes ([`YIELD_TIME`]).
     /// What a command without an answer may have taken is undone in the background.
     async fn attempt(self, head: LockHead) -> Result<TryResult<Hold<LockClaim>>, LockError> {
-        let (releases_to_yield, subscription) =
-            (&self.lock.releases_to_yield, &self.lock.object.subscription);
+        let (messages_to_await, subscription) =
+            (&self.lock.messages_to_await, &self.lock.object.subscription);
         // After its batch a process waits until the others have had their turns; without others there is nothing to wait for.
-        while releases_to_yield.fetch_sub(1, Ordering::Relaxed) > 0
+        while messages_to_await.fetch_sub(1, Ordering::Relaxed) > 0
             && timeout(YIELD_TIME, subscription.wait_for_message())
                 .await
                 .is_ok()
@@ -451,7 +451,7 @@ impl Claim for LockClaim {
                 let must_yield = others > 0 && head.as_ref().is_some_and(|head| head.has_waiters());
                 // The first message is our own, or says that the subscription has begun.
                 self.lock
-                    .releases_to_yield
+                    .messages_to_await
                     .store(if must_yield { others + 1 } else { 0 }, Ordering::Relaxed);
                 Ok(told.is_some())
             }

@@ -10,7 +10,7 @@
 
 use super::engine::errors_to_none;
 use super::engine::request::{
-    change_once, create_persistent_node, repeat_read, request_creating_missing_node, sync_server,
+    change_once, create_persistent_node, repeat_request, request_creating_missing_node, sync_server,
 };
 use super::{ZkClient, ZkLock};
 use crate::LockError;
@@ -408,7 +408,7 @@ impl ZkAtomicLong {
 
     /// Reads the number with its version, without a sync: our server may lag behind.
     async fn read(&self) -> Result<VersionedValue, LockError> {
-        let found = repeat_read(&self.client, &self.path, |client| async move {
+        let found = repeat_request(&self.client, &self.path, |client| async move {
             errors_to_none(&[Error::NoNode], client.get_data(&self.path).await)
         });
         let Some((bytes, stat)) = found.await? else {

@@ -10,7 +10,7 @@
 //! Next to read: `engine/request.rs`.
 
 use super::ZkClient;
-use super::engine::request::{change_once, create_persistent_node, repeat_read};
+use super::engine::request::{change_once, create_persistent_node, repeat_request};
 use super::engine::{Wait, errors_to_none, session::Session};
 use crate::LockError;
 use std::{sync::Arc, time::Duration};
@@ -186,7 +186,7 @@ impl ZkBarrier {
 
     /// Reads the node and watches it, after our server has caught up; `None` if the barrier is open.
     async fn read_and_watch(&self) -> Result<Option<ClosedBarrier>, LockError> {
-        repeat_read(&self.client, &self.path, |client| async move {
+        repeat_request(&self.client, &self.path, |client| async move {
             // Our server may lag behind the one on which another client has closed it. Requests of a session are
             // carried out in order.
             let caught_up = client.sync(&self.path);

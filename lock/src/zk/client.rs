@@ -288,7 +288,7 @@ impl ZkClient {
 
     /// Completes when the session is to end: `close` has waited for the releases, or the last clone is dropped. Tasks in the
     /// background stop then.
-    pub(super) async fn wait_until_ended(&self) {
+    pub(super) async fn wait_until_ending(&self) {
         self.0.end.cancelled().await;
     }
 

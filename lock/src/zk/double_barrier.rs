@@ -17,7 +17,7 @@
 //! Next to read: `engine/request.rs`.
 
 use super::ZkClient;
-use super::engine::request::{repeat_read, sync_server};
+use super::engine::request::{repeat_request, sync_server};
 use super::engine::{
     Wait, check_path, errors_to_none, is_session_over, is_unanswered, node::Node,
     repeat_until_answered, session::Session, to_lock_error,
@@ -354,7 +354,7 @@ impl ZkDoubleBarrier {
 
     /// Returns the names of the members that are in, and ours if it is there, sorted.
     async fn members_inside(&self, own: &str) -> Result<Vec<String>, LockError> {
-        let members = repeat_read(&self.client, &self.path, |session| async move {
+        let members = repeat_request(&self.client, &self.path, |session| async move {
             let ready = session.check_stat(&self.path_of(READY_NODE)).await?;
             self.all_members(&session, ready).await
         });
@@ -368,7 +368,7 @@ impl ZkDoubleBarrier {
     /// Watches a member; `None` if it has gone.
     async fn watch_member(&self, member: &str) -> Result<Option<OneshotWatcher>, LockError> {
         let path = &self.path_of(member);
-        repeat_read(&self.client, &self.path, |session| async move {
+        repeat_request(&self.client, &self.path, |session| async move {
             Ok(
                 errors_to_none(&[Error::NoNode], session.get_and_watch_data(path).await)?
                     .map(|(_, _, watch)| watch),

@@ -8,7 +8,7 @@
 
 use super::ZkClient;
 use super::engine::request::{
-    change_once, repeat_read, request_creating_missing_node, sync_server,
+    change_once, repeat_request, request_creating_missing_node, sync_server,
 };
 use super::engine::{is_session_over, is_unanswered, to_lock_error};
 use crate::LockError;
@@ -124,7 +124,7 @@ impl ZkSharedCount {
     /// Safe.
     pub async fn get(&self) -> Result<Versioned, LockError> {
         sync_server(&self.client, &self.path).await?;
-        let found = repeat_read(&self.client, &self.path, |client| async move {
+        let found = repeat_request(&self.client, &self.path, |client| async move {
             request_creating_missing_node(&client, &self.path, &self.seed.to_be_bytes(), || {
                 client.get_data(&self.path)
             })
@@ -217,7 +217,7 @@ impl ZkSharedCount {
         self.client.tasks().runtime().spawn(async move {
             tokio::select! {
                 () = sender.closed() => {}
-                () = count.client.wait_until_ended() => {}
+                () = count.client.wait_until_ending() => {}
                 () = count.publish_changes(&sender) => {}
             }
         });

@@ -152,7 +152,7 @@ fn refusing_head_and_embedding(
 ) -> UtoipaMethodRouter<AppState> {
     let mut allow = Vec::new();
     for (method, operation) in paths.paths.values_mut().flat_map(openapi::operations) {
-        openapi::refuse_embedding(operation);
+        openapi::document_embedding_refusal(operation);
         allow.push(method.to_string());
     }
     let allow = allow.join(", ");

@@ -27,7 +27,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
 struct SetnxWithFixedId;
 
 impl LockCommands for SetnxWithFixedId {
-    const HAS_OWNER: bool = false;
+    const UNDOES_FAILED_ATTEMPTS: bool = false;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET")

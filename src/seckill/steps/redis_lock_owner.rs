@@ -27,7 +27,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
 struct SetnxWithOwner;
 
 impl LockCommands for SetnxWithOwner {
-    const HAS_OWNER: bool = true;
+    const UNDOES_FAILED_ATTEMPTS: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET")

@@ -19,7 +19,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     rows::check_on_sale(ctx, order).await?;
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
     let placed = place_in_transaction(ctx, &mut conn, order).await;
-    mysql::end_uncommitted(conn, placed).await
+    mysql::end_transaction(conn, placed).await
 }
 
 /// Checks, takes a piece, writes the order and commits. The unique key refuses a second order of the user.

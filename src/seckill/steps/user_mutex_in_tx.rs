@@ -16,7 +16,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<OrderReceipt, Error> {
     rows::check_on_sale(ctx, order).await?;
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
     let placed = place_in_transaction(ctx, &mut conn, order).await;
-    mysql::end_uncommitted(conn, placed).await
+    mysql::end_transaction(conn, placed).await
 }
 
 /// Begins, places the order under the user's mutex, unlocks, and commits only then.

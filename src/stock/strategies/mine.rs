@@ -125,7 +125,7 @@ impl VisitorScripts {
 }
 
 impl LockCommands for VisitorScripts {
-    const HAS_OWNER: bool = true;
+    const UNDOES_FAILED_ATTEMPTS: bool = true;
 
     fn client(ctx: &Ctx) -> &RedisClient {
         &ctx.mine

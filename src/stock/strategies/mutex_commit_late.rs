@@ -23,7 +23,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let sold = deduct_in_transaction(ctx, &mut conn, job).await;
-    mysql::end_uncommitted(conn, sold).await
+    mysql::end_transaction(conn, sold).await
 }
 
 /// Begins, reads and writes under the mutex, unlocks, stays for `hold_ms`, and commits only then.

@@ -61,7 +61,7 @@ impl ReentrantScripts {
 }
 
 impl LockCommands for ReentrantScripts {
-    const HAS_OWNER: bool = true;
+    const UNDOES_FAILED_ATTEMPTS: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         ENTER

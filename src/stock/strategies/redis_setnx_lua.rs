@@ -41,7 +41,7 @@ impl SetnxWithScript {
 }
 
 impl LockCommands for SetnxWithScript {
-    const HAS_OWNER: bool = true;
+    const UNDOES_FAILED_ATTEMPTS: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET")

@@ -36,7 +36,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 struct SetnxWithOwner;
 
 impl LockCommands for SetnxWithOwner {
-    const HAS_OWNER: bool = true;
+    const UNDOES_FAILED_ATTEMPTS: bool = true;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET")

@@ -36,7 +36,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
 struct SetnxWithLease;
 
 impl LockCommands for SetnxWithLease {
-    const HAS_OWNER: bool = false;
+    const UNDOES_FAILED_ATTEMPTS: bool = false;
 
     async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET")

@@ -18,7 +18,7 @@ pub(super) const STRATEGY: StrategySpec = StrategySpec {
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let sold = deduct_in_transaction(&mut conn, job).await;
-    mysql::end_uncommitted(conn, sold).await
+    mysql::end_transaction(conn, sold).await
 }
 
 /// Begins, reads the row `FOR UPDATE`, stays, writes one less, and commits.

@@ -20,7 +20,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     loop {
         let mut conn = ctx.mysql(job.wait_left()).await?;
         let tried = try_in_transaction(&mut conn, job).await;
-        if let Some(count) = mysql::end_uncommitted(conn, tried).await? {
+        if let Some(count) = mysql::end_transaction(conn, tried).await? {
             return Ok(Deduction {
                 retries,
                 ..Deduction::remaining(count)

@@ -57,7 +57,7 @@ async fn take_or_refill(ctx: &Ctx, job: &Job, bucket: u32) -> Result<Deduction, 
     }
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let moved = refill(&mut conn, job, bucket).await;
-    match mysql::end_uncommitted(conn, moved).await {
+    match mysql::end_transaction(conn, moved).await {
         // The last pieces lie in other buckets.
         Err(Error::SoldOut)
             if mysql::execute(ctx, job, sqlx::query(TAKE_ANY).bind(job.request.stock_id))

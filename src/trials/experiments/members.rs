@@ -55,7 +55,7 @@ async fn lose_members_of_ensemble(
     majority_dies: bool,
 ) -> Result<Observation, NoVerdict> {
     let on = &own.cluster;
-    let servers = own.wait_for_leader("").await?;
+    let servers = own.wait_for_leader_and_followers("").await?;
     let [leader, another, follower] = &servers[..] else {
         return Err(NoVerdict::failed("three servers are needed"));
     };

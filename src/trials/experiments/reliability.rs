@@ -247,7 +247,7 @@ async fn try_fault_of_server(
     let server = match lock {
         "redis-lock" => "redis".to_owned(),
         "table-lock" => "mysql".to_owned(),
-        _ => own.wait_for_leader("").await?.remove(0),
+        _ => own.wait_for_leader_and_followers("").await?.remove(0),
     };
     if lags {
         on.inject_fault(Action::Cut, "replica-redis").await?;
@@ -367,7 +367,7 @@ async fn ensemble_survives_one_death(
 ) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, REPLICATED).await?;
     let on = &own.cluster;
-    let servers = own.wait_for_leader("").await?;
+    let servers = own.wait_for_leader_and_followers("").await?;
     let (product, zookeeper) = (on.create_product(5000).await?, on.zookeeper().await?);
     let queue = format!("/distributed/zk-lock-{}", product.id);
     let [one, .., other] = on.instances() else {
@@ -383,7 +383,7 @@ async fn ensemble_survives_one_death(
         if two_die_at_once {
             on.inject_fault(Action::Kill, &servers[1]).await?;
         } else {
-            own.wait_for_leader(&servers[0]).await?;
+            own.wait_for_leader_and_followers(&servers[0]).await?;
         }
         Ok::<_, NoVerdict>(product.buy(other, "zk-lock", "&wait_ms=1000").await?.0)
     };

@@ -259,13 +259,13 @@ async fn break_and_mend(own: &OwnLab, breaks: BrokenServer, fault: Fault) -> Res
             name.to_owned()
         }
         BrokenServer::ZooKeeper if one_zookeeper => "zookeeper".to_owned(),
-        BrokenServer::ZooKeeper => own.wait_for_leader("").await?.remove(0),
+        BrokenServer::ZooKeeper => own.wait_for_leader_and_followers("").await?.remove(0),
     };
     on.inject_fault(does, &server).await?;
     sleep(FAULT_DURATION).await;
     if breaks == BrokenServer::ZooKeeper && !one_zookeeper && does != Action::Cut {
         // Buyers may not notice the election: require a new leader, or nothing was broken.
-        own.wait_for_leader(&server).await?;
+        own.wait_for_leader_and_followers(&server).await?;
     }
     on.inject_fault(mends, &server).await?;
     match led {

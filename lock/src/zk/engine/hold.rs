@@ -262,7 +262,7 @@ impl NodeHold {
             tokio::select! {
                 biased;
                 () = kept => {}
-                () = client.wait_until_ended() => {}
+                () = client.wait_until_ending() => {}
             }
         });
         guard
@@ -305,7 +305,7 @@ impl Share for SessionShare {
 
     /// Completes when the client is closed. The session's heartbeat renews the hold, and `sure_until` ends with the session.
     async fn renew_until_lost(&self, _: &SureUntil) {
-        self.client.wait_until_ended().await;
+        self.client.wait_until_ending().await;
     }
 
     /// Deletes the node if this was the last guard; after a loss in the background.

@@ -30,7 +30,7 @@ use super::{
         list_nodes,
     },
     repeat_until_answered,
-    request::repeat_read,
+    request::repeat_request,
     session::Session,
     to_lock_error,
 };
@@ -288,7 +288,7 @@ pub(in crate::zk) async fn holder(
     directory: &str,
     markers: &[&str],
 ) -> Result<Option<Holder>, LockError> {
-    repeat_read(zk, directory, |session| async move {
+    repeat_request(zk, directory, |session| async move {
         while let Some(name) = first_node(&session, directory, markers).await? {
             let data = session.get_data(&format!("{directory}/{name}")).await;
             if let Some((data, _)) = errors_to_none(&[Error::NoNode], data)? {
@@ -313,13 +313,13 @@ pub(in crate::zk) async fn force_unlock(
     directory: &str,
 ) -> Result<bool, LockError> {
     // Lists only once, even after a lost answer: a second listing would show the next holder, which would be deleted too.
-    let names = repeat_read(zk, directory, |session| async move {
+    let names = repeat_request(zk, directory, |session| async move {
         list_nodes(&session, directory).await
     })
     .await?;
     let held = holding_nodes(&names, recipe);
     for name in &held {
-        repeat_read(zk, directory, |session| async move {
+        repeat_request(zk, directory, |session| async move {
             let path = format!("{directory}/{name}");
             errors_to_none(&[Error::NoNode], session.delete(&path, None).await)
         })

@@ -1,6 +1,6 @@
 //! Requests of the recipes that do not queue: repeated if that is harmless, and never if not.
 //!
-//! If an answer is lost with its connection, a read is repeated ([`repeat_read`]). A change is not ([`change_once`]): it may
+//! If an answer is lost with its connection, a read is repeated ([`repeat_request`]). A change is not ([`change_once`]): it may
 //! have been made, another may have followed it, and a second one would undo that or be counted twice. The caller learns that
 //! the outcome is unknown, and must not repeat it blindly.
 //!
@@ -25,7 +25,7 @@ use zookeeper_client::{CreateMode, Error, Stat};
 /// # Cancel safety
 ///
 /// As the request's.
-pub(in crate::zk) async fn repeat_read<T, F>(
+pub(in crate::zk) async fn repeat_request<T, F>(
     zk: &ZkClient,
     path: &str,
     request: impl Fn(Arc<Session>) -> F,
@@ -51,13 +51,13 @@ where
 ///
 /// # Errors
 ///
-/// As [`repeat_read`].
+/// As [`repeat_request`].
 ///
 /// # Cancel safety
 ///
 /// Safe.
 pub(in crate::zk) async fn sync_server(zk: &ZkClient, path: &str) -> Result<(), LockError> {
-    repeat_read(zk, path, |session| async move { session.sync(path).await }).await
+    repeat_request(zk, path, |session| async move { session.sync(path).await }).await
 }
 
 /// Requests a change, once; `None` if the server refused it with one of the errors in `refusals`.

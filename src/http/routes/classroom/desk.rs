@@ -34,13 +34,13 @@ const MAX_WATCHED: usize = 2;
 /// The visitors who are present, and the last call of the teacher.
 #[derive(Default)]
 pub(in crate::http) struct Class {
-    here: Mutex<Here>,
+    here: Mutex<PresentVisitors>,
     call: Mutex<Option<Call>>,
 }
 
 /// The visitors who are present, and the number of the latest newcomer.
 #[derive(Default)]
-struct Here {
+struct PresentVisitors {
     latest_number: u64,
     by_visitor: HashMap<Visitor, Student>,
 }
@@ -158,7 +158,7 @@ impl Class {
         lesson: &'static str,
     ) -> Result<(), Error> {
         let mut here = self.here.lock();
-        let Here {
+        let PresentVisitors {
             latest_number,
             by_visitor,
         } = &mut *here;

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 const MAX_RUNNING_LINES: usize = 16;
 
 /// Time limit of a typed line: longer than any lesson's line takes, so that only one that hangs is killed, which is no error.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const LINE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Limit of stdout, and of stderr, in bytes: more does not fit the page. A line that reaches it is killed, which is no error.
 const MAX_OUTPUT_BYTES: usize = 16 * 1024;
@@ -92,7 +92,7 @@ pub(in crate::http) async fn type_line(
             tokio::select! {
                 () = hung_up.cancelled() => {}
                 () = closing.cancelled() => {}
-                () = sleep(TIMEOUT) => {}
+                () = sleep(LINE_TIMEOUT) => {}
             }
         };
         run_in_shell(&run, &shell_path(), MAX_OUTPUT_BYTES, until).await
