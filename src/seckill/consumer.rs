@@ -17,7 +17,6 @@
 
 use super::{
     stream::{self, GivesBack, QueuedOrder, StreamEntry},
-    voucher,
     write_behind::{self, WriteFailure},
 };
 use crate::{

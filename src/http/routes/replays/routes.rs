@@ -21,10 +21,7 @@ use http::header;
 use parking_lot::Mutex;
 use std::{
     panic::AssertUnwindSafe,
-    sync::{
-        OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{OnceLock, atomic::Ordering},
     time::Instant,
 };
 use tokio::sync::oneshot;
