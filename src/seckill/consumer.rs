@@ -16,7 +16,8 @@
 //! Next: `write_behind.rs`.
 
 use super::{
-    stream::{self, GivesBack, QueuedOrder, StreamEntry},
+    stream::{self, QueuedOrder, StreamEntry},
+    voucher,
     write_behind::{self, WriteFailure},
 };
 use crate::{
@@ -232,8 +233,10 @@ impl Consumer {
                     stream::acknowledge_and_delete(&self.ctx, redis, &[entry]).await?
                 }
                 EntryOutcome::Unwritable { reason, gives_back } => {
-                    stream::move_to_dead_letters(&self.ctx, redis, &entry, &reason, gives_back)
-                        .await?;
+                    let voucher = entry.order.as_ref().map(|order| order.voucher_id).ok();
+                    let keys = voucher.map(|id| gives_back.keys(&self.ctx, id));
+                    let keys = keys.unwrap_or_default();
+                    stream::move_to_dead_letters(&self.ctx, redis, &entry, &reason, &keys).await?;
                 }
                 EntryOutcome::RetryLater => {}
             }
@@ -330,6 +333,27 @@ impl Consumer {
         let drawn = pause.mul_f64(0.5 + fastrand::f64() / 2.0);
         drop(tokio::time::timeout(drawn, self.ctx.closing.cancelled()).await);
         *pause = (*pause * 2).min(MAX_OUTAGE_PAUSE);
+    }
+}
+
+/// What Redis gets back of an order that cannot be written.
+enum GivesBack {
+    Nothing,
+    /// The piece; the user has another order.
+    Piece,
+    /// The piece; the user may order again.
+    PieceAndUser,
+}
+
+impl GivesBack {
+    /// The key of the voucher, and of its users, as far as they get something back.
+    fn keys(&self, ctx: &Ctx, voucher_id: i64) -> Vec<String> {
+        let stock = || voucher::stock_key(ctx, voucher_id);
+        match self {
+            Self::Nothing => Vec::new(),
+            Self::Piece => vec![stock()],
+            Self::PieceAndUser => vec![stock(), voucher::users_key(ctx, voucher_id)],
+        }
     }
 }
 

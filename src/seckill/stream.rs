@@ -11,7 +11,7 @@
 //!
 //! Next: `consumer.rs`.
 
-use super::{SeckillError, voucher};
+use super::SeckillError;
 use crate::{ctx::Ctx, error::Error, section::session::Session};
 use redis::{
     AsyncCommands, Pipeline,
@@ -167,24 +167,14 @@ pub(super) async fn acknowledge_and_delete(
     Ok(pipe.exec_async(redis).await?)
 }
 
-/// What Redis gets back of an order that cannot be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum GivesBack {
-    Nothing,
-    /// The piece; the user has another order.
-    Piece,
-    /// The piece; the user may order again.
-    PieceAndUser,
-}
-
-/// Moves an entry that cannot be written to the dead letters and marks its order as failed. Its piece is on sale again, and
-/// its user may order again, as `gives_back` says.
+/// Moves an entry that cannot be written to the dead letters and marks its order as failed. `gives_back_to`: the key of the
+/// voucher, if its piece is on sale again, and after it the key of its users, if the user may order again.
 pub(super) async fn move_to_dead_letters(
     ctx: &Ctx,
     redis: &mut impl ConnectionLike,
     entry: &StreamEntry,
     reason: &str,
-    gives_back: GivesBack,
+    gives_back_to: &[String],
 ) -> Result<(), Error> {
     tracing::error!(entry = entry.at, order = ?entry.order, reason, "an order cannot be written");
     let mut pipe = redis::pipe();
@@ -211,18 +201,12 @@ pub(super) async fn move_to_dead_letters(
             .arg(order.voucher_id);
         let key = failed_key(ctx, order.order_id);
         pipe.set_ex(key, reason, FAILED_TTL.as_secs()).ignore();
-        if gives_back != GivesBack::Nothing {
-            let mut keys = vec![
-                ctx.redis_key(ORDERS_STREAM),
-                voucher::stock_key(ctx, order.voucher_id),
-            ];
-            if gives_back == GivesBack::PieceAndUser {
-                keys.push(voucher::users_key(ctx, order.voucher_id));
-            }
+        if !gives_back_to.is_empty() {
             pipe.cmd("EVAL")
                 .arg(GIVE_BACK)
-                .arg(keys.len())
-                .arg(keys)
+                .arg(1 + gives_back_to.len())
+                .arg(ctx.redis_key(ORDERS_STREAM))
+                .arg(gives_back_to)
                 .arg(CONSUMER_GROUP)
                 .arg(&entry.at)
                 .arg(order.user_id)

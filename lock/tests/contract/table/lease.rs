@@ -2,7 +2,6 @@
 //! while it waits.
 
 use crate::{redis::outages::outlives_silence, support::*, table::LEASE};
-use oversell_lock::mysql::{MySqlOptions, MySqlPool};
 use sqlx::{Connection, MySqlConnection};
 
 /// The row's hold count; `None` without a row.
@@ -24,19 +23,6 @@ async fn insert_row_of_dead_process(
     let insert = sqlx::query(insert).bind(name).bind(seconds);
     insert.execute(outsider).await?;
     Ok(())
-}
-
-/// A row takes the longest owner that there can be.
-#[apply(test!)]
-async fn a_row_has_the_whole_of_a_long_owner(table: &Table) -> Result {
-    let process = Process::labelled(&"x".repeat(32)).context("a label")?;
-    let options = MySqlOptions::new(&table.url).process(process);
-    let pool = MySqlPool::new(options).context("a pool")?;
-    let (name, owner) = (name(), pool.owner());
-    let lock = pool.table_lease_lock(&name).owner(owner).lease(LEASE);
-    let held = take(&lock).await?;
-    ensure_equal("owner", table.left(&name).await, vec![owner.to_string()])?;
-    Ok(held.release().await?)
 }
 
 /// Nobody gets in before its lease ends, and somebody does after it; without a lease nobody ever does.

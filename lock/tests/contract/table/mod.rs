@@ -214,6 +214,32 @@ async fn names_that_are_only_alike_are_two_locks(table: &Table) -> Result {
     Ok(())
 }
 
+/// The owner of a process with the longest label, in the migrations' table, and in the library's.
+#[apply(test!)]
+async fn a_row_has_the_whole_of_a_long_owner(table: &Table) -> Result {
+    table.run(&["CREATE DATABASE owners"]).await?;
+    let process = Process::labelled(&"x".repeat(32)).context("a label")?;
+    let own = format!("mysql://root@{}/owners", table.address());
+    for url in [own, table.url.clone()] {
+        let options = MySqlOptions::new(&url).process(process.clone());
+        let pool = MySqlPool::new(options).context("a pool")?;
+        pool.create_table().await?;
+        let name = name();
+        let held = take(&pool.table_lease_lock(&name).lease(LEASE)).await?;
+        let owner: String = sqlx::query_scalar("SELECT owner FROM tb_lock WHERE lock_name = ?")
+            .bind(&name)
+            .fetch_one(&mut MySqlConnection::connect(&url).await?)
+            .await?;
+        let number = owner.strip_prefix(&format!("{process}:"));
+        ensure!(
+            number.is_some_and(|it| it.parse::<u64>().is_ok()),
+            "{owner}"
+        );
+        held.release().await?;
+    }
+    Ok(())
+}
+
 /// A table of an earlier version, or of the course's program, stays as it is.
 #[apply(test!)]
 async fn a_table_that_is_there_is_taken_as_it_is(table: &Table) -> Result {
