@@ -314,9 +314,9 @@ async fn probe_redis(
     Ok((version.to_owned(), members.collect()))
 }
 
-/// Asks whether Redis takes writes, by one that changes nothing and that a full memory refuses like any other. It goes over a
-/// connection of its own: while Redis holds writes back (CLIENT PAUSE), what is read over the same connection would wait too.
-/// Then there is no answer in time, which is no refusal.
+/// Fails if Redis refuses writes ([`REFUSED_WRITES`]) or cannot be connected to; asks by a write that changes nothing. No answer in
+/// time is `Ok`: Redis only holds writes back (CLIENT PAUSE). The connection in `writer` is for this alone, because answers behind a
+/// held write would wait too; it is kept only after a success.
 async fn ask_redis_for_writes(
     ctx: &Ctx,
     writer: &mut Option<MultiplexedConnection>,

@@ -68,6 +68,7 @@ pub struct Args {
     json: Option<PathBuf>,
 }
 
+// What to do with a running lab; without one of these, a lab is started.
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Fault(fault::Args),

@@ -437,7 +437,7 @@ impl Server for MySql {
         command
     }
 
-    /// A Galera node is healthy once it is synced.
+    /// Healthy once the server that was started answers; a Galera node only once it is synced.
     fn check_health<'a>(&'a self, context: CheckContext<'a>) -> HealthCheck<'a> {
         async move {
             let (pid_path, state) = node_state(self.port).await.map_err(|e| e.to_string())?;

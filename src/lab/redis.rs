@@ -30,7 +30,7 @@ pub(super) const APPEND_ONLY_OPTIONS: [&str; 4] =
     ["--appendonly", "yes", "--appendfsync", "everysec"];
 /// The option that names a replica's host: it announces only its port by itself.
 const ANNOUNCED_HOST_OPTIONS: [&str; 2] = ["--replica-announce-ip", "127.0.0.1"];
-/// Options of a node that keeps nothing.
+/// Options of a node that keeps nothing: no append-only file; no node writes snapshots.
 const NO_PERSISTENCE_OPTIONS: [&str; 2] = ["--appendonly", "no"];
 
 /// Options that make [`PEER_USER`], as whom members and Sentinels of a group log in to each other. Sentinels before Redis 6.2

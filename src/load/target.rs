@@ -46,6 +46,7 @@ fn http_url(text: &str) -> Result<String, String> {
 pub struct Cluster {
     /// The address of the load balancer.
     pub http: Option<String>,
+    /// One of its instances, without the load balancer: the target `one`; the first of a lab.
     pub instance: Option<String>,
     /// The addresses of all servers, if the cluster is a lab.
     pub lab: Option<Addresses>,

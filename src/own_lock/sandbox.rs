@@ -1,8 +1,8 @@
 //! What a script of a student may contain.
 //!
 //! It runs in a Redis that all students use, which does nothing else meanwhile. So a script is allowed only if it ends by
-//! itself and touches no other key: no loops, no functions, no calls but `redis.call` of a few commands on `KEYS[1]`, no
-//! names but its own local ones, and nothing beyond ASCII outside of texts and comments.
+//! itself and touches no other key: no loops, no functions, no calls but `redis.call` and `redis.pcall` of a few commands on
+//! `KEYS[1]`, `tonumber` and `tostring`, no names but these, `ARGV` and its own local ones, and nothing beyond ASCII outside of texts and comments.
 //!
 //! **What this does not bound**: how much the lock's key holds; `bounded.lua` does.
 //!

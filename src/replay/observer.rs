@@ -411,8 +411,8 @@ impl ReplayState {
         self.actors.iter_mut().find(|actor| actor.letter == letter)
     }
 
-    /// The letter of the actor that this text names. A text without an owner belongs to the actor that took the lock last; any
-    /// other text stays as it is.
+    /// The letter of the actor that this text names. A text without `:` names nobody, and counts as that of the actor that took the
+    /// lock last; any other text stays as it is.
     fn owner_label(&self, owner: &str) -> String {
         let nameless = || {
             let holder = self.holder.filter(|_| !owner.contains(':'));
@@ -429,7 +429,7 @@ impl ReplayState {
         let by_owner = self
             .actors
             .iter()
-            .find(|actor| owner == actor.letter.to_string() || owner.contains(&actor.owner));
+            .find(|actor| owner == actor.letter.to_string() || has_owner(owner, &actor.owner));
         let mut by_instance = self
             .actors
             .iter()
@@ -438,6 +438,14 @@ impl ReplayState {
         let actor = by_owner.or(by_instance)?;
         Some(actor.letter.to_string())
     }
+}
+
+/// Whether the text names this owner. The number at its end must not be the beginning of a longer one.
+fn has_owner(text: &str, owner: &str) -> bool {
+    let is_whole = |(at, _): (usize, &str)| {
+        !text[at + owner.len()..].starts_with(|next: char| next.is_ascii_digit())
+    };
+    text.match_indices(owner).any(is_whole)
 }
 
 /// The events of counters in Redis that are gone (`free`), or are new or have another value (`count`).
@@ -540,6 +548,17 @@ mod tests {
             (Some('A'), true, "free B, held A"),
         ] {
             assert_eq!(look(takes, is_there), said, "{takes:?} {is_there}");
+        }
+    }
+    #[test]
+    fn an_owner_is_not_one_whose_number_begins_alike() {
+        for (text, is_named) in [
+            ("p:1", true),
+            ("p:1:write", true),
+            ("p:12", false),
+            ("p:12 p:1", true),
+        ] {
+            assert_eq!(has_owner(text, "p:1"), is_named, "{text}");
         }
     }
 }

@@ -120,6 +120,7 @@ impl Observation {
             .collect()
     }
 
+    /// Whether the job has entered its critical section; stays true after it has left.
     pub fn has_entered(&self) -> bool {
         self.entered.get().is_some()
     }

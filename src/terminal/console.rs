@@ -9,8 +9,8 @@ use tracing::dispatcher::{Dispatch, with_default};
 /// The target of the console's lines in `tracing`.
 pub const TARGET: &str = "oversell::console";
 
-/// Prints the lines. It is apart from the log, which then has one layer without a filter of its own: the span of a request
-/// costs half as much.
+/// Prints the lines on stdout; until it is set, they go to the log. It is no layer of the log's subscriber: with a filter for each
+/// layer the span of a request would cost twice as much.
 pub(crate) static PRINTER: OnceLock<Dispatch> = OnceLock::new();
 
 /// Prints a line on the console of the instance, after the name of `who`. Before `PRINTER` is set it goes to the log.

@@ -363,6 +363,7 @@ pub(crate) enum NoVerdict {
 }
 
 impl NoVerdict {
+    /// It cannot be tried here, for this reason.
     pub(super) fn unavailable(zh: impl Into<String>, en: impl Into<String>) -> Self {
         Self::Unavailable(Words::new(zh, en))
     }

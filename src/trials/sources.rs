@@ -177,8 +177,8 @@ fn what_is_run(lesson: &Lesson) -> String {
     }
 }
 
-/// The strategies and steps that a text names as `"redis-lock"`; their neighbours that it names as `none::`, `retried(` or
-/// `table_lock as`; and its scripts.
+/// Those of the paths `all` whose code the text of `path` names: a strategy or step as `"redis-lock"`; a file of the same room also as
+/// `none::`, `retried(` or `table_lock as`; a script as `lua/enter.lua`.
 fn named_in(text: &str, path: &str, all: &[&'static str]) -> Vec<&'static str> {
     let rooms = ["src/stock/", "src/seckill/"];
     let named = all.iter().filter(|other| {

@@ -58,7 +58,7 @@ fn describe_our_twin(lesson: &Lesson) -> Option<Words> {
     }
 }
 
-/// The lines of a typed lesson with the change of its twin; without a change, all but the first.
+/// The lines of a typed lesson with its twin's change: one line replaced or left out; without a change, the first is left out.
 pub(super) fn lines_of_twin(lesson: &Lesson) -> Vec<TypedLine> {
     let mut lines = lesson.by_hand.clone();
     match &lesson.twin {

@@ -314,7 +314,8 @@ impl LockHandle {
         }
     }
 
-    /// Shares the hold that its owner has, or takes a first one.
+    /// Joins the hold that this handle's owner has, once Redis has renewed its lease for this guard; without such a hold, or without
+    /// an owner, waits for a hold of its own.
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let name = &*self.lock.name;
         let request = AcquireRequest {

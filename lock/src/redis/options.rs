@@ -447,6 +447,7 @@ fn bad_address_error() -> LockError {
     )
 }
 
+/// [`LockError::Invalid`]: an address in `sentinels` cannot be used.
 fn bad_sentinel_error() -> LockError {
     invalid_error(
         "sentinels",

@@ -463,13 +463,13 @@ impl NodesClaim {
     }
 }
 
-/// The failure of a round in which fewer than a quorum answered.
+/// The failure of a round in which fewer than a quorum answered: unavailable. Nobody has to undo or repeat it, because the release of
+/// each node repeats itself.
 fn too_few_answers_failure(answered: usize, nodes: usize) -> CommandFailure {
     let reason = format!(
         "{answered} of {nodes} nodes answered, {} needed",
         quorum(nodes)
     );
-    // Nothing is left to undo: the release of each node repeats itself.
     CommandFailure {
         error: LockError::unavailable(SERVER, reason),
         may_have_run: false,

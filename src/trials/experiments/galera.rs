@@ -384,7 +384,7 @@ async fn snapshot_isolation_loses_updates(
 struct CommitCounts {
     committed: i64,
     rolled_back: i64,
-    /// Commits that took no piece.
+    /// The committed ones whose piece is still in stock: another's write took its place. Known for all clients together only.
     lost: i64,
 }
 

@@ -135,7 +135,8 @@ async fn limit_per_instance_lets_more_through(
         .value("came", serde_json::to_value(came)?))
 }
 
-/// Whether own buckets let ten per instance through and the shared limiter ten in all, besides tokens that flow in then.
+/// Whether thirty requests came through the three own buckets and ten through the shared limiter, or as many more as were refilled
+/// while they came.
 fn is_thirty_and_ten(own: &BurstResult, shared: &BurstResult) -> bool {
     let more = |came: &BurstResult, a_second: f64| (came.took_s * a_second).ceil() as usize;
     (30..=30 + more(own, 30.0)).contains(&own.through)

@@ -155,7 +155,8 @@ async fn waiter_sleeps_until_lease_ends(
 ) -> Result<Observation, NoVerdict> {
     /// No multiple of 500 ms, so that the periodic try does not come at the end of the lease.
     const LEFT_MS: u64 = 3250;
-    /// One try at first, one when the waiter listens for the release, one every 500 ms, and some to spare.
+    /// The most tries of a waiter that sleeps: one at first, one when it listens for the release, one every 500 ms, and two to spare.
+    /// One that polls every 50 ms makes sixty.
     const MAX_TRIES: usize = 10;
     let product = on.create_product(5000).await?;
     let (mut redis, key) = (on.redis().await?, format!("{lock}:{}", product.id));

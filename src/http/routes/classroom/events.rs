@@ -118,6 +118,7 @@ fn events_of_instance(url: &str) -> impl Stream<Item = VisitEvent> + Send + use<
                     yield event;
                 }
             }
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
 }

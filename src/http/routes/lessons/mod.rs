@@ -1,5 +1,5 @@
 //! `/test/*` and `/demo*`: the lessons for several browser windows. `windows.rs` serves those that register themselves; the others
-//! take more than all of them do. Each answers with the course's text, or with the facts in one form for all.
+//! have a module each, because they need more than the visitor and the job. Each answers with the course's text, or with the facts in one form for all.
 
 pub(super) mod demos;
 pub(super) mod windows;
@@ -23,6 +23,7 @@ pub(in crate::http) struct LessonBody {
     facts: LessonDetails,
 }
 
+/// Answers a lesson that went as asked: its text, or its facts with what the job took.
 fn respond(
     app: &AppState,
     job: &Job,

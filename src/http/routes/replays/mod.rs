@@ -267,7 +267,8 @@ impl Replays {
             .collect()
     }
 
-    /// The races of this visitor that go on or can still be watched, the newest first.
+    /// The lessons whose races this visitor plays, or has played and can still watch, the last asked for first; of each the newest
+    /// replay of the flaw and of the cure.
     pub(in crate::http) fn races_of(&self, visitor: &Visitor) -> Vec<VisitorRace> {
         let in_order_asked = self.in_order_asked.lock();
         let own = in_order_asked

@@ -21,7 +21,8 @@ const NAME: &str = "run";
 /// The lease of the lock, which is also how long a dead instance blocks the others.
 const LEASE: Lease = Lease::Watchdog(Duration::from_secs(10));
 
-/// Time limit of the query for the current run: a person waits for the answer.
+/// How long a person waits at each step: for a connection, for the query of the current run, and for the lock if another instance is
+/// faster.
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Id, strategy, instance and client of the run that has the lock, as [`RunInProgress`] has them.
