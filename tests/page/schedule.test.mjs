@@ -272,8 +272,10 @@ describe('a schedule of one’s own', () => {
     // The lock's state comes long after the news of those who want it.
     await tab.evaluate(() => {
       globalThis.EventSource = class extends EventSource {
-        set onmessage(/** @type {(message: MessageEvent) => void} */ tell) {
-          super.onmessage = (message) => setTimeout(tell, JSON.parse(message.data).actor === 'lock' ? 3000 : 0, message);
+        addEventListener(/** @type {string} */ name, /** @type {any} */ tell) {
+          super.addEventListener(name, (/** @type {any} */ message) => {
+            setTimeout(tell, JSON.parse(message.data).actor === 'lock' ? 3000 : 0, message);
+          });
         }
       };
     });

@@ -96,6 +96,20 @@ describe('the steps of a lesson', () => {
     await phone.screenshot('steps-002.oversold-phone');
   });
 
+  it('offers to run no line of a lesson that starts a lab', async () => {
+    const all = await lessons();
+    const [own, other] = [true, false].map((starts) => all.find(({ by_hand: lines }) => lines.length > 1 && starts === lines.some(({ run }) => run.includes('oversell lab --'))));
+    const tab = await suite.openTab(`#/${own.id}`);
+    for (const [{ id }, offered] of [[own, false], [other, true]]) {
+      await tab.go(id);
+      await tab.waitForLesson(id);
+      await tab.waitForElement('#terminals li');
+      const seen = await tab.evaluate(() => [document.querySelector('#terminals [data-type]') != null, !document.getElementById('type-all').hidden, /自己启动/.test(document.getElementById('terminals').textContent)]);
+      assert.deepEqual(seen, [offered, offered, !offered], id);
+    }
+    tab.assertNoErrors();
+  });
+
   it('breaks the lab that the page belongs to', async () => {
     const { by_hand: lines } = await getJson(`${suite.at.http}/course/003.aof`);
     const fault = lines.findIndex(({ run }) => /lab fault .*kill redis;/.test(run)) + 1;

@@ -29,9 +29,12 @@ let runningLesson = '';
 
 const keyOf = (/** @type {string} */ id, /** @type {number} */ number) => `${id} ${number}`;
 
-/** @param {string} id @param {Line[]} lines in order @param {boolean} alone the lesson has nothing else to do @param {boolean} can the page may run them */
-export function draw(id, lines, alone, can) {
+/** @param {string} id @param {Line[]} lines in order @param {boolean} alone the lesson has nothing else to do @param {boolean} allowed the page may run commands */
+export function draw(id, lines, alone, allowed) {
   $('by-hand').hidden = lines.length === 0;
+  // A lab takes the terminal until it ends.
+  const startsLab = lines.some(({ run }) => /\boversell lab(?! fault)/.test(run));
+  const can = allowed && !startsLab;
   const now = JSON.stringify([id, lines, can, t('language')]);
   if (lastDrawn === now) return;
   lastDrawn = now;
@@ -41,7 +44,7 @@ export function draw(id, lines, alone, can) {
   const terminals = [...new Set(lines.map((line) => line.terminal))].sort();
   $('type-all').hidden = !can;
   $('type-all').onclick = () => typeAllLines(shownLesson);
-  $('terminals').replaceChildren(...terminals.map((terminal) => el('details', { open: true },
+  $('terminals').replaceChildren(startsLab ? el('p', { class: 'dim' }, t('typeOwnLab')) : '', ...terminals.map((terminal) => el('details', { open: true },
     el('summary', {}, t('terminal', terminal)),
     el('ol', { class: 'typed' }, ...numbered.filter((line) => line.terminal === terminal).map((line) => lineItem(line, can))))));
   stepTable.draw(lines, (number) => results.get(keyOf(id, number)));
