@@ -63,9 +63,13 @@ impl OnCluster {
         }
     }
 
-    /// The owners in a fair lock's queue.
+    /// The owners in a fair lock's queue. A part's name may have braces already, as in the library.
     async fn queued(&self, name: &str) -> Vec<String> {
-        let queue = format!("redisson_lock_queue:{{{name}}}");
+        let tagged = match name.contains('{') {
+            true => name.to_owned(),
+            false => format!("{{{name}}}"),
+        };
+        let queue = format!("redisson_lock_queue:{tagged}");
         let words = ["LRANGE", &queue, "0", "-1"];
         self.get().await.ask(name, &words).await.expect("a list")
     }
