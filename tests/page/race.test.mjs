@@ -22,7 +22,7 @@ import { PHONE, SOAK, getJson, itInSoak, lab, waitUntil } from './support.mjs';
  */
 const ALL_RACES = [
   { lesson: '1.1', flaw: { broken: true, arrows: 0, carries: 1 }, named: ['lost-update'] },
-  { lesson: '002.new-mutex', flaw: { broken: false, arrows: 0, carries: 0 }, named: ['check-then-act'] },
+  { lesson: '002.new-mutex', flaw: { broken: true, arrows: 0, carries: 0 }, named: ['check-then-act'] },
   // Two are inside, each by its own instance's lock.
   { lesson: '002.cluster', flaw: { broken: true, arrows: 0, carries: 0 }, named: ['check-then-act'] },
   { lesson: '1.8', flaw: { broken: true, arrows: 0, carries: 1 }, named: ['lost-update'] },
