@@ -163,10 +163,10 @@ describeInSoak('a fail-over', () => {
     await tab.assertAccessible();
     tab.assertNoErrors();
     // They take seconds each.
-    await checkAllSchedules(tab, /：\d+ 种超卖/);
+    await checkAllSchedules(tab, /：\d+ 种超卖，最少按 \d+ 次。/);
     await tab.click('[name=schedule-cured][value=true]');
     await tab.waitForElement('#schedule-buttons [data-key=A][aria-disabled=false]');
-    await checkAllSchedules(tab, /：没有一种超卖/);
+    await checkAllSchedules(tab, /：没有一种超卖。/);
     tab.assertNoErrors();
   });
 });
