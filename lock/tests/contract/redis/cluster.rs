@@ -63,13 +63,9 @@ impl OnCluster {
         }
     }
 
-    /// The owners in a fair lock's queue. A part's name may have braces already, as in the library.
+    /// The owners in a fair lock's queue.
     async fn queued(&self, name: &str) -> Vec<String> {
-        let tagged = match name.contains('{') {
-            true => name.to_owned(),
-            false => format!("{{{name}}}"),
-        };
-        let queue = format!("redisson_lock_queue:{tagged}");
+        let queue = super::fair::queue_key(name);
         let words = ["LRANGE", &queue, "0", "-1"];
         self.get().await.ask(name, &words).await.expect("a list")
     }

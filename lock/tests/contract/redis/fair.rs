@@ -9,8 +9,12 @@ use std::collections::{BTreeSet, HashMap};
 
 pub(crate) const JAVA: &str = "8743c9c0-0795-4907-87fd-6c719a6b4586:-7";
 
+/// A name gets braces unless it has some, as in the library.
 pub(crate) fn queue_key(name: &str) -> String {
-    format!("redisson_lock_queue:{{{name}}}")
+    match name.contains('{') {
+        true => format!("redisson_lock_queue:{name}"),
+        false => format!("redisson_lock_queue:{{{name}}}"),
+    }
 }
 
 pub(crate) fn scores_key(name: &str) -> String {
