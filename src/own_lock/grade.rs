@@ -563,24 +563,29 @@ async fn re_entry(trial: &Trial) -> TrialResult {
 
 /// A works for three leases and renews. B gets in after A's unlock, and then A's renewal is refused.
 async fn long_job(trial: &Trial) -> TrialResult {
-    trial.acquire_tested_lease_as_a().await?;
+    // Whether the lease may have ended before its renewal came: a lock that is never renewed has no such excuse.
+    let may_have_ended =
+        |renewed: Instant| trial.renew.is_some() && renewed.elapsed() >= TESTED_LEASE;
     let begun = Instant::now();
     let mut renewed = begun;
+    trial.acquire_tested_lease_as_a().await?;
     while begun.elapsed() < 3 * TESTED_LEASE {
         if trial.acquire('B', ENDLESS_LEASE).await? {
-            return Err(
-                match trial.renew.is_some() && renewed.elapsed() >= TESTED_LEASE {
-                    true => TrialError::Untried(STALLED),
-                    false => TrialError::Broken(Bilingual::of(
-                        "A 还在临界区，租约到期了，B 也进去了。",
-                        "A was still inside when its lease ended, and B got in too.",
-                    )),
-                },
-            );
+            return Err(match may_have_ended(renewed) {
+                true => TrialError::Untried(STALLED),
+                false => TrialError::Broken(Bilingual::of(
+                    "A 还在临界区，租约到期了，B 也进去了。",
+                    "A was still inside when its lease ended, and B got in too.",
+                )),
+            });
         }
         if renewed.elapsed() >= TESTED_LEASE / 3 {
-            renewed = Instant::now();
+            let asked = Instant::now();
             trial.renew('A').await?;
+            if may_have_ended(renewed) {
+                return Err(TrialError::Untried(STALLED));
+            }
+            renewed = asked;
         }
         sleep(POLL_INTERVAL).await;
     }
@@ -590,6 +595,10 @@ async fn long_job(trial: &Trial) -> TrialResult {
             "A 做完解锁了，B 还是进不去。",
             "A was done and unlocked, and B does not get in.",
         )));
+    }
+    if may_have_ended(renewed) {
+        // The end of the lease may have let B in, instead of the unlock.
+        return Err(TrialError::Untried(STALLED));
     }
     match trial.renew('A').await? {
         false => Ok(Bilingual::of(
