@@ -13,6 +13,8 @@ const TALL_PHONE = [390, 844];
 const MIN_LABEL_PX = 20;
 /** The least height of a button for a finger. */
 const MIN_TARGET_PX = 40;
+/** What a flaw shows while it plays: a dot; or who is inside, if nobody sells. */
+const PLAYING_MARK = '#race.playing #race-flaw :is(circle, .inside):not(.later)';
 /** The last mark is at least here, as a share of the picture: the axis ends where the race ends. */
 const LAST_MARK_AT = 0.8;
 
@@ -37,7 +39,7 @@ describe('the two layouts of a race', () => {
       await tab.evaluate(watchHeights);
       await tab.evaluate(() => scrollTo({ top: 300, behavior: 'instant' }));
       await tab.pressKey('r');
-      await tab.waitForElement('#race.playing #race-flaw circle:not(.later)');
+      await tab.waitForElement(PLAYING_MARK);
       const playing = await tab.evaluate(boxes);
       assert.ok(playing.least >= MIN_LABEL_PX, `${lesson}: a word of ${playing.least} px`);
       assert.ok(playing.pictures[0] - playing.claim.bottom < 60, `${lesson}: nothing is between claim and picture: ${JSON.stringify(playing)}`);
@@ -60,7 +62,7 @@ describe('the two layouts of a race', () => {
     await tab.waitForLesson('2.3');
     await tab.click('#en');
     await tab.press('#race-run');
-    await tab.waitForElement('#race.playing #race-flaw circle:not(.later)');
+    await tab.waitForElement(PLAYING_MARK);
     assert.equal(await tab.count('#race-guess:not([hidden])'), 0, 'the guess gives its place to the pictures');
     await tab.waitForElement('#race.ended');
     const { why, height } = await tab.evaluate(boxes);
@@ -77,7 +79,7 @@ describe('the two layouts of a race', () => {
       if (size === PROJECTOR) await tab.click('#projector');
       await tab.evaluate(watchHeights);
       await tab.press('#race-run');
-      await tab.waitForElement('#race.playing #race-flaw circle:not(.later)');
+      await tab.waitForElement(PLAYING_MARK);
       const alone = await tab.evaluate(boxes);
       assert.ok(size !== PROJECTOR || alone.flaw.bottom > alone.height * 0.8, `the picture: ${JSON.stringify(alone)}`);
       await tab.waitForElement('#race.playing #race-why:not(.later)');
@@ -115,7 +117,7 @@ describe('the two layouts of a race', () => {
       await tab.waitForLesson(lesson);
       await tab.evaluate(watchHeights);
       await tab.press('#race-run');
-      await tab.waitForElement('#race.playing #race-flaw circle:not(.later)');
+      await tab.waitForElement(PLAYING_MARK);
       // The pictures begin below one line of buttons; a race whose cure comes later has no second picture yet.
       const { pictures: [, second = 0], bar } = await tab.evaluate(boxes);
       assert.ok(bar.bottom < 60 || second < TALL_PHONE[1] * 0.6, `${lesson}: both pictures are in sight: ${JSON.stringify([bar, second])}`);
@@ -195,7 +197,7 @@ function boxes() {
   const of = (/** @type {string} */ id) => ({ top: Math.round(box(id).top), bottom: Math.round(box(id).bottom) });
   const halves = ['flaw', 'cure'].filter((half) => !document.getElementById(`race-${half}-part`).hidden);
   const marks = halves.map((half) => {
-    const last = [...document.querySelectorAll(`#race-${half} circle:not(.later)`)].map((one) => one.getBoundingClientRect()).sort((a, b) => a.right - b.right).at(-1);
+    const last = [...document.querySelectorAll(`#race-${half} :is(circle, .waits, .inside):not(.later)`)].map((one) => one.getBoundingClientRect()).sort((a, b) => a.right - b.right).at(-1);
     const words = Math.max(...[...document.querySelectorAll(`#race-${half} .label:not(.later)`)].map((one) => one.getBoundingClientRect().right));
     return { last, words, host: box(`race-${half}`) };
   });

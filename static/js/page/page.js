@@ -195,7 +195,7 @@ function drawFrame() {
     commands.draw(lesson.id, lesson.byHand ?? [], !isLoad && !lesson.tries.length && !lesson.deadlocks.length && !race.isShown(), race.canPlay());
     verdictViews.draw(lesson, verdicts);
     implementation.draw(strategy?.slug ?? null, lesson.steps);
-    $('no-button').hidden = Boolean(isLoad || race.isShown() || lesson.tries.length || lesson.deadlocks.length || lesson.steps.length || lesson.byHand?.length);
+    $('no-button').hidden = Boolean(isLoad || race.isShown() || lesson.tries.length || lesson.deadlocks.length || lesson.byHand?.length);
     sectionLinks.draw(strategy != null && !race.isShown());
   } else if (view === 'unknown') {
     setText($('unknown-text'), t('unknownLesson', address.parseAddress(location.hash).name));
