@@ -105,6 +105,12 @@ describe('the two layouts of a race', () => {
       await tab.waitForElement('#race.ended');
       const { woken, height } = await tab.evaluate(boxes);
       assert.ok(woken.bottom > woken.top && woken.bottom <= height, JSON.stringify(woken));
+      // Long words beside the last mark are in sight from their beginning to their end.
+      const words = await tab.evaluate(() => ['flaw', 'cure'].map((half) => {
+        const [names, word] = ['.names .ground', '.label:last-of-type'].map((part) => document.querySelector(`#race-${half} ${part}`).getBoundingClientRect());
+        return { names: names.right, left: word.left, right: word.right };
+      }));
+      assert.ok(words.every(({ names, left, right }) => left >= names - 1 && right <= size[0]), JSON.stringify(words));
       tab.assertNoErrors();
     });
   }

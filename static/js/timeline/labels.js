@@ -53,7 +53,7 @@ export function joinClose(wanted, near) {
   return all.map((label) => ({ ...label, parts: shortenParts(label.parts) }));
 }
 
-/** A repeated part is written once with its count; of many parts the first two and the last remain. @param {Part[]} parts */
+/** A repeated part is written once with its count; of many parts the first and the last remain. @param {Part[]} parts */
 function shortenParts(parts) {
   /** @type {(Part & {times: number})[]} */
   const merged = [];
@@ -63,5 +63,5 @@ function shortenParts(parts) {
     else merged.push({ ...part, times: 1 });
   }
   const all = merged.map(({ at, text, times }) => ({ at, text: times > 1 ? `${text} × ${times}` : text }));
-  return all.length > MAX_PARTS ? [...all.slice(0, 2), { at: all[2].at, text: '…' }, ...all.slice(-1)] : all;
+  return all.length > MAX_PARTS ? [all[0], { at: all[1].at, text: '…' }, ...all.slice(-1)] : all;
 }

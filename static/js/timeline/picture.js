@@ -21,6 +21,7 @@ const pen = /** @type {CanvasRenderingContext2D} */ (document.createElement('can
 export class Picture {
   #drawing = new Drawing();
   #shown = '';
+  #lastWords = { left: 0, right: 0 };
   /** @type {Model | undefined} */
   #model;
   /** The height that it needs at full scale, in sixteenths of the root's font size. */
@@ -63,6 +64,7 @@ export class Picture {
       const words = { tick: (/** @type {any} */ e) => t('tick', e), arrow: (/** @type {any} */ a) => t('arrow', a), seconds: (/** @type {number} */ s) => (scaled ? (span < SHOW_MS_BELOW_US ? `${Math.round(s * 1e5) / 100} ms` : `${s} s`) : s === 0 ? t('unscaled') : ''), stopped: t('laneNow', 'stopped'), comma: t('comma') };
       const scene = sceneOf({ width, shown, unit, begin, span, dense, height, comes, measure, model, words });
       this.needed = scene.needed;
+      this.#lastWords = lastWordsOf(scene);
       this.#drawing.drawScene(scene, names, unit, t('comma'));
       [this.#model, this.#shown] = [model, now];
     }
@@ -72,6 +74,14 @@ export class Picture {
     this.#drawing.moveCursor(cursor, names);
     // A picture that has ended before the other one shows its own end. At the end it may get another scale.
     if ((moves || (isNew && isStill)) && width > shown) this.#follow(this.#drawing.xOf(Math.min(cursor, model.end)), unit);
+    if (isStill && width > shown) this.#showLastWords();
+  }
+
+  /** Scrolls no farther than the last words and their mark need, if there is room for them. */
+  #showLastWords() {
+    const { clientWidth, scrollLeft } = this.host;
+    const { left, right } = this.#lastWords;
+    if (right <= left + clientWidth) this.host.scrollLeft = Math.max(right - clientWidth, Math.min(left, scrollLeft));
   }
 
   /** Keeps the cursor in sight, and the words beside it. @param {number} x @param {number} unit */
@@ -99,6 +109,13 @@ export class Picture {
       row: { name: t('rowLane'), detail: '', now: '' },
     };
   }
+}
+
+/** What must be in sight to read the last words: they and their mark, and the names before them. @param {import('./layout.js').Scene} scene */
+function lastWordsOf(scene) {
+  const labels = [...scene.lanes, ...scene.locks, scene.shelf, scene.row].flatMap((part) => part?.labels ?? []);
+  const last = labels.reduce((a, b) => (b.x > a.x ? b : a), { x: 0, left: scene.gutter, width: 0 });
+  return { left: Math.min(last.x, last.left) - scene.gutter, right: Math.max(last.x, last.left + last.width) };
 }
 
 /** The name of a Redis node where there is one; else the key without the product's number. @param {string} key */
