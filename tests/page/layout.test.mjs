@@ -212,6 +212,6 @@ function boxes() {
     least: Math.min(...[...document.querySelectorAll('#race .timeline text')].map((one) => parseFloat(getComputedStyle(one).fontSize))),
     lights: document.getElementById('lights').checkVisibility(),
     last: marks.map(({ last, host }) => (last ? (last.right - host.left) / host.width : 0)),
-    inSight: marks.map(({ last, words, host }) => last != null && last.left >= host.left && last.right <= host.right && last.top >= 0 && words <= host.right + 1),
+    inSight: marks.map(({ last, words, host }) => last != null && last.right > host.left && last.right <= host.right && last.top >= 0 && words <= host.right + 1),
   };
 }

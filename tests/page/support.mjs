@@ -146,6 +146,8 @@ async function waitForOutput(program, words) {
   });
 }
 
+const ALL_SCHEDULES_LIMIT_MS = 600_000;
+
 /** Polls until the condition holds. @param {() => boolean | Promise<boolean>} holds @param {string} [what] @param {number} [longest] */
 export async function waitUntil(holds, what = String(holds), longest = WAIT_LIMIT_MS) {
   const end = performance.now() + longest;
@@ -254,6 +256,14 @@ export class Tab {
       const chapter = document.getElementById('chapter');
       return document.body.dataset.first == null && chapter.checkVisibility() && chapter.textContent === lesson;
     }, id);
+  }
+
+  /** Has the scheduler try all schedules, which may take minutes, and returns what it says then. */
+  async tryAllSchedules() {
+    const said = async () => (await this.text('#schedule-say')) ?? '';
+    await this.press('#schedule-all');
+    await waitUntil(async () => /所有 \d+ 种顺序/.test(await said()), 'all schedules', ALL_SCHEDULES_LIMIT_MS);
+    return said();
   }
 
   /** Waits until a run can be started. */

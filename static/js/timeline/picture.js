@@ -22,6 +22,7 @@ export class Picture {
   #drawing = new Drawing();
   #shown = '';
   #lastWords = { left: 0, right: 0 };
+  #gutter = 0;
   /** @type {Model | undefined} */
   #model;
   /** The height that it needs at full scale, in sixteenths of the root's font size. */
@@ -64,7 +65,7 @@ export class Picture {
       const words = { tick: (/** @type {any} */ e) => t('tick', e), arrow: (/** @type {any} */ a) => t('arrow', a), seconds: (/** @type {number} */ s) => (scaled ? (span < SHOW_MS_BELOW_US ? `${Math.round(s * 1e5) / 100} ms` : `${s} s`) : s === 0 ? t('unscaled') : ''), stopped: t('laneNow', 'stopped'), comma: t('comma') };
       const scene = sceneOf({ width, shown, unit, begin, span, dense, height, comes, measure, model, words });
       this.needed = scene.needed;
-      this.#lastWords = lastWordsOf(scene);
+      [this.#lastWords, this.#gutter] = [lastWordsOf(scene), scene.gutter];
       this.#drawing.drawScene(scene, names, unit, t('comma'));
       [this.#model, this.#shown] = [model, now];
     }
@@ -73,14 +74,17 @@ export class Picture {
     this.host.classList.toggle('still', isStill);
     this.#drawing.moveCursor(cursor, names);
     // A picture that has ended before the other one shows its own end. At the end it may get another scale.
-    if ((moves || (isNew && isStill)) && width > shown) this.#follow(this.#drawing.xOf(Math.min(cursor, model.end)), unit);
-    if (isStill && width > shown) this.#showLastWords();
+    if ((moves || (isNew && isStill)) && width > shown) {
+      const x = this.#drawing.xOf(Math.min(cursor, model.end));
+      this.#follow(x, unit);
+      if (isStill) this.#showLastWords(x);
+    }
   }
 
-  /** Scrolls no farther than the last words and their mark need, if there is room for them. */
-  #showLastWords() {
+  /** Scrolls no farther than the last words and the end need, if there is room for both. @param {number} end */
+  #showLastWords(end) {
     const { clientWidth, scrollLeft } = this.host;
-    const { left, right } = this.#lastWords;
+    const [left, right] = [Math.min(this.#lastWords.left, end) - this.#gutter, Math.max(this.#lastWords.right, end)];
     if (right <= left + clientWidth) this.host.scrollLeft = Math.max(right - clientWidth, Math.min(left, scrollLeft));
   }
 
@@ -111,11 +115,11 @@ export class Picture {
   }
 }
 
-/** What must be in sight to read the last words: they and their mark, and the names before them. @param {import('./layout.js').Scene} scene */
+/** Where the last label begins and ends; without one, neither is beyond any mark. @param {import('./layout.js').Scene} scene */
 function lastWordsOf(scene) {
   const labels = [...scene.lanes, ...scene.locks, scene.shelf, scene.row].flatMap((part) => part?.labels ?? []);
-  const last = labels.reduce((a, b) => (b.x > a.x ? b : a), { x: 0, left: scene.gutter, width: 0 });
-  return { left: Math.min(last.x, last.left) - scene.gutter, right: Math.max(last.x, last.left + last.width) };
+  const last = labels.reduce((a, b) => (a && a.x > b.x ? a : b), labels[0]);
+  return last ? { left: last.left, right: last.left + last.width } : { left: Infinity, right: 0 };
 }
 
 /** The name of a Redis node where there is one; else the key without the product's number. @param {string} key */
