@@ -14,7 +14,8 @@ const RELOAD_REVALIDATIONS = 5;
 /** A class. */
 const BROWSERS = 40;
 
-const isUsable = () => document.querySelector('#race-run[aria-disabled="false"]')?.checkVisibility() && document.getElementById('claim').textContent !== '';
+/** Whether the lesson can be used, and the rest of the page has not come. */
+const isUsableEarly = () => document.body.dataset.first != null && document.querySelector('#race-run[aria-disabled="false"]')?.checkVisibility() && document.getElementById('claim').textContent !== '';
 
 describe('the light page', () => {
   const suite = ownLab();
@@ -33,11 +34,10 @@ describe('the light page', () => {
       const begun = performance.now();
       await tab.page.goto(`${suite.at.http}/${address}`, { waitUntil: [] });
       const seconds = () => ((performance.now() - begun) / 1000).toFixed(1);
-      await tab.waitFor(isUsable);
+      await tab.waitFor(isUsableEarly);
       const usable = { ...came };
       test.diagnostic(`usable after ${seconds()} s: ${JSON.stringify(usable)}`);
       await tab.screenshot(`first-${address.length}`);
-      assert.equal(await tab.count('body[data-first]'), 1, 'the rest has not come');
       assert.ok(usable.requests <= USABLE.requests && usable.bytes <= USABLE.bytes, JSON.stringify(usable));
       await tab.assertAccessible();
       await tab.press('#race-guess button');

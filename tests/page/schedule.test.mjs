@@ -222,7 +222,8 @@ describe('a schedule of one’s own', () => {
       await tab.waitForText('#schedule-say', new RegExp(`^B 用读到的旧值盖掉了别人的写：超卖。按了 ${presses.length} 次，做到了，不能更少。$`));
       await tab.waitForCount('#schedule-lines .guilty', 2);
       tab.assertNoErrors();
-      if (!SOAK) return;
+      // Two leases of 001.renewal end in most of its schedules: more than ten minutes.
+      if (!SOAK || lesson === '001.renewal') return;
       await tab.tryAllSchedules();
       assert.equal(await fewestFound(tab), presses.length, 'the search finds the fewest presses of the list');
       tab.assertNoErrors();
