@@ -222,7 +222,7 @@ describe('a schedule of one’s own', () => {
       await tab.waitForText('#schedule-say', new RegExp(`^B 用读到的旧值盖掉了别人的写：超卖。按了 ${presses.length} 次，做到了，不能更少。$`));
       await tab.waitForCount('#schedule-lines .guilty', 2);
       tab.assertNoErrors();
-      // Two leases of 001.renewal end in most of its schedules: more than ten minutes.
+      // That of 001.renewal was not over after ten minutes.
       if (!SOAK || lesson === '001.renewal') return;
       await tab.tryAllSchedules();
       assert.equal(await fewestFound(tab), presses.length, 'the search finds the fewest presses of the list');
