@@ -1,12 +1,17 @@
 //! Without a wake-up connection, waiters that come and go leave nothing in the process.
 
-use crate::{redis::faults::first_connection, redis::patient, support::*};
+use crate::{
+    redis::{client, faults::first_connection, patient},
+    support::*,
+};
 
 /// Waiters for fair locks, each with a channel of its own, and for plain locks of many names.
 #[apply(test!)]
 async fn dropped_waiters_leave_no_task_without_wake_ups(redis: &Redis) -> Result {
     const WAITERS: usize = 200;
-    let (name, holder) = (name(), redis.client().await);
+    // Its lease outlasts the test, however slow the machine is.
+    let holder = client(&Process::new(), &redis.host(), SOON * 10, SOON);
+    let name = name();
     let fair = format!("{name}-fair");
     let plain = move |n: usize| format!("{name}-{n}");
     let mut held = vec![take(&holder.fair_lock(&fair)).await?];
