@@ -66,7 +66,8 @@ mysql = valkey-8 mysql-9
 servers: install ## what depends on a server's release, on others than the system's: SET=debian13 or SET=mysql, else both
 	@failed=; $(foreach set,$(or $(SET),$(SETS)),scripts/on-servers $($(set)) || failed=1;) test -z "$$failed"
 
-soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes too long for every change: `make package`, all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin, the fault matrix, a class of forty, `make servers`
+soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) package ## what takes too long for every change: `make package`, the tests on a machine that stops now and then, all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop, every claim and its twin, the fault matrix, a class of forty, `make servers`
+	cargo test --workspace --locked --lib --bins --test contract --test main --config "target.'cfg(unix)'.runner='$(CURDIR)/scripts/with-stops'"
 	OVERSELL_SOAK=1 cargo test --workspace --test contract --locked
 	OVERSELL_SOAK=1 $(PROGRAMS)
 	OVERSELL_SOAK=1 cargo test --workspace --test main --locked
@@ -88,7 +89,7 @@ package: install ## the lock library as others get it: each feature alone, its .
 LINT = cargo clippy --workspace --all-targets --locked -- -D warnings
 
 check: rust linters $(NODE_MODULES) ## formatting, clippy, scripts, JavaScript, what the project stands on (cargo-deny), and whether the stored run is of this program
-	shellcheck scripts/install scripts/install-packages scripts/packaged scripts/servers scripts/on-servers config/galera config/replicated .ci/run .ci/clippy
+	shellcheck scripts/install scripts/install-packages scripts/packaged scripts/servers scripts/on-servers scripts/with-stops config/galera config/replicated .ci/run .ci/clippy
 	node_modules/.bin/oxlint static/js tests/page
 	node_modules/.bin/tsc
 	node_modules/.bin/tsc -p tests/page
