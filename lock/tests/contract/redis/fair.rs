@@ -9,16 +9,20 @@ use std::collections::{BTreeSet, HashMap};
 
 pub(crate) const JAVA: &str = "8743c9c0-0795-4907-87fd-6c719a6b4586:-7";
 
-/// A name gets braces unless it has some, as in the library.
-pub(crate) fn queue_key(name: &str) -> String {
+/// The name in braces, unless it has some, as in the library.
+fn in_braces(name: &str) -> String {
     match name.contains('{') {
-        true => format!("redisson_lock_queue:{name}"),
-        false => format!("redisson_lock_queue:{{{name}}}"),
+        true => name.to_owned(),
+        false => format!("{{{name}}}"),
     }
 }
 
+pub(crate) fn queue_key(name: &str) -> String {
+    format!("redisson_lock_queue:{}", in_braces(name))
+}
+
 pub(crate) fn scores_key(name: &str) -> String {
-    format!("redisson_lock_timeout:{{{name}}}")
+    format!("redisson_lock_timeout:{}", in_braces(name))
 }
 
 fn channel(name: &str, owner: &str) -> String {
