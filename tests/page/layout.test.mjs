@@ -205,13 +205,14 @@ function boxes() {
   const marks = halves.map((half) => {
     const last = [...document.querySelectorAll(`#race-${half} :is(circle, .waits, .inside):not(.later)`)].map((one) => one.getBoundingClientRect()).sort((a, b) => a.right - b.right).at(-1);
     const words = Math.max(...[...document.querySelectorAll(`#race-${half} .label:not(.later)`)].map((one) => one.getBoundingClientRect().right));
-    return { last, words, host: box(`race-${half}`) };
+    const names = document.querySelector(`#race-${half} .names .ground`).getBoundingClientRect();
+    return { last, words, names, host: box(`race-${half}`) };
   });
   return {
     height: innerHeight, claim: of('claim'), bar: of('race-run'), guess: of('race-guess'), flaw: of('race-flaw'), why: of('race-why'), woken: of('race-woken'), pictures: halves.map((half) => of(`race-${half}`).top),
     least: Math.min(...[...document.querySelectorAll('#race .timeline text')].map((one) => parseFloat(getComputedStyle(one).fontSize))),
     lights: document.getElementById('lights').checkVisibility(),
     last: marks.map(({ last, host }) => (last ? (last.right - host.left) / host.width : 0)),
-    inSight: marks.map(({ last, words, host }) => last != null && last.right > host.left && last.right <= host.right && last.top >= 0 && words <= host.right + 1),
+    inSight: marks.map(({ last, words, names, host }) => last != null && last.right > names.right && last.right <= host.right && last.top >= 0 && words <= host.right + 1),
   };
 }
