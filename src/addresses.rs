@@ -91,7 +91,7 @@ impl Addresses {
     }
 
     /// The address of the first Redis node, whichever leads now; empty if there is none.
-    pub fn main_redis(&self) -> &str {
+    pub fn first_redis(&self) -> &str {
         self.redis.first().map_or("", |node| &node.url)
     }
 

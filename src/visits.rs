@@ -132,8 +132,8 @@ impl Visits {
         );
     }
 
-    /// Adds an event that belongs to no visit: a lesson on show, its end, or a guess. `key` is the lesson.
-    pub fn report(
+    /// Reports an event that belongs to no visit: a lesson on show, its end, or a guess. `key` is the lesson.
+    pub fn report_lesson(
         &self,
         event: VisitEventKind,
         actor: Option<String>,

@@ -72,7 +72,7 @@ impl Conditions {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let (mysql, redis, zookeeper, nginx) = tokio::join!(
             mysql(&lab.mysql.url),
-            redis(lab.main_redis()),
+            redis(lab.first_redis()),
             zookeeper(&lab.zookeeper.connect),
             nginx()
         );

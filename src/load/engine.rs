@@ -92,8 +92,8 @@ struct Records {
 pub(super) struct LoadProgress {
     recorded: Mutex<Records>,
     meter: Arc<Meter>,
-    /// Requests that were begun; those that are not in the histories yet are under way or, at a rate, not due yet.
-    begun: AtomicU64,
+    /// Requests that a connection has claimed; those that are not in the histories yet are under way or, at a rate, not due yet.
+    claimed: AtomicU64,
     clock: Instant,
 }
 
@@ -124,9 +124,9 @@ impl LoadProgress {
         self.clock.elapsed()
     }
 
-    /// Requests begun so far, those under way included; at a rate, also the next one of each connection, which is not due yet.
-    pub(super) fn started_requests(&self) -> u64 {
-        self.begun.load(Ordering::Relaxed)
+    /// Requests that connections have claimed so far: sent ones and, at a rate, the next of each connection, which is not due yet.
+    pub(super) fn claimed_requests(&self) -> u64 {
+        self.claimed.load(Ordering::Relaxed)
     }
 
     /// The requests that are drawn, of those that were inside so far; `None` if none was, or nothing is drawn.
@@ -142,8 +142,8 @@ impl LoadProgress {
             stays,
             lanes,
         } = mem::take(&mut *self.recorded.lock());
-        let begun = self.started_requests();
-        let under_way = begun - all.counts.samples();
+        let claimed = self.claimed_requests();
+        let under_way = claimed - all.counts.samples();
         counted.abandon(under_way, why);
         all.abandon(under_way, why);
         let (elapsed, behind) = match until {
@@ -153,7 +153,7 @@ impl LoadProgress {
                 // A request due in time may be answered after the end.
                 Some(rate) => (
                     timed.measured.max(elapsed.saturating_sub(timed.warm_up)),
-                    timed.due(rate).saturating_sub(begun),
+                    timed.due(rate).saturating_sub(claimed),
                 ),
             },
         };
@@ -192,7 +192,7 @@ impl Load {
         let seen = Arc::new(LoadProgress {
             recorded: Mutex::default(),
             meter,
-            begun: AtomicU64::new(0),
+            claimed: AtomicU64::new(0),
             clock: Instant::now(),
         });
         let stop = cancel.child_token();
@@ -205,7 +205,7 @@ impl Load {
                 stop.clone(),
             ));
         }
-        // A worker that panics leaves its request begun and without an outcome, and its next ones unsent.
+        // A worker that panics leaves its request claimed and without an outcome, and its next ones unsent.
         let all_done = async {
             let mut panics = 0;
             while let Some(done) = workers.join_next().await {
@@ -301,7 +301,7 @@ impl Load {
                 }
             }
         }
-        Some((seen.begun.fetch_add(1, Ordering::Relaxed), now))
+        Some((seen.claimed.fetch_add(1, Ordering::Relaxed), now))
     }
 
     /// Sends a request, on a new connection if the old one was lost before anything was written. `slot` keeps the connection for
@@ -380,14 +380,14 @@ async fn next_due(
     seen: &LoadProgress,
     stop: &CancellationToken,
 ) -> Option<(u64, Instant)> {
-    let turn = seen.begun.fetch_add(1, Ordering::Relaxed);
+    let turn = seen.claimed.fetch_add(1, Ordering::Relaxed);
     let after = Duration::from_secs_f64(turn as f64 / rate);
     let due = seen.clock + after;
     let waited = stop.run_until_cancelled(sleep_until(due.into()));
     if after < timed.total() && waited.await.is_some() {
         return Some((turn, due));
     }
-    seen.begun.fetch_sub(1, Ordering::Relaxed);
+    seen.claimed.fetch_sub(1, Ordering::Relaxed);
     None
 }
 

@@ -103,7 +103,7 @@ async fn sell_product(
         strategy,
         token: plan.token.as_ref(),
     };
-    stock.reset(plan.count).await?;
+    stock.put(plan.count).await?;
     let measured = async {
         let wait = plan.wait_ms.map(|ms| format!("&wait_ms={ms}"));
         let path = format!(
@@ -216,7 +216,7 @@ async fn send_snapshots(seen: Arc<LoadProgress>, planned: u64, progress: &watch:
     loop {
         ticks.tick().await;
         let snapshot = Snapshot::of(&seen.lock_history(), planned, seen.elapsed());
-        let unanswered = seen.started_requests().saturating_sub(snapshot.samples);
+        let unanswered = seen.claimed_requests().saturating_sub(snapshot.samples);
         let pace = pace.add_sample(seen.elapsed(), snapshot.samples);
         let lanes = if planned <= lanes::MAX_DRAWN as u64 {
             seen.lanes()

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Bounds each request; setting the stock also clears locks and queues, which takes a moment.
-const RESET_TIMEOUT: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A product at one address, as one strategy needs it; stores that only other strategies need are left alone and may be missing.
 pub(super) struct StockApi<'a> {
@@ -33,7 +33,7 @@ struct RegistryEntry {
 
 impl StockApi<'_> {
     /// Makes the product with `count` pieces, and clears the strategy's locks of it.
-    pub(super) async fn reset(&self, count: i64) -> Result<(), Failure> {
+    pub(super) async fn put(&self, count: i64) -> Result<(), Failure> {
         let url = self.product_url();
         let request = client().put(&url).json(&json!({"count": count}));
         require_success(&format!("PUT {url}"), request.token(self.token))
@@ -108,13 +108,13 @@ pub(super) async fn read<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
     answer.json().map_err(|why| unusable!("GET {url}: {why}"))
 }
 
-/// Sends a request, within [`RESET_TIMEOUT`]. A status that is not 2xx is an error with the name `what`; 401 and 403 name the
+/// Sends a request, within [`REQUEST_TIMEOUT`]. A status that is not 2xx is an error with the name `what`; 401 and 403 name the
 /// token.
 pub(super) async fn require_success(
     what: &str,
     request: RequestBuilder,
 ) -> Result<Answer, Failure> {
-    let answer = request.timeout(RESET_TIMEOUT).answer().await;
+    let answer = request.timeout(REQUEST_TIMEOUT).answer().await;
     answer.and_then(Answer::success).map_err(|why| {
         let hint = match &why {
             HttpError::Refused { status, .. } if matches!(status.as_u16(), 401 | 403) => {

@@ -33,8 +33,8 @@ const STEP_PAUSE: Duration = Duration::from_millis(700);
 const LINGER_MS: u64 = 400;
 /// How often [`poll_until`] asks: short, so that the next step follows its condition at once.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// A lease as long as an actor may live: only the replay ends it. At the pace `Scheduler` also the wait for a lock.
-const LONG_LEASE_MS: u64 = 600_000;
+/// Longer than a replay: a lease that only the replay ends, and the wait for a lock at the pace `Scheduler`.
+const BEYOND_REPLAY_MS: u64 = 600_000;
 /// How long an impatient role waits, by the clock and forced: longer than a lease that is seen to end.
 const IMPATIENT_WAIT_MS: [u64; 2] = [4000, 1000];
 
@@ -207,12 +207,12 @@ impl Play {
             act: act.name().to_owned(),
             stock_id: self.stock_id,
             lease_ms: match role.lease {
-                RoleLease::EndedByStep(millis) => Some(pace.pick([millis, LONG_LEASE_MS])),
+                RoleLease::EndedByStep(millis) => Some(pace.pick([millis, BEYOND_REPLAY_MS])),
                 RoleLease::EndsByItself(millis) => Some(pace.pick(millis)),
                 RoleLease::Default => None,
             },
             wait_ms: match role.is_impatient {
-                _ if pace == Pace::Scheduler => LONG_LEASE_MS,
+                _ if pace == Pace::Scheduler => BEYOND_REPLAY_MS,
                 true => pace.pick(IMPATIENT_WAIT_MS),
                 false => STEP_TIMEOUT.as_millis() as u64,
             },

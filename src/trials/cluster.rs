@@ -304,7 +304,7 @@ impl Cluster {
 
     /// Opens a connection to the main Redis, as `redis-cli` does. Unavailable without a lab.
     pub(crate) async fn redis(&self) -> Result<MultiplexedConnection, NoVerdict> {
-        let url = self.servers()?.main_redis();
+        let url = self.servers()?.first_redis();
         redis_at(url)
             .await
             .map_err(does_not_answer(Server::Redis, url))

@@ -187,7 +187,7 @@ async fn try_version(
             Library::Spring => {}
             Library::Printed => drop(program.args([
                 &servers.mysql.url,
-                servers.main_redis(),
+                servers.first_redis(),
                 &servers.zookeeper.connect,
                 key,
             ])),

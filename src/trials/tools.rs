@@ -34,7 +34,7 @@ pub(super) async fn open_clients(
     on: &Cluster,
     n: usize,
 ) -> Result<Vec<MultiplexedConnection>, NoVerdict> {
-    let url = on.servers()?.main_redis();
+    let url = on.servers()?.first_redis();
     Ok(try_join_all((0..n).map(|_| redis_at(url))).await?)
 }
 

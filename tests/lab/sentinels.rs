@@ -91,7 +91,7 @@ async fn instances_follow_a_fail_over_and_lose_no_sale_silently() -> Result<()> 
 #[apply(soak_test!)]
 async fn an_isolated_primary_runs_beside_the_next_until_mended() -> Result<()> {
     let mut lab = group(&[]).await?;
-    let first = lab.addresses().main_redis().to_owned();
+    let first = lab.addresses().first_redis().to_owned();
     let is = async |role: &str| {
         let mut first = redis_at(&first).await?;
         let told: Vec<Value> = redis::cmd("ROLE").query_async(&mut first).await?;

@@ -54,7 +54,7 @@ async fn main() -> Result<()> {
         ..Options::default()
     });
     let lab = lab.await?;
-    let figures = measure(lab.addresses().main_redis(), rounds.unwrap_or(ROUNDS)).await;
+    let figures = measure(lab.addresses().first_redis(), rounds.unwrap_or(ROUNDS)).await;
     lab.stop().await;
     figures?.print();
     Ok(())

@@ -160,7 +160,7 @@ fn main() -> ExitCode {
             ..Options::default()
         });
         let lab = lab.await?;
-        let client = RedisClient::connect(lab.addresses().main_redis()).await;
+        let client = RedisClient::connect(lab.addresses().first_redis()).await;
         anyhow::Ok((lab, client?))
     });
     let (lab, client) = match started {
@@ -172,7 +172,7 @@ fn main() -> ExitCode {
     };
     let tests = all(
         runtime.handle(),
-        Some((lab.addresses().main_redis(), &client)),
+        Some((lab.addresses().first_redis(), &client)),
     );
     let conclusion = libtest_mimic::run(&arguments, tests);
     runtime.block_on(lab.stop());

@@ -111,7 +111,7 @@ impl Ceilings {
             let config = Config::load(&[
                 ("mysql.url", at.mysql.url.clone()),
                 ("mysql.pool", "100".into()),
-                ("redis.url", at.main_redis().to_owned()),
+                ("redis.url", at.first_redis().to_owned()),
                 ("redis.prefix", PREFIX.into()),
                 ("zookeeper.connect", at.zookeeper.connect.clone()),
             ])?;

@@ -116,7 +116,7 @@ pub async fn run(
     check(&at.http, Registry::Strategies, &slugs).await?;
     let conditions = Conditions::read(Some(&at)).await;
     // The keys come first, while this process is small.
-    let keys = keys::measure_keys(at.main_redis()).await?;
+    let keys = keys::measure_keys(at.first_redis()).await?;
     let rounds = args.rounds;
     say!(
         "{conditions}\n{}",
@@ -179,7 +179,7 @@ impl Bench<'_> {
             strategy,
             token: token.as_ref(),
         };
-        product.reset(PLENTIFUL_STOCK).await?;
+        product.put(PLENTIFUL_STOCK).await?;
         let ceilings = Ceilings::open(self.at, stock_id).await?;
         let measured = async {
             for work in (0..rounds).flat_map(|_| works) {

@@ -384,7 +384,7 @@ async fn lose_primary(on: &Cluster, group: &str, fault: Action) -> Result<(), No
 /// Waits until a Sentinel names another primary than the first.
 async fn wait_for_new_leader(on: &Cluster, group: &str) -> Result<(), NoVerdict> {
     let mut sentinel = connect_to_sentinel(on).await?;
-    let first = on.servers()?.main_redis();
+    let first = on.servers()?.first_redis();
     let promoted = async {
         let asked = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", group];
         loop {
@@ -409,7 +409,7 @@ async fn restore_first_primary(on: &Cluster) -> Result<(), NoVerdict> {
 async fn set_min_replicas(on: &Cluster, count: u8) -> Result<(), NoVerdict> {
     let at = on.servers()?;
     let replicas = at.replicas.iter().map(|node| node.url.as_str());
-    for url in replicas.chain([at.main_redis()]) {
+    for url in replicas.chain([at.first_redis()]) {
         let mut member = redis_at(url).await?;
         for (setting, value) in [("to-write", &*count.to_string()), ("max-lag", "2")] {
             let setting = format!("min-replicas-{setting}");
@@ -439,7 +439,7 @@ async fn sentinel_group_name(on: &Cluster) -> Result<String, NoVerdict> {
 fn connect_to_group(on: &Cluster, group: &str, replicas: u32) -> Result<RedisClient, NoVerdict> {
     let at = on.servers()?;
     let sentinels = at.sentinels.iter().map(|one| one.url.as_str());
-    let options = RedisOptions::new(at.main_redis())
+    let options = RedisOptions::new(at.first_redis())
         .sentinels(sentinels, group)
         .wait_replicas(Replicas::AtLeast(replicas));
     RedisClient::new(options).map_err(NoVerdict::failed)

@@ -35,7 +35,7 @@ async fn paused_writer_overwrites(on: &Cluster, program: &str) -> Result<Observa
     /// Many, because only some pauses fall between the check and the write.
     const PAUSES: usize = 30;
     let mut redis = on.redis().await?;
-    let cli = format!("redis-cli -u {}", on.servers()?.main_redis());
+    let cli = format!("redis-cli -u {}", on.servers()?.first_redis());
     let mut overwritten = 0;
     for _ in 0..PAUSES {
         let [lock, data] = ["lock", "data"].map(own_key);

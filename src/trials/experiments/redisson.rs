@@ -162,7 +162,7 @@ async fn waiter_sleeps_until_lease_ends(
     let (mut redis, key) = (on.redis().await?, format!("{lock}:{}", product.id));
     send_command::<()>(&mut redis, &["HSET", &key, "somebody", "1"]).await?;
     send_command::<()>(&mut redis, &["PEXPIRE", &key, &LEFT_MS.to_string()]).await?;
-    let monitor = Client::open(on.servers()?.main_redis())?;
+    let monitor = Client::open(on.servers()?.first_redis())?;
     let mut told = monitor
         .get_async_monitor()
         .await?

@@ -256,7 +256,7 @@ struct FaultResult {
     /// Requests with an unknown effect.
     unknown: i64,
     /// The least number of unknown requests that took a piece.
-    done: i64,
+    min_done: i64,
     /// The longest time since the fault from one sale to the next; `None` if the strategy never sold again.
     without_service_ms: Option<u64>,
 }
@@ -277,7 +277,7 @@ impl FaultResult {
             vanished: (untold - told.counts.unknown).max(0),
             refused: told.counts.refused,
             unknown: told.counts.unknown,
-            done: untold.min(told.counts.unknown),
+            min_done: untold.min(told.counts.unknown),
             ..Self::default()
         }
     }
@@ -299,7 +299,7 @@ impl FaultResult {
             vanished,
             refused: told.counts.refused,
             unknown: told.counts.unknown,
-            done: (report.orders - (told.counts.sold - lost) - vanished).max(0),
+            min_done: (report.orders - (told.counts.sold - lost) - vanished).max(0),
             ..Self::default()
         }
     }
@@ -425,7 +425,7 @@ mod tests {
             ),
             ("nothing sold", cell(0, &[], 0, 0), [0, 0, 0, 0], false),
         ] {
-            let seen = [told.lost, told.doubled, told.vanished, told.done];
+            let seen = [told.lost, told.doubled, told.vanished, told.min_done];
             assert_eq!(seen, [lost, doubled, vanished, done], "{what}");
             assert_eq!(told.broken_promise().is_none(), sound, "{what}: {told:?}");
             let promised_nothing = FaultResult {
@@ -495,7 +495,7 @@ mod tests {
                 false,
             ),
         ] {
-            let seen = [cell.lost, cell.doubled, cell.vanished, cell.done];
+            let seen = [cell.lost, cell.doubled, cell.vanished, cell.min_done];
             assert_eq!(seen, [lost, doubled, vanished, done], "{what}");
             assert_eq!(cell.broken_promise().is_none(), sound, "{what}: {cell:?}");
         }

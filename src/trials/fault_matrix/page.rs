@@ -157,7 +157,7 @@ fn row(fault: Fault, cell: &FaultResult, lang: Lang, markdown: bool) -> [String;
         doubled,
         refused,
         unknown,
-        done,
+        min_done,
         ..
     } = cell;
     let gap = cell
@@ -165,7 +165,7 @@ fn row(fault: Fault, cell: &FaultResult, lang: Lang, markdown: bool) -> [String;
         .map_or("–".to_owned(), |ms| format!("{:.1}", ms as f64 / 1000.0));
     let unknown = match unknown {
         0 => "0".to_owned(),
-        _ => format!("{unknown} ({done})"),
+        _ => format!("{unknown} ({min_done})"),
     };
     let promise = match (cell.broken_promise(), cell.promises) {
         (Some(broken), _) if markdown => format!("**{}**", lang.words(&broken)),

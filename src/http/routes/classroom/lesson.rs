@@ -60,7 +60,7 @@ pub(in crate::http) async fn show(
     } else {
         VisitEventKind::Lesson
     };
-    app.visits.report(event, None, lesson, None);
+    app.visits.report_lesson(event, None, lesson, None);
     StatusCode::NO_CONTENT
 }
 
@@ -72,7 +72,7 @@ pub(in crate::http) async fn guess(
     Json(Guess { lesson, who, guess }): Json<Guess>,
 ) -> StatusCode {
     let guess = guess.get().to_string();
-    app.visits.report(
+    app.visits.report_lesson(
         VisitEventKind::Guess,
         Some(who.into_inner()),
         lesson,

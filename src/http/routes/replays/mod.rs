@@ -202,7 +202,7 @@ impl Replays {
                     ),
                 ));
             }
-            if replay.is_abandoned() {
+            if replay.check_abandoned() {
                 return Err("its visitor has left the queue".to_owned());
             }
             if replay.asked.elapsed() > PERSON_GRACE {
@@ -379,14 +379,14 @@ impl VisitorReplay {
         self.is_exclusive || other.is_exclusive
     }
 
-    /// Requests this move, and starts the time of [`is_abandoned`](Self::is_abandoned) anew.
+    /// Requests this move, and starts the time of [`check_abandoned`](Self::check_abandoned) anew.
     fn step(&self, to: NextMove) {
         *self.last_sign.lock() = tokio::time::Instant::now();
         self.moves.request_move(to);
     }
 
-    /// Whether nobody has watched or stepped it for [`LEAVE_TIMEOUT`]. A present watcher starts this time anew.
-    fn is_abandoned(&self) -> bool {
+    /// Starts the time anew if somebody watches; returns whether nobody has watched or stepped it for [`LEAVE_TIMEOUT`].
+    fn check_abandoned(&self) -> bool {
         let mut last_sign = self.last_sign.lock();
         if self.log.watchers() > 0 {
             *last_sign = tokio::time::Instant::now();
@@ -399,7 +399,7 @@ impl VisitorReplay {
         if !self.pace.waits_for_people() {
             return std::future::pending().await;
         }
-        while !self.is_abandoned() {
+        while !self.check_abandoned() {
             sleep(LEAVE_CHECK_INTERVAL).await;
         }
     }
@@ -428,13 +428,9 @@ impl VisitorReplay {
     }
 }
 
-/// Refuses a request without the admin token if the flag is set: for an exclusive replay, or what else needs the token.
-fn check_permission(is_exclusive: bool, admin: Result<Admin, Error>) -> Result<(), Error> {
-    if is_exclusive {
-        admin.map(drop)
-    } else {
-        Ok(())
-    }
+/// Refuses a request without the admin token where one is needed, such as for an exclusive replay.
+fn require_token_if(needs_token: bool, admin: Result<Admin, Error>) -> Result<(), Error> {
+    if needs_token { admin.map(drop) } else { Ok(()) }
 }
 
 /// Fails if `replays.enabled` is off, which the scripts of students need too.

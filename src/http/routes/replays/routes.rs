@@ -1,7 +1,7 @@
 //! `/replays`: list, start, step, watch and cancel replays; `/replays/actors`: the directing instance starts and directs actors on
 //! the other instances.
 
-use super::{Replays, VisitorReplay, check_permission, check_replays_and_own_locks_enabled};
+use super::{Replays, VisitorReplay, check_replays_and_own_locks_enabled, require_token_if};
 use crate::http::routes::prelude::*;
 use crate::{
     claims,
@@ -247,7 +247,7 @@ pub(in crate::http) async fn list(
     InstanceState(replays): InstanceState<Replays>,
     Query(ListFilter { lesson, all }): Query<ListFilter>,
 ) -> Result<axum::Json<ReplaysOverview>, Error> {
-    check_permission(all, admin)?;
+    require_token_if(all, admin)?;
     let mut races: Vec<_> = replay::lessons()
         .filter(|(shown, _)| lesson.as_deref().is_none_or(|wanted| wanted == *shown))
         .collect();
@@ -322,7 +322,7 @@ pub(in crate::http) async fn start(
     check_replays_and_own_locks_enabled(&app)?;
     let (lesson, race) = replay::find(&lesson).ok_or(Error::NoReplay(lesson))?;
     let is_exclusive = race.is_exclusive(how.pace, &app.ctx.config);
-    check_permission(is_exclusive || how.shared, admin)?;
+    require_token_if(is_exclusive || how.shared, admin)?;
     if how.pace == Pace::Scheduler && race.schedule(how.cured).is_none() {
         let rule = "this race has no schedule that a person decides: take another pace";
         return Err(Error::bad_input("pace", rule));
@@ -449,7 +449,7 @@ pub(in crate::http) async fn step(
     Path(id): Path<String>,
 ) -> Result<StatusCode, Error> {
     let replay = replays.find_own(&id, &visitor)?;
-    check_permission(replay.is_exclusive, admin)?;
+    require_token_if(replay.is_exclusive, admin)?;
     replay.step(NextMove::Step);
     Ok(StatusCode::NO_CONTENT)
 }
@@ -481,7 +481,7 @@ pub(in crate::http) async fn next(
     Query(NextMoveQuery { actor }): Query<NextMoveQuery>,
 ) -> Result<StatusCode, Error> {
     let replay = replays.find_own(&id, &visitor)?;
-    check_permission(replay.is_exclusive, admin)?;
+    require_token_if(replay.is_exclusive, admin)?;
     replay.step(actor);
     Ok(StatusCode::NO_CONTENT)
 }
@@ -502,7 +502,7 @@ pub(in crate::http) async fn cancel(
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
     let replay = replays.find_own(&id, &visitor)?;
-    check_permission(replay.is_exclusive, admin)?;
+    require_token_if(replay.is_exclusive, admin)?;
     replay.cancel.cancel();
     Ok((
         StatusCode::ACCEPTED,

@@ -125,7 +125,7 @@ impl Runs {
                 }
                 _ = timeout(TURN_CHECK_INTERVAL, changed) => {}
             }
-            if run.unwatched_for() > LEAVE_TIMEOUT {
+            if run.check_unwatched() > LEAVE_TIMEOUT {
                 run.fail("its visitor has left the queue");
                 return None;
             }

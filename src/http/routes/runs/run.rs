@@ -197,8 +197,8 @@ impl Run {
         *self.seen.lock() = Instant::now();
     }
 
-    /// How long nobody has watched the run and its visitor has not asked for it. A present watcher starts this time anew.
-    pub(super) fn unwatched_for(&self) -> Duration {
+    /// Starts the time anew if somebody watches; returns how long nobody has, and its visitor has not asked for the run.
+    pub(super) fn check_unwatched(&self) -> Duration {
         if self.state.receiver_count() > 0 {
             self.mark_seen();
         }
