@@ -39,6 +39,7 @@ pub static ALL: LazyLock<Vec<Chapter>> = LazyLock::new(|| {
         .collect();
     for lesson in chapters.iter_mut().flat_map(|chapter| &mut chapter.lessons) {
         lesson.loads = lesson.run.parts().iter().any(Run::loads);
+        lesson.starts_lab = lesson.by_hand.iter().any(TypedLine::starts_lab);
     }
     for entry in stock::ALL.iter() {
         add_to_a_lesson(&mut chapters, entry, |lesson| &mut lesson.strategies);
@@ -130,6 +131,9 @@ pub struct Lesson {
     /// Whether a load shows the claim, of the first strategy or of several in comparison.
     #[serde(default, deserialize_with = "refuse_computed_field")]
     pub loads: bool,
+    /// Whether a line that a student types starts a lab of its own: then all its lines are typed in a terminal.
+    #[serde(default, deserialize_with = "refuse_computed_field")]
+    pub starts_lab: bool,
     /// The experiment; a client is told why it is not run, where it is not.
     #[serde(
         rename(serialize = "why_not"),

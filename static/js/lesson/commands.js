@@ -29,11 +29,11 @@ let runningLesson = '';
 
 const keyOf = (/** @type {string} */ id, /** @type {number} */ number) => `${id} ${number}`;
 
-/** @param {string} id @param {Line[]} lines in order @param {boolean} alone the lesson has nothing else to do @param {boolean} allowed the page may run commands */
-export function draw(id, lines, alone, allowed) {
+/** @param {import('./course.js').Lesson} lesson @param {boolean} alone the lesson has nothing else to do @param {boolean} allowed the page may run commands */
+export function draw({ id, byHand, startsLab }, alone, allowed) {
+  const lines = byHand ?? [];
   $('by-hand').hidden = lines.length === 0;
   // A lab takes the terminal until it ends.
-  const startsLab = lines.some(({ run }) => /\boversell lab(?! fault)/.test(run));
   const can = allowed && !startsLab;
   const now = JSON.stringify([id, lines, can, t('language')]);
   if (lastDrawn === now) return;

@@ -26,6 +26,7 @@
  * @property {boolean} timing
  * @property {boolean} loads a load test shows what it claims
  * @property {Title | null} whyNot
+ * @property {boolean} startsLab a line starts a lab of its own
  * @property {Line[] | null} byHand null until they are loaded
  */
 /** @typedef {{id: string, title: Title | null, lessons: Lesson[]}} Chapter */
@@ -56,11 +57,11 @@ export function chaptersOf(course, strategies) {
 }
 
 /** @param {any} lesson of `GET /course` @param {Strategy[]} all @returns {Lesson} */
-function lessonOf({ id, title, claim, place, strategies, steps, deadlocks, try: tries, timing, loads, why_not }, all) {
+function lessonOf({ id, title, claim, place, strategies, steps, deadlocks, try: tries, timing, loads, starts_lab, why_not }, all) {
   const its = strategies.flatMap((/** @type {string} */ slug) => all.find((s) => s.slug === slug) ?? []);
   // Flaw first, then cure, in the lesson's order; in a comparison the lesson's own strategy comes first. The lessons on limits have a page.
   const own = timing ? its.filter((/** @type {Strategy} */ s) => sectionsOf(s).includes(id)) : [];
-  return { id, title, claim, place, strategies: [...new Set([...own, ...its])], steps: steps ?? [], deadlocks: deadlocks ?? [], tries: id.startsWith('003.limits') ? [...tries, '/limits.html'] : tries, timing, loads, whyNot: why_not, byHand: null };
+  return { id, title, claim, place, strategies: [...new Set([...own, ...its])], steps: steps ?? [], deadlocks: deadlocks ?? [], tries: id.startsWith('003.limits') ? [...tries, '/limits.html'] : tries, timing, loads, whyNot: why_not, byHand: null, startsLab: starts_lab };
 }
 
 /** @param {Strategy} strategy @param {Lesson[]} beside @returns {Lesson} */
@@ -70,7 +71,7 @@ function lessonOfStrategy(strategy, beside) {
   const [zh, en] = [nameInTitle(strategy.title.zh), nameInTitle(strategy.title.en)];
   return {
     id: taken ? strategy.slug : section, title: { zh, en }, claim: null, place: strategy.chapter, strategies: [strategy],
-    steps: [], deadlocks: [], tries: [], timing: false, loads: true, whyNot: null, byHand: [],
+    steps: [], deadlocks: [], tries: [], timing: false, loads: true, whyNot: null, byHand: [], startsLab: false,
   };
 }
 

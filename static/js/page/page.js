@@ -192,7 +192,7 @@ function drawFrame() {
     opening.show(lesson.id);
     deadlock.draw(lesson.deadlocks);
     routeButtons.draw(lesson);
-    commands.draw(lesson.id, lesson.byHand ?? [], !isLoad && !lesson.tries.length && !lesson.deadlocks.length && !race.isShown(), race.canPlay());
+    commands.draw(lesson, !isLoad && !lesson.tries.length && !lesson.deadlocks.length && !race.isShown(), race.canPlay());
     verdictViews.draw(lesson, verdicts);
     implementation.draw(strategy?.slug ?? null, lesson.steps);
     $('no-button').hidden = Boolean(isLoad || race.isShown() || lesson.tries.length || lesson.deadlocks.length || lesson.byHand?.length);
