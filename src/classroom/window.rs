@@ -251,6 +251,7 @@ impl LockVisit {
     }
 }
 
+/// A line of the plain answer: came to, acquired or released; the lock; the visit's number.
 impl fmt::Display for VisitStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let action = match self.action {

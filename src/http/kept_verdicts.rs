@@ -1,6 +1,4 @@
-//! The verdicts of the last run, in MySQL: the same on each instance.
-//!
-//! A run of a few lessons replaces theirs only.
+//! Each lesson's last verdict, in MySQL: the same on each instance. A run of a few lessons replaces theirs only.
 
 use crate::{
     claims::verdicts::{LessonResult, Verdicts},

@@ -10,7 +10,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::{collections::HashSet, path::PathBuf};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// A kind of server that a lab can be told to leave out.
+/// A kind of server that a lab need not start at once: see [`Options::without`], which the command line does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     MySql,

@@ -240,7 +240,7 @@ impl Options {
 
     /// Opens the link to the main Redis for its replica and its Sentinel; `None` in a lab without a replica.
     fn replica_pair(&self, ports: &PortPlan) -> Result<Option<ProxiedReplica>, Failure> {
-        let Some((replica, sentinel)) = ports.replicas else {
+        let Some((replica, sentinel)) = ports.replica_and_sentinel else {
             return Ok(None);
         };
         let main = format!("127.0.0.1:{}", self.redis_ports[0]);
@@ -456,8 +456,12 @@ impl Options {
             },
             nginx: process(url(self.http_port)),
             mine: Some(redis(ports.mine)),
-            replica: ports.replicas.map(|(replica, _)| redis(replica)),
-            sentinel: ports.replicas.map(|(_, sentinel)| redis(sentinel)),
+            replica: ports
+                .replica_and_sentinel
+                .map(|(replica, _)| redis(replica)),
+            sentinel: ports
+                .replica_and_sentinel
+                .map(|(_, sentinel)| redis(sentinel)),
             replicas: group(|group| group.members[1..].iter().map(|(_, port)| *port).collect()),
             sentinels: group(|group| group.sentinels.clone()),
             phones: self

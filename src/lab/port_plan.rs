@@ -12,7 +12,7 @@ use crate::terminal::failure::Failure;
 /// Replicas of a main Redis with Sentinels; two, so that a promoted one still has a replica.
 const GROUP_REPLICAS: usize = 2;
 
-/// The ports that the options do not hold one by one, and the claims on all ports of the lab.
+/// The ports for which the options have no field of their own, and the claims on all ports of the lab.
 #[derive(Default)]
 pub(super) struct PortPlan {
     pub(super) mysql: Vec<u16>,
@@ -22,9 +22,10 @@ pub(super) struct PortPlan {
     /// The ports of ZooKeeper's members among themselves; empty for a single server.
     pub(super) peers: Vec<PeerPorts>,
     /// Ports of the replica and of its Sentinel.
-    pub(super) replicas: Option<(u16, u16)>,
+    pub(super) replica_and_sentinel: Option<(u16, u16)>,
     /// Ports of a main Redis whose instances ask Sentinels, of its replicas and Sentinels.
     pub(super) group: Option<SentinelGroup>,
+    /// The port of the Redis that students' own locks are graded on.
     pub(super) mine: u16,
     pub(super) claimed: Vec<Port>,
 }
@@ -95,7 +96,7 @@ impl Options {
             }
         };
         ports.mine = mine;
-        ports.replicas = pair;
+        ports.replica_and_sentinel = pair;
         ports.group = group;
         ports.nodes = nodes?;
         ports.peers = peers?;

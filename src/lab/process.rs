@@ -33,7 +33,7 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// The lines of the log that an error shows.
+/// The lines of the log that an error shows: an error and what led to it, on half a screen.
 const TAIL_LINES: usize = 12;
 /// Below this the error warns of a full disk: a new MariaDB alone writes 96 MB for its log.
 const LOW_DISK_SPACE_BYTES: u64 = 128 << 20;

@@ -19,7 +19,7 @@ use std::{
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
-/// How long a shop that stalls answers nobody.
+/// How long a shop that stalls answers nobody: longer than the loads that its tests send.
 pub(super) const STALL: Duration = Duration::from_millis(1200);
 
 /// The fault of a shop.

@@ -323,8 +323,9 @@ impl Trial {
         Ok(renewed)
     }
 
-    /// The grade of a finished trial; an error if Redis was down.
-    fn grade_of(&self, name: &'static str, found: TrialResult) -> Result<Grade, Error> {
+    /// The grade of a finished trial: passed, failed or untried. One that failed, also by an error of the script, has its events.
+    /// An error if Redis was down.
+    fn grade_of(&self, trial: &'static str, found: TrialResult) -> Result<Grade, Error> {
         let mut error = None;
         let (verdict, seen) = match found {
             Ok(seen) => (Mark::Passed, seen),
@@ -341,7 +342,7 @@ impl Trial {
             _ => Vec::new(),
         };
         Ok(Grade {
-            name,
+            name: trial,
             verdict,
             seen,
             error,

@@ -23,7 +23,7 @@ const COMMANDS: &[&str] = &[
 /// Commands that accept any number of keys; nothing may follow `KEYS[1]`.
 const SINGLE_KEY_COMMANDS: &[&str] = &["del", "exists"];
 
-/// The Lua words that a script may use.
+/// The Lua words that a script may use anywhere; `local`, `redis`, `KEYS` and `ARGV` have rules of their own.
 const ALLOWED_WORDS: &[&str] = &[
     "and", "else", "elseif", "end", "false", "if", "nil", "not", "or", "return", "then", "true",
     "tonumber", "tostring",

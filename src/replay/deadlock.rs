@@ -80,7 +80,8 @@ fn race_of_lesson(lesson: &'static DeadlockLesson) -> Race {
     }
 }
 
-/// Plays both transactions to their ends, statement by statement or as the person asks, and notes the result.
+/// Plays both transactions to their ends, statement by statement or as the person asks, and notes the result. `cured`: with the
+/// lesson's cured script or index. A transaction that fails is not begun again.
 async fn play_lesson(play: &mut Play, cured: bool) -> Result<(), Error> {
     let Act::Deadlock(lesson) = play.act else {
         return Err(Error::replay("it is no deadlock"));

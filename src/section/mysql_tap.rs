@@ -77,7 +77,9 @@ impl Connection {
         for packet in self.to_server.add(bytes) {
             // The packets of a login have higher numbers than the first packet of a command.
             if packet.number != 0 {
-                self.is_encrypted |= packet.content.len() == SSL_REQUEST_LENGTH;
+                // A later packet of this length is an answer to another way of authentication.
+                self.is_encrypted |=
+                    packet.number == 1 && packet.content.len() == SSL_REQUEST_LENGTH;
                 continue;
             }
             let Some((kind, rest)) = packet.content.split_first() else {
@@ -338,6 +340,8 @@ mod tests {
         ]
         .concat();
         assert_eq!(heard(&both).len(), 2);
+        let authenticates_anew = (false, packet(3, &[0; SSL_REQUEST_LENGTH]));
+        assert_eq!(heard(&[&[authenticates_anew][..], &both].concat()).len(), 2);
         let asks_for_encryption = (false, packet(1, &[0; SSL_REQUEST_LENGTH]));
         assert!(heard(&[&[asks_for_encryption][..], &both].concat()).is_empty());
     }

@@ -63,7 +63,7 @@ pub(crate) struct Args {
     /// Only these lessons, by their sections
     #[arg(long = "lesson", value_name = "ID", num_args = 1.., value_parser = lesson_parser(), hide_possible_values = true)]
     lessons: Vec<&'static Lesson>,
-    /// Only the lessons of the quick form, with fewer rounds, and fewer requests where not one piece too many may be sold
+    /// Only the lessons of the quick form, with fewer rounds, and fewer requests of a load that must sell exactly
     #[arg(long, conflicts_with = "lessons")]
     quick: bool,
     /// Tries the twin of each claim instead: a system in which it is false, and which must be refused

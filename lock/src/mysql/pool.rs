@@ -504,7 +504,8 @@ impl MySqlPool {
         self.run_statement_on(conn, end, statement).await
     }
 
-    /// As [`run_statement`](Self::run_statement), also after the pool was closed, when late holders delete what they had.
+    /// Runs `statement` within `bound`, again each time the server ends it because of others. After the pool was closed it takes
+    /// the connection for renewals, since late holders still delete what they had.
     ///
     /// # Cancel safety
     ///

@@ -48,7 +48,9 @@ pub(crate) struct TwoTransactions {
     observer: Conn,
     table: Table,
     steps: Vec<DeadlockStep>,
+    /// What EXPLAIN says of a statement, before and after the index of the cure.
     plans: Vec<DeadlockPlan>,
+    /// From SHOW ENGINE INNODB STATUS.
     latest_deadlock: Option<String>,
     _turn: OwnedMutexGuard<()>,
 }

@@ -105,7 +105,7 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// Sets the counter to 0, increments it three times and reads it, by five commands with a point after each.
+/// Sets the counter to 0, increments it three times and reads it, by five commands; another actor can come between any two.
 async fn count_by_commands(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
     let (mut redis, key) = (
         ctx.redis.connection(),

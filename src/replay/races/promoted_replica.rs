@@ -94,7 +94,8 @@ pub(super) const RACE: Race = Race {
     },
 };
 
-/// Waits until the main Redis has lost the lock, and every instance reaches it.
+/// Waits until the promoted Redis, which does not have the lock, is the main one for every instance; fails after
+/// [`UNPLANNED_FAILOVER_TIMEOUT`].
 async fn wait_until_main_forgot(play: &Play) -> Result<(), Error> {
     poll_until(
         UNPLANNED_FAILOVER_TIMEOUT,

@@ -40,7 +40,7 @@ experiments! {
 const LEASE: Lease = Lease::Fixed(Duration::from_secs(120));
 /// Time limit of each attempt to take a lock.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_millis(500);
-/// Each process takes this many locks before the fault: enough to see a tenth of them lost.
+/// Each holder has at least this many locks before the fault: enough to see a tenth of them lost.
 const MIN_LOCKS: usize = 20;
 /// Bounds the wait for the first locks: before the fault, and again after the fail-over.
 const FIRST_LOCKS_TIMEOUT: Duration = Duration::from_secs(30);
@@ -49,7 +49,7 @@ const FAILOVER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The lab's name of the first primary.
 const PRIMARY: &str = "redis";
 
-/// How many locks a process held (`of`), and how many of them another process could take too (`twice`).
+/// How many locks a holder had (`of`), and how many of them another client could take too, unknown to the holder (`twice`).
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct LockCounts {
     twice: usize,
@@ -83,7 +83,7 @@ impl fmt::Display for LockCounts {
 }
 
 /// Claim: a planned fail-over loses locks that no replica or only one is known to have, and none that both have. `waited_for`:
-/// how many replicas each of three processes waits for.
+/// how many replicas each of three holders waits for.
 async fn planned_failover_loses_locks(
     on: &Cluster,
     waited_for: [u32; 3],
@@ -203,7 +203,7 @@ async fn cut_off_primary_loses_release(
         .value("had_after_s", had_after))
 }
 
-/// The locks of a process when the primary is killed (`kill -9`): with the replication up, and a second after it was cut.
+/// The locks of a holder when the primary is killed (`kill -9`): with the replication up, and a second after it was cut.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct CrashCounts {
     alone: LockCounts,
@@ -304,7 +304,7 @@ async fn hold_locks_through_crash(
     Ok(held)
 }
 
-/// The clients of one process: of one node for plain locks, of several for a Redlock.
+/// Who takes locks: a client of one node for plain locks, or clients of several for a Redlock.
 struct LockClients(Vec<RedisClient>);
 
 impl LockClients {
@@ -321,7 +321,7 @@ impl LockClients {
     }
 }
 
-/// Has one process per entry of `waited_for` take locks and hold them during `fault`; each waits for that many replicas.
+/// [`hold_locks_through_fault`] with one holder for each entry of `waited_for`, which waits for that many replicas.
 async fn hold_locks_of_sentinel_group<const N: usize>(
     on: &Cluster,
     group: &str,
@@ -330,19 +330,20 @@ async fn hold_locks_of_sentinel_group<const N: usize>(
 ) -> Result<[LockCounts; N], NoVerdict> {
     let one =
         |replicas| Ok::<_, NoVerdict>(LockClients(vec![connect_to_group(on, group, replicas)?]));
-    let mut processes = Vec::new();
+    let mut holders = Vec::new();
     for replicas in waited_for {
-        processes.push(one(replicas)?);
+        holders.push(one(replicas)?);
     }
-    let processes = processes
+    let holders = holders
         .try_into()
-        .map_err(|_| NoVerdict::failed("other processes"))?;
-    hold_locks_through_fault(processes, &one(0)?, fault).await
+        .map_err(|_| NoVerdict::failed("other holders"))?;
+    hold_locks_through_fault(holders, &one(0)?, fault).await
 }
 
-/// Has each process take locks and hold them during `fault`; counts those that the other process can take too.
+/// Has each holder take lock after lock, before and during `fault`, and keep them; then counts those that `other` can take too.
+/// `fault` begins once each has [`MIN_LOCKS`].
 async fn hold_locks_through_fault<const N: usize>(
-    processes: [LockClients; N],
+    holders: [LockClients; N],
     other: &LockClients,
     fault: impl Future<Output = Result<(), NoVerdict>>,
 ) -> Result<[LockCounts; N], NoVerdict> {
@@ -361,8 +362,8 @@ async fn hold_locks_through_fault<const N: usize>(
         over.store(true, SeqCst);
         done
     };
-    let holders = processes.iter().zip(&had);
-    let locks = join_all(holders.map(|(process, taken)| take_locks_until(&over, process, taken)));
+    let holders = holders.iter().zip(&had);
+    let locks = join_all(holders.map(|(holder, taken)| take_locks_until(&over, holder, taken)));
     let (done, locks) = tokio::join!(fault, locks);
     done?;
     wait_for_locks(other).await?;
@@ -448,14 +449,14 @@ fn connect_to_group(on: &Cluster, group: &str, replicas: u32) -> Result<RedisCli
 /// Takes lock after lock until `over`, and returns all of them, still held. `taken` counts them.
 async fn take_locks_until(
     over: &AtomicBool,
-    process: &LockClients,
+    holder: &LockClients,
     taken: &AtomicUsize,
 ) -> Result<Vec<(String, Guard)>, NoVerdict> {
     let mut held = Vec::new();
     while !over.load(SeqCst) {
         let name = own_key("lock");
         // Without a primary no lock can be taken.
-        if let Ok(guard) = process.lock(&name)?.acquire(ACQUIRE_TIMEOUT).await {
+        if let Ok(guard) = holder.lock(&name)?.acquire(ACQUIRE_TIMEOUT).await {
             held.push((name, guard));
             taken.store(held.len(), SeqCst);
         }
@@ -483,10 +484,10 @@ async fn count_double_holds(
     Ok(twice)
 }
 
-/// Waits until a process can take a lock again.
-async fn wait_for_locks(process: &LockClients) -> Result<(), NoVerdict> {
+/// Waits until these clients can take a lock again.
+async fn wait_for_locks(clients: &LockClients) -> Result<(), NoVerdict> {
     let had = async {
-        while process
+        while clients
             .lock(&own_key("lock"))?
             .acquire(ACQUIRE_TIMEOUT)
             .await

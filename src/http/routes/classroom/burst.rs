@@ -1,5 +1,5 @@
-//! `/classroom/burst`: sends more requests at once than a browser can, which has six connections, to a limit of nginx on requests at
-//! once; and says when each was answered, and how. One at a time: a burst is 120 requests.
+//! `/classroom/burst`: tries a limit of nginx on concurrent requests with 30 or 120 of them, more than a browser's six connections
+//! can send; and says when each was answered, and how. An instance sends one burst at a time.
 
 use crate::clients::http_client::{Ask, client};
 use crate::http::routes::prelude::*;

@@ -434,7 +434,7 @@ fn actor_hosts(app: &AppState) -> Vec<ActorHost> {
     }
 }
 
-/// Lets a replay at the pace `step` go on by one step.
+/// Lets a replay of the visitor's own, at the pace `step`, go on by one step; an exclusive one takes the admin token too.
 #[utoipa::path(post, path = "/replays/{replay}/step", tag = "replays", security((), ("admin" = [])),
     params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`"),
         ("x-visitor" = Option<String>, Header, description = "The visitor; without it, the one of the address")),

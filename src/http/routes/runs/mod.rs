@@ -35,7 +35,7 @@ const TURN_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// The assumed duration of a run that has not measured anything yet.
 const DEFAULT_DURATION: Duration = Duration::from_secs(5);
 
-/// The runs of this instance, in the order in which they were asked for.
+/// The runs of this instance, those that ended last among them, in the order in which they were asked for.
 #[derive(Debug, Default)]
 pub(in crate::http) struct Runs {
     all: Mutex<Vec<Arc<Run>>>,
