@@ -14,6 +14,8 @@ const MIN_WIDTH = 860;
 const PHONE_WIDTH = 640;
 /** Room for the words beside the cursor, in sixteenths of the root's font size. */
 const WORDS_AHEAD = 120;
+/** Half the width of a mark, in pixels. */
+const MARK_RADIUS = 8;
 /** A shorter picture has its times in ms. */
 const SHOW_MS_BELOW_US = 400_000;
 const pen = /** @type {CanvasRenderingContext2D} */ (document.createElement('canvas').getContext('2d'));
@@ -81,11 +83,15 @@ export class Picture {
     }
   }
 
-  /** Scrolls no farther than the last words and the end need, if there is room for both. @param {number} end */
+  /**
+   * Scrolls no farther than the last words need, which are in sight from their beginning if there is room for all to the right of it.
+   * The end stays in sight.
+   * @param {number} end
+   */
   #showLastWords(end) {
     const { clientWidth, scrollLeft } = this.host;
     const [left, right] = [Math.min(this.#lastWords.left, end) - this.#gutter, Math.max(this.#lastWords.right, end)];
-    if (right <= left + clientWidth) this.host.scrollLeft = Math.max(right - clientWidth, Math.min(left, scrollLeft));
+    this.host.scrollLeft = Math.min(end - this.#gutter - MARK_RADIUS, Math.max(right - clientWidth, Math.min(left, scrollLeft)));
   }
 
   /** Keeps the cursor in sight, and the words beside it. @param {number} x @param {number} unit */
@@ -115,11 +121,11 @@ export class Picture {
   }
 }
 
-/** Where the last label begins and ends; without one, neither is beyond any mark. @param {import('./layout.js').Scene} scene */
+/** Where the last mark's label begins, and where the rightmost label ends; without one, neither is beyond any mark. @param {import('./layout.js').Scene} scene */
 function lastWordsOf(scene) {
   const labels = [...scene.lanes, ...scene.locks, scene.shelf, scene.row].flatMap((part) => part?.labels ?? []);
   const last = labels.reduce((a, b) => (a && a.x > b.x ? a : b), labels[0]);
-  return last ? { left: last.left, right: last.left + last.width } : { left: Infinity, right: 0 };
+  return { left: last?.left ?? Infinity, right: Math.max(0, ...labels.map(({ left, width }) => left + width)) };
 }
 
 /** The name of a Redis node where there is one; else the key without the product's number. @param {string} key */
