@@ -300,8 +300,7 @@ export class Tab {
       /** @type {HTMLButtonElement} */
       const button = document.querySelector(at);
       button?.scrollIntoView({ block: 'center', behavior: 'instant' });
-      // Words on two lines have two boxes, and nothing in the middle.
-      const box = button?.getClientRects()[0];
+      const box = button?.getBoundingClientRect();
       const top = box && document.elementFromPoint((box.left + box.right) / 2, (box.top + box.bottom) / 2);
       const reached = top && !button.disabled && button.ariaDisabled !== 'true' && button.contains(top);
       if (reached) button.click();

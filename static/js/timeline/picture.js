@@ -84,8 +84,8 @@ export class Picture {
   }
 
   /**
-   * Scrolls no farther than the last words need, which are in sight from their beginning if there is room for all to the right of it.
-   * The end stays in sight.
+   * Scrolls no farther than the rightmost words need. The last mark stays in sight, and so does the beginning of its words, if there is
+   * room for both.
    * @param {number} end
    */
   #showLastWords(end) {
