@@ -6,21 +6,23 @@ WORKDIR /src
 # and with empty sources, in a layer of its own.
 COPY Cargo.toml Cargo.lock ./
 COPY lock/Cargo.toml lock/
+COPY lab/Cargo.toml lab/
+COPY course/Cargo.toml course/
 # Another registry of crates, where crates.io is slow or closed: sparse+https://…/
 ARG CRATES
-RUN sed -i '/^\[\[/,/^$/d' Cargo.toml lock/Cargo.toml \
- && mkdir -p src lock/src \
- && echo 'fn main() {}' | tee build.rs src/main.rs >src/lib.rs \
- && touch lock/src/lib.rs \
+RUN sed -i '/^\[\[/,/^$/d' Cargo.toml */Cargo.toml \
+ && mkdir -p src lock/src lab/src course/src \
+ && echo 'fn main() {}' | tee build.rs lab/build.rs course/build.rs course/src/main.rs >src/lib.rs \
+ && touch lock/src/lib.rs lab/src/lib.rs \
  && if [ -n "$CRATES" ]; then \
         printf '[source.crates-io]\nreplace-with = "near"\n[source.near]\nregistry = "%s"\n' "$CRATES" >"$CARGO_HOME/config.toml"; \
     fi \
- && cargo build --release --locked --bin oversell \
- && rm -rf build.rs src lock/src
+ && cargo build --release --locked --package oversell-course \
+ && rm -rf build.rs src */build.rs */src
 
 # Newer than what was compiled from the empty sources, whatever their own time stamps say.
 COPY . .
-RUN find build.rs src lock/src -type f -exec touch {} + \
+RUN find build.rs src */build.rs */src -type f -exec touch {} + \
  && cargo build --release --locked --bin oversell \
  && strip -o /usr/local/bin/oversell target/release/oversell
 

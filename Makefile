@@ -121,8 +121,8 @@ browser:
 docs: rust ## the pages of docs/ that are made from data
 	OVERSELL_WRITE_DOCS=1 cargo test --workspace --quiet --locked --bins -- no_generated_page_is_stale
 
-course: committed install build ## every claim in full, about 35 minutes on a quiet machine, kept in src/trials/last_run.json; then `make docs`
-	$(OVERSELL) course --lab --store src/trials/last_run.json
+course: committed install build ## every claim in full, about 35 minutes on a quiet machine, kept in src/claims/last_run.json; then `make docs`
+	$(OVERSELL) course --lab --store src/claims/last_run.json
 
 # The stored run names its commit.
 .PHONY: committed
@@ -132,8 +132,8 @@ committed:
 changed: install build ## the claims whose experiment, strategies or locks have changed since the stored run, kept there; then `make docs`
 	$(OVERSELL) course --lab --changed
 
-faults: install build ## strategies while servers break, about 10 minutes, kept in src/trials/fault_matrix/last_run.json; then `make docs`
-	$(OVERSELL) faults --json src/trials/fault_matrix/last_run.json
+faults: install build ## strategies while servers break, about 10 minutes, kept in course/src/trials/fault_matrix/last_run.json; then `make docs`
+	$(OVERSELL) faults --json course/src/trials/fault_matrix/last_run.json
 
 bench: install build ## strategies as ratios to ceilings of the same run; wanted and seen
 	$(OVERSELL) bench --lab

@@ -1,5 +1,5 @@
-//! Lists the files that register themselves, and those on which verdicts rest; refuses texts with Windows line ends; builds the
-//! library that moves clocks. A release build also knows its commit, for the conditions of its figures.
+//! Lists the files that register themselves; refuses texts with Windows line ends. A release build also knows its commit, for the
+//! conditions of its figures.
 
 use std::{
     env, fs,
@@ -11,10 +11,13 @@ use std::{
 mod line_ends;
 
 /// The texts that are compiled in or mounted into containers. The image is built without some; a missing one is skipped.
-const LF_ONLY_TEXTS: [&str; 10] = [
+const LF_ONLY_TEXTS: [&str; 13] = [
     "README.md",
     "README.zh-CN.md",
     "config",
+    "course/src",
+    "course/templates",
+    "lab/src",
     "lock/src",
     "migrations",
     "nginx",
@@ -38,12 +41,6 @@ fn main() {
         "&crate::classroom::window::WindowLesson",
         |module, _| format!("&{module}::LESSON"),
     );
-    register(
-        "experiments",
-        "src/trials/experiments",
-        "&[crate::trials::experiments::Experiment]",
-        |module, _| format!("{module}::EXPERIMENTS"),
-    );
     register_with_text(
         "strategies",
         "src/stock/strategies",
@@ -56,8 +53,6 @@ fn main() {
         "STEP",
         "crate::seckill::StepSpec",
     );
-    list_sources();
-    preloaded_clock();
     // Not in a debug build: no figures are taken from it, and each commit would rebuild it.
     let commit = if env::var("PROFILE").is_ok_and(|profile| profile == "release") {
         commit()
@@ -68,46 +63,6 @@ fn main() {
         "cargo:rustc-env=OVERSELL_COMMIT={}",
         commit.as_deref().unwrap_or("unknown")
     );
-}
-
-/// The folders on whose files verdicts of the course rest. The image is built without some; a missing one is skipped.
-const SOURCES: [&str; 11] = [
-    "interop/curator/src",
-    "interop/java",
-    "interop/printed/src",
-    "interop/redisson/src",
-    "interop/spring/src",
-    "lock/src",
-    "src/replay/lua",
-    "src/replay/races",
-    "src/seckill",
-    "src/stock",
-    "src/trials/experiments",
-];
-
-/// Writes `sources.rs`: `FILES` has the path and the text of each file below `SOURCES`, without `.md` files and `tests.rs`.
-fn list_sources() {
-    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
-    let mut open = SOURCES.map(PathBuf::from).to_vec();
-    open.retain(|folder| folder.exists());
-    for folder in &open {
-        println!("cargo:rerun-if-changed={}", folder.display());
-    }
-    let mut files = Vec::new();
-    while let Some(path) = open.pop() {
-        if path.is_dir() {
-            let entries = fs::read_dir(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-            open.extend(entries.map(|entry| entry.expect("a file of the folder").path()));
-        } else if path.extension().is_some_and(|e| e != "md") && !path.ends_with("tests.rs") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    let entry = |file: &PathBuf| format!("    ({file:?}, include_str!({:?})),\n", root.join(file));
-    let list: String = files.iter().map(entry).collect();
-    let text = format!("const FILES: &[(&str, &str)] = &[\n{list}];\n");
-    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
-    fs::write(out.join("sources.rs"), text).expect("OUT_DIR can be written");
 }
 
 /// Fails the build if a text of `LF_ONLY_TEXTS` has Windows line ends. The error names the first one.
@@ -126,25 +81,6 @@ fn refuse_windows_texts() {
         "cargo::error={} has Windows line ends (CR LF){others}: convert it to LF, or clone the repository again",
         first.display()
     );
-}
-
-/// Makes the library by which the lab moves the clocks of Redis nodes. If that fails, warns and makes an empty file.
-fn preloaded_clock() {
-    const SOURCE: &str = "src/lab/preloaded_clock.rs";
-    println!("cargo:rerun-if-changed={SOURCE}");
-    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it")).join("clock.so");
-    let mut rustc = Command::new(env::var("RUSTC").expect("cargo sets it"));
-    rustc.args(["--edition=2024", "--crate-type=cdylib", "-Cpanic=abort"]);
-    rustc.args(["-Copt-level=2", "-Cstrip=symbols", SOURCE, "--target"]);
-    rustc.arg(env::var("TARGET").expect("cargo sets it"));
-    if let Ok(linker) = env::var("RUSTC_LINKER") {
-        rustc.arg(format!("-Clinker={linker}"));
-    }
-    let made = rustc.arg("-o").arg(&out).status();
-    if !made.is_ok_and(|made| made.success()) {
-        println!("cargo:warning=clocks of Redis nodes cannot be moved here: {SOURCE} is not built");
-        fs::write(out, "").expect("OUT_DIR can be written");
-    }
 }
 
 /// Writes `NAME.rs`: it declares each `.rs` file of `folder` but `mod.rs` as a module, and has a list `FILES`, sorted by file

@@ -4,9 +4,9 @@
 //! them, and serves those as soon as the servers are up.
 
 use crate::{
-    clients::redis_pool::{Manager, RedisPool},
     config::Config,
     error::Error,
+    redis_pool::{Manager, RedisPool},
     server::Server,
 };
 use ::redis::aio::ConnectionLike;

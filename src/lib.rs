@@ -2,9 +2,10 @@
 //!
 //! In reading order: [`stock`] has the strategies, one to a file; [`replay`] forces the races that break them; [`http`]
 //! serves both; `instance` makes the tables and watches the servers; [`load`] tries the strategies under load and says
-//! which oversold; [`claims`] has every claim of the documents; [`lab`] starts the real servers that all of it runs against. The
-//! program, `main.rs`, adds the command line and the trials of the claims. [`section`] has what strategies share,
-//! [`terminal`] what commands print, [`clients`] small clients of servers.
+//! which oversold; [`claims`] has every claim of the documents; [`section`] has what strategies share.
+//!
+//! The package `oversell-lab` starts the real servers that all of it runs against. The program, in `course/`, adds the command line and
+//! the trials of the claims.
 //!
 //! # Words
 //!
@@ -49,28 +50,17 @@ pub mod load;
 
 pub mod claims;
 
-#[cfg(target_os = "linux")]
-pub mod lab;
-#[cfg(not(target_os = "linux"))]
-#[path = "lab_elsewhere.rs"]
-pub mod lab;
-
 #[cfg(test)]
 mod boundary;
 
-pub mod addresses;
-pub mod clients;
 pub mod config;
+mod console;
 pub mod ctx;
 pub mod error;
-pub mod fault;
-pub mod migrations;
-pub mod programs;
+mod redis_pool;
 pub mod registry;
 pub mod replay_log;
 pub mod server;
-pub mod shutdown;
 pub mod static_files;
-pub mod telemetry;
-pub mod terminal;
+mod telemetry;
 pub mod visits;

@@ -10,7 +10,7 @@ mod text;
 
 pub use text::{Opening, Text};
 
-use crate::terminal::bilingual::Bilingual;
+use oversell_lab::terminal::bilingual::Bilingual;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 

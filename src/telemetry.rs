@@ -3,7 +3,7 @@
 //!
 //! `RUST_LOG` holds levels by target, as `debug` or `info,sqlx=error`.
 
-use crate::terminal::console;
+use crate::console;
 use std::io::{IsTerminal, stderr, stdout};
 use tracing::Level;
 use tracing_subscriber::{
@@ -16,7 +16,7 @@ const DEFAULT_FILTER: &str = "info,zookeeper_client=error,sqlx=error";
 
 /// The form of a line in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum LogFormat {
+pub(crate) enum LogFormat {
     Text,
     /// For machines: one JSON object for each line.
     Json,
@@ -32,7 +32,7 @@ fn filter() -> Targets {
 }
 
 /// Starts the log and the console. A second call changes nothing.
-pub fn init(form: LogFormat) {
+pub(crate) fn init(form: LogFormat) {
     let log = fmt::layer()
         .with_writer(stderr)
         .with_ansi(stderr().is_terminal());

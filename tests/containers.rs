@@ -3,7 +3,7 @@
 use crate::support::*;
 use oversell::config::Config;
 use secrecy::ExposeSecret;
-use std::{fs, path::Path, process::Command};
+use std::{fs, process::Command};
 
 const COMPOSE: &str = include_str!("../docker-compose.yml");
 const DOCKERFILE: &str = include_str!("../Dockerfile");
@@ -262,10 +262,7 @@ fn begins_with_a_workspace(dockerfile: &str) -> Result<()> {
         fs::create_dir_all(&to)?;
         for file in files.split(' ') {
             let name = file.rsplit('/').next().unwrap_or_default();
-            fs::copy(
-                Path::new(env!("CARGO_MANIFEST_DIR")).join(file),
-                to.join(name),
-            )?;
+            fs::copy(file, to.join(name))?;
         }
     }
     let home = folder.path().join("home");

@@ -17,7 +17,7 @@ async fn what_is_missing_is_installed_by_apt() -> Result<()> {
         fs::create_dir(folder)?;
     }
     for tool in ["sh", "dirname", "grep", "date", "rm", "chmod", "sleep"] {
-        symlink(oversell::programs::path(tool), bin.join(tool))?;
+        symlink(oversell_lab::programs::path(tool), bin.join(tool))?;
     }
     let log = folder.path().join("apt.log");
     let apt = |install: &str| {

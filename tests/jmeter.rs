@@ -9,7 +9,7 @@ use std::{
 use tokio::process::Command;
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("jmeter")
+    PathBuf::from("jmeter")
 }
 
 fn plans() -> Result<Vec<(String, String)>> {

@@ -1,6 +1,6 @@
 //! All tests with real servers, in one binary: shared servers start once, and stop before the binary ends.
 //!
-//! `cargo test -p oversell --test main -- NAME` runs the tests whose names contain NAME. `register.rs` explains how a
+//! `cargo test --test main -- NAME` runs the tests whose names contain NAME. `register.rs` explains how a
 //! test is registered. The folders are those of `src/`; `support/` has servers, labs and buyers.
 
 mod classroom;
@@ -33,7 +33,11 @@ use std::process::ExitCode;
 use support::{Servers, labs};
 use tokio::runtime::Runtime;
 
+/// The repository, which all paths of the tests begin at.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
 fn main() -> ExitCode {
+    std::env::set_current_dir(ROOT).expect("the repository");
     let runtime = Runtime::new().expect("an async runtime");
     if let Ok(connect) = std::env::var(stock::zookeeper_faults::HOLDER_VARIABLE) {
         let held = runtime.block_on(stock::zookeeper_faults::hold(&connect));

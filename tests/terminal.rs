@@ -353,7 +353,7 @@ async fn in_a_terminal(columns: u16, line: &str, variables: &[(&str, &str)]) -> 
     Ok(reading.await?)
 }
 
-fn shop(at: &oversell::addresses::Addresses) -> String {
+fn shop(at: &oversell_lab::addresses::Addresses) -> String {
     format!(
         "compare --http {} --instance {} --strategies none,single-update --targets one --threads 4 --loops 5",
         at.http, at.instances[0].url

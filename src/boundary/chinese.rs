@@ -4,11 +4,14 @@ use super::NOTHING;
 use std::{fs, path::Path};
 
 /// Where Chinese text stands; of `docs` and the README only the Chinese half.
-const SEARCHED_PATHS: [&str; 6] = [
+const SEARCHED_PATHS: [&str; 9] = [
     "src",
+    "lab/src",
+    "course/src",
     "static",
     "docs",
     "templates",
+    "course/templates",
     "jmeter",
     "README.zh-CN.md",
 ];

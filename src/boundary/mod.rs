@@ -54,35 +54,6 @@ const ROOMS: &[(&str, &[&str])] = &[
             "claims",
         ],
     ),
-    ("lab", &["stock"]),
-    (
-        "trials",
-        &[
-            "section",
-            "stock",
-            "seckill",
-            "classroom",
-            "load",
-            "replay",
-            "claims",
-        ],
-    ),
-    ("cli", &["http", "load", "lab", "claims", "trials"]),
-    (
-        "main",
-        &[
-            "stock",
-            "seckill",
-            "classroom",
-            "load",
-            "replay",
-            "claims",
-            "http",
-            "lab",
-            "trials",
-            "cli",
-        ],
-    ),
     ("lib", &[]),
     ("boundary", &[]),
 ];
@@ -94,7 +65,7 @@ static SRC: LazyLock<Vec<Source>> = LazyLock::new(|| sources("src"));
 
 #[test]
 fn no_room_names_one_that_it_must_not_know() {
-    for room in ["stock", "http", "load", "lab", "cli"] {
+    for room in ["stock", "http", "load"] {
         let is_there = SRC.iter().any(|file| file.room() == room);
         assert!(
             is_there,
@@ -115,9 +86,9 @@ fn a_wall_that_is_broken_is_seen() {
     for (what, code) in [
         (
             "a use over several lines",
-            "use crate::{\n    terminal::failure::Failure,\n    lab::{\n        Lab,\n    },\n};",
+            "use crate::{\n    error::Error,\n    http::{\n        app,\n    },\n};",
         ),
-        ("a use of the room itself", "use crate::lab;"),
+        ("a use of the room itself", "use crate::http;"),
         ("a use of everything", "use crate::*;"),
         ("the root under another name", "use crate as all;"),
         ("a path upwards", "use super::super::http::app::App;"),
@@ -131,14 +102,14 @@ fn a_wall_that_is_broken_is_seen() {
             "a path in a macro",
             "fn f() { println!(\"{}\", crate::http::NAME); }",
         ),
-        ("a visibility", "pub(in crate::lab) fn f() {}"),
+        ("a visibility", "pub(in crate::http) fn f() {}"),
         ("the crate by its name", "use oversell::http;"),
-        ("a test", "#[cfg(test)] mod tests { use crate::lab::Lab; }"),
+        ("a test", "#[cfg(test)] mod tests { use crate::http::app; }"),
     ] {
         assert_ne!(forbidden_rooms(code), NOTHING, "{what} was not seen");
     }
-    let sound = "//! As [`lab`](crate::lab) says.\nuse super::mysql;\nuse crate::{\n    error::Error,\n    section::Job,\n};\n\
-                 pub(crate) fn f() { oversell_lock::load(); let lab = 1; }\nmod tests { use super::*; }";
+    let sound = "//! As [`http`](crate::http) says.\nuse super::mysql;\nuse crate::{\n    error::Error,\n    section::Job,\n};\n\
+                 pub(crate) fn f() { oversell_lock::load(); let http = 1; }\nmod tests { use super::*; }";
     assert_eq!(
         forbidden_rooms(sound),
         NOTHING,

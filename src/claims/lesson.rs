@@ -8,8 +8,8 @@ use super::{
 use crate::{
     registry::{Rank, RegistryEntry, Spec},
     seckill, stock,
-    terminal::bilingual::Bilingual,
 };
+use oversell_lab::terminal::bilingual::Bilingual;
 use serde::{Deserialize, Serialize, Serializer};
 use std::sync::LazyLock;
 use utoipa::ToSchema;

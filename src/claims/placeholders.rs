@@ -1,8 +1,8 @@
 //! The words in braces of the lines that a student types, with the addresses of one cluster.
 
 use super::{Chapter, Lesson, TypedLine};
-use crate::addresses::Addresses;
 use http::Uri;
+use oversell_lab::addresses::Addresses;
 
 /// The words in braces of a line that a student types, such as `{redis}`, each with its text in one cluster.
 #[derive(Debug, Clone)]

@@ -3,7 +3,8 @@
 //! What fits no kind is [`Run::Custom`]: an experiment of its own, in `trials/experiments/`.
 
 use super::toml::leaked_text;
-use crate::{seckill::check::OrdersVerdict, terminal::bilingual::Bilingual};
+use crate::seckill::check::OrdersVerdict;
+use oversell_lab::terminal::bilingual::Bilingual;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

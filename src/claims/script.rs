@@ -1,6 +1,6 @@
 //! The lines for Java processes, which try a claim about Redisson, Curator, Spring, the JVM or the code that the texts print.
 
-use crate::{clients::peer::Java, terminal::bilingual::Bilingual};
+use oversell_lab::{clients::peer::Java, terminal::bilingual::Bilingual};
 use serde::Deserialize;
 
 /// The library that a claim is about: Redisson, Curator, Spring, or the printed classes.

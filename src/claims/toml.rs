@@ -1,6 +1,6 @@
 //! Reads texts out of the lessons' files.
 
-use crate::terminal::bilingual::leak;
+use oversell_lab::terminal::bilingual::leak;
 use serde::{Deserialize, Deserializer};
 
 /// Reads a text that is kept until the program ends.

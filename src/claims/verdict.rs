@@ -1,6 +1,6 @@
 //! The verdict on a claim.
 
-use crate::terminal::bilingual::Bilingual;
+use oversell_lab::terminal::bilingual::Bilingual;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

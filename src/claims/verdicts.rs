@@ -9,6 +9,9 @@ use utoipa::{
     openapi::{ArrayBuilder, ObjectBuilder, Schema, Type},
 };
 
+/// The last full run as JSON, which comes with the program.
+pub const LAST_RUN: &str = include_str!("last_run.json");
+
 /// The verdicts of a run.
 #[derive(Debug, Serialize, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -35,7 +35,7 @@ impl Words {
 
     /// The text in the language of the terminal.
     pub fn localized(self) -> String {
-        if crate::terminal::chinese::is_wanted() {
+        if oversell_lab::terminal::chinese::is_wanted() {
             self.zh
         } else {
             self.en

@@ -3,6 +3,7 @@
 
 use crate::{
     error::Error,
+    load::conditions::COMMIT,
     seckill::stream::Backlog,
     section::{Deduction, Job, LockState},
     stock::{self, Strategy},
@@ -93,7 +94,7 @@ impl Metrics {
             const BUILD: &str = "oversell_build_info";
             const TOOK: &str = "oversell_http_request_duration_seconds";
             describe_gauge!(BUILD, "1; its labels say what runs");
-            let (version, commit) = (env!("CARGO_PKG_VERSION"), env!("OVERSELL_COMMIT"));
+            let (version, commit) = (env!("CARGO_PKG_VERSION"), COMMIT);
             gauge!(BUILD, "version" => version, "commit" => commit).set(1.0);
             describe_counter!(HTTP_REQUESTS, "Answered requests, by method and status");
             describe_histogram!(TOOK, Unit::Seconds, "Until the head of an answer");

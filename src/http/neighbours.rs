@@ -9,7 +9,6 @@
 
 use crate::{
     claims::Words,
-    clients::http_client::{Answer, Ask, HttpError, client},
     config::Config,
     instance::{Role, State, States},
     replay::{self, Pace},
@@ -17,6 +16,7 @@ use crate::{
 };
 use futures::future::join_all;
 use http::StatusCode;
+use oversell_lab::clients::http_client::{Answer, Ask, HttpError, client};
 use serde::{Deserialize, Serialize};
 use std::{
     iter::once,

@@ -3,15 +3,10 @@
 
 use super::{app::AppState, routes};
 use crate::{
-    addresses::{ADMIN_TOKEN_VARIABLE, InstanceAddress, Token},
     config::{self, Config},
     ctx::Ctx,
     instance,
     telemetry::{self, LogFormat},
-    terminal::{
-        chinese::localized,
-        failure::{Failure, unusable, unusable_localized},
-    },
 };
 use axum::{Router, extract::ConnectInfo, serve::Listener};
 use hyper::server::conn::http1;
@@ -21,6 +16,13 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use oversell_lab::{
+    addresses::{ADMIN_TOKEN_VARIABLE, InstanceAddress, Token},
+    terminal::{
+        chinese::localized,
+        failure::{Failure, unusable, unusable_localized},
+    },
+};
 use secrecy::ExposeSecret;
 use std::{
     io,

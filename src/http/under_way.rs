@@ -3,8 +3,8 @@
 //! A paused instance cannot say how many requests wait in it. Those that the load generator has sent and no other instance
 //! has are in it, so they are counted as the silent instance's ([`InstancePoll::poll`]).
 
-use crate::clients::http_client::{Ask, client};
 use futures::future::join_all;
+use oversell_lab::clients::http_client::{Ask, client};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::{

@@ -2,13 +2,13 @@
 //! probes.
 
 use crate::{
-    clients::four_letters::four_letter_command,
     ctx::Ctx,
     error::{Error, NOT_IN_ITS_CLUSTER},
     server::Server,
     stock,
 };
 use futures::future::join_all;
+use oversell_lab::clients::four_letters::four_letter_command;
 use redis::aio::MultiplexedConnection;
 use serde::{Deserialize, Serialize};
 use sqlx::{Executor, Row, mysql::MySqlRow};

@@ -1,11 +1,7 @@
 //! Prepares a server that came up, perhaps an empty one: makes the tables in MySQL, puts the stock into Redis.
 
-use crate::{
-    ctx::Ctx,
-    migrations::{migrator, tables_in_the_way},
-    section::mysql::is_contended,
-    stock_admin,
-};
+use crate::{ctx::Ctx, section::mysql::is_contended, stock_admin};
+use oversell_lab::migrations::{migrator, tables_in_the_way};
 use oversell_lock::mysql::Conn;
 use parking_lot::Mutex;
 use sqlx::{Executor, migrate::Migration};

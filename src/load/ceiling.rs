@@ -10,7 +10,7 @@ use super::{
     stock_api,
     terminal::stopped_by_signal,
 };
-use crate::terminal::{
+use oversell_lab::terminal::{
     chinese::localized,
     failure::{Failure, unusable, unusable_localized},
 };

@@ -1,6 +1,6 @@
 //! The conditions of the figures, without which they mean little.
 
-use crate::{
+use oversell_lab::{
     addresses::Addresses,
     clients::{four_letters::four_letter_command, redis_at::redis_at},
     terminal::chinese::localized,
@@ -50,6 +50,9 @@ pub struct Conditions {
     pub(crate) servers: BTreeMap<&'static str, String>,
 }
 
+/// The commit that this program was built from; `unknown` in a debug build, and outside a repository.
+pub const COMMIT: &str = env!("OVERSELL_COMMIT");
+
 impl Conditions {
     /// Reads the conditions of this machine, and of a lab if one is measured, whose folder `target` it makes and writes to.
     pub async fn read(lab: Option<&Addresses>) -> Self {
@@ -60,7 +63,7 @@ impl Conditions {
                 .collect::<Vec<_>>()
                 .join(" "),
             version: env!("CARGO_PKG_VERSION"),
-            commit: env!("OVERSELL_COMMIT"),
+            commit: COMMIT,
             cores: std::thread::available_parallelism().map_or(0, usize::from),
             date: chrono::Utc::now().format("%F").to_string(),
             cpu: cpu(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),

@@ -15,10 +15,10 @@ use super::{
     plan::Timed,
     stats::{self, Stats},
 };
-use crate::terminal::failure::{Failure, unusable};
 use futures::{StreamExt, TryStreamExt, stream};
 use http::{Request, Response};
 use hyper::body::Bytes;
+use oversell_lab::terminal::failure::{Failure, unusable};
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use std::{
     mem,

@@ -5,8 +5,9 @@
 //!
 //! Next: `verdict.rs`, which judges it.
 
-use super::{inside::Stay, spread::rounded};
+use super::inside::Stay;
 use hdrhistogram::Histogram;
+use oversell_lab::spread::rounded;
 use serde::Serialize;
 use std::{collections::BTreeMap, time::Duration};
 

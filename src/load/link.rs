@@ -9,11 +9,11 @@
 //! ([`ExchangeError::NoAnswer`]), and nobody sends it again. Requests are POSTs, so that no proxy takes them for repeatable.
 
 use super::stats::Bytes;
-use crate::terminal::failure::{Failure, unusable};
 use http::{HeaderValue, Method, Request, Response, Uri, header, uri::PathAndQuery};
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Bytes as Chunk, client::conn::http1};
 use hyper_util::rt::TokioIo;
+use oversell_lab::terminal::failure::{Failure, unusable};
 use std::{
     fmt,
     pin::{Pin, pin},

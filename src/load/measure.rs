@@ -13,16 +13,16 @@ use super::{
     target::{ClusterOptions, Registry, check, token},
     terminal::Bar,
 };
-use crate::{
+use crate::registry::RegistryEntry;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use oversell_lab::{
     addresses::Addresses,
-    registry::RegistryEntry,
     terminal::{
         chinese::localized,
         failure::{Failure, unusable, unusable_localized},
         stdout::{Output, say},
     },
 };
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use secrecy::SecretString;
 use serde::Serialize;
 use std::time::Duration;

@@ -19,7 +19,6 @@ mod link;
 pub mod plan;
 pub mod row;
 pub mod run;
-pub mod spread;
 mod stock_api;
 mod voucher;
 

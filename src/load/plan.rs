@@ -1,6 +1,6 @@
 //! The plan of one row: its target and its workload.
 
-use crate::terminal::chinese::localized;
+use oversell_lab::terminal::chinese::localized;
 use secrecy::SecretString;
 use serde::Serialize;
 use std::time::Duration;

@@ -5,15 +5,14 @@ use super::{
     history::{Contention, OutcomeCounts},
     lanes::Lanes,
     plan::{INSTANCES, ONE_INSTANCE, Orders, Plan, target_name},
-    spread::Spread,
     stats::Stats,
     verdict::{StockChange, Verdict, expected, judge, judge_orders, oversold},
 };
 use crate::{
     seckill::{SeckillStep, check},
     stock::{Promise, Store, Strategy},
-    terminal::chinese::localized,
 };
+use oversell_lab::{spread::Spread, terminal::chinese::localized};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

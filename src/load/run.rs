@@ -13,11 +13,9 @@ use super::{
     verdict::StockChange,
     voucher::{Buyers, LoadVoucher},
 };
-use crate::{
-    seckill, stock,
-    terminal::failure::{Failure, unusable},
-};
+use crate::{seckill, stock};
 use http::{HeaderValue, Request, header};
+use oversell_lab::terminal::failure::{Failure, unusable};
 use serde::Serialize;
 use std::{
     collections::{BTreeMap, VecDeque},

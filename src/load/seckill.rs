@@ -10,9 +10,9 @@ use super::{
     table,
     target::Registry,
 };
-use crate::{
+use crate::seckill::{self, SeckillStep};
+use oversell_lab::{
     addresses::Addresses,
-    seckill::{self, SeckillStep},
     terminal::{
         failure::Failure,
         stdout::{Output, Outputs, say},

@@ -5,7 +5,8 @@
 //! Received KB/sec `received_kb_per_sec`, Sent KB/sec `sent_kb_per_sec`. Latencies are in milliseconds, a KB has 1024
 //! bytes, and bytes are those on the wire, headers and all.
 
-use super::{history::History, spread::rounded};
+use super::history::History;
+use oversell_lab::spread::rounded;
 use serde::Serialize;
 use std::time::Duration;
 

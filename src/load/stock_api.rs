@@ -1,8 +1,8 @@
 //! The routes that make, show and remove a product, and the list of strategies that a cluster knows.
 
-use crate::{
+use crate::stock::{Store, Strategy};
+use oversell_lab::{
     clients::http_client::{Answer, Ask, HttpError, client},
-    stock::{Store, Strategy},
     terminal::{
         chinese::localized,
         failure::{Failure, unusable},

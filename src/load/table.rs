@@ -7,8 +7,8 @@ use super::{
     terminal::{Column, ms, rate, table, with_commas},
     verdict::Verdict,
 };
-use crate::terminal::{bilingual::Bilingual, chinese::localized, stdout::colour_mark};
 use comfy_table::{Cell, Color};
+use oversell_lab::terminal::{bilingual::Bilingual, chinese::localized, stdout::colour_mark};
 
 const fn of(zh: &'static str, en: &'static str) -> Bilingual {
     Bilingual::of(zh, en)

@@ -4,7 +4,7 @@ use super::{
     plan::ONE_INSTANCE,
     stock_api::{slugs, without_trailing_slash},
 };
-use crate::{
+use oversell_lab::{
     addresses::{ADMIN_TOKEN_VARIABLE, Addresses, LAB_JSON},
     terminal::{
         chinese::localized,

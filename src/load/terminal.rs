@@ -1,17 +1,17 @@
 //! The terminal of a command: a progress bar, a clean stop, readable figures.
 
 use super::run::Snapshot;
-use crate::terminal::{
-    bilingual::Bilingual,
-    chinese::localized,
-    failure::Failure,
-    stdout::{has_colours, print_to_stderr, progress_bar, terminal_width},
-};
 use comfy_table::{
     Cell, CellAlignment, LineStyle, Table,
     presets::{ASCII_MARKDOWN, NOTHING},
 };
 use indicatif::{HumanCount, ProgressBar};
+use oversell_lab::terminal::{
+    bilingual::Bilingual,
+    chinese::localized,
+    failure::Failure,
+    stdout::{has_colours, print_to_stderr, progress_bar, terminal_width},
+};
 use tokio::sync::watch;
 
 /// The failure of a command that a signal has stopped.
@@ -254,7 +254,7 @@ mod tests {
             "{without_the_empty}"
         );
         for width in [20, 30] {
-            let text = crate::terminal::wrap::wrap_lines(&at(Some(width)), width);
+            let text = oversell_lab::terminal::wrap::wrap_lines(&at(Some(width)), width);
             let fits = |line: &str| line.chars().count() <= width;
             assert!(text.lines().all(fits), "{text}");
             assert!(

@@ -10,7 +10,7 @@ use super::{
     terminal::Bar,
     verdict::Verdict,
 };
-use crate::terminal::failure::Failure;
+use oversell_lab::terminal::failure::Failure;
 use std::{sync::Arc, time::Duration};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;

@@ -5,7 +5,8 @@
 //! outweighs a doubt, and a doubt outweighs "exact".
 
 use super::history::OutcomeCounts;
-use crate::{seckill::check, stock::Promise, terminal::chinese::localized};
+use crate::{seckill::check, stock::Promise};
+use oversell_lab::terminal::chinese::localized;
 use serde::{Deserialize, Serialize};
 use std::{fmt, ops::RangeInclusive};
 

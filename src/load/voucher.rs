@@ -11,13 +11,15 @@ use super::{
     row::RefusedOrders,
     stock_api::{read, require_success, without_trailing_slash},
 };
-use crate::{
-    clients::http_client::{Ask, client},
-    seckill::check::{OrderAnswers, OrdersReport, VoucherOrder, VoucherRecords, check_orders},
-    terminal::failure::{Failure, unusable},
+use crate::seckill::check::{
+    OrderAnswers, OrdersReport, VoucherOrder, VoucherRecords, check_orders,
 };
 use chrono::{TimeDelta, Utc};
 use http::{HeaderName, HeaderValue, Request};
+use oversell_lab::{
+    clients::http_client::{Ask, client},
+    terminal::failure::{Failure, unusable},
+};
 use parking_lot::Mutex;
 use secrecy::SecretString;
 use serde::Deserialize;

@@ -15,9 +15,9 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay_log::{Log, ReplayEvent},
-    terminal::bilingual::Bilingual,
 };
 use futures::future::{BoxFuture, join_all};
+use oversell_lab::terminal::bilingual::Bilingual;
 use oversell_lock::redis::Connection;
 use parking_lot::Mutex;
 use redis::{AsyncTypedCommands, RedisResult};

@@ -3,7 +3,7 @@
 //! Each half has a title; where it breaks, in one line; the steps; what it survives; what breaks it; what to read next; and
 //! paragraphs of its own. rustdoc shows the file as it is, the page and the generated documents show parts of it.
 
-use crate::terminal::bilingual::{Bilingual, leak};
+use oversell_lab::terminal::bilingual::{Bilingual, leak};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -17,7 +17,6 @@ use super::{
     own_clients::OwnClients,
 };
 use crate::{
-    clients::http_client::{Answer, Ask, HttpError, client},
     ctx::Ctx,
     error::Error,
     seckill,
@@ -31,6 +30,7 @@ use crate::{
 use futures::StreamExt;
 use garde::Validate;
 use http::StatusCode;
+use oversell_lab::clients::http_client::{Answer, Ask, HttpError, client};
 use oversell_lock::Fence;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};

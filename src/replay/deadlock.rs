@@ -23,8 +23,8 @@ use crate::{
     },
     error::Error,
     replay_log::ReplayEvent,
-    terminal::bilingual::leak,
 };
+use oversell_lab::terminal::bilingual::leak;
 use std::{collections::VecDeque, fmt::Display, sync::LazyLock, time::Duration};
 use tokio::time::timeout;
 

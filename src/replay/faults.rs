@@ -8,9 +8,9 @@
 //!
 //! Next: `lab/fault.rs`, which carries them out.
 
-use crate::{
+use crate::config::Config;
+use oversell_lab::{
     clients::http_client::{Ask, HttpError, client},
-    config::Config,
     fault::{Action, Breakable, FAULT_TIMEOUT, FaultCommand},
     terminal::bilingual::Bilingual,
 };

@@ -9,7 +9,8 @@ use super::{
     role::Role,
     shared_reads::node_name,
 };
-use crate::{error::Error, fault::Action, replay_log::ReplayEvent};
+use crate::{error::Error, replay_log::ReplayEvent};
+use oversell_lab::fault::Action;
 use std::time::Duration;
 use tokio::time::sleep;
 

@@ -9,7 +9,8 @@ use super::{
     play::{Play, poll_until},
     shared_reads::{LockEntry, node_name},
 };
-use crate::{error::Error, fault::Action};
+use crate::error::Error;
+use oversell_lab::fault::Action;
 use std::time::Duration;
 
 /// How far a node's clock jumps forward: longer than every lease by the clock, which is 60 s at most.

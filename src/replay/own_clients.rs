@@ -4,12 +4,12 @@
 //! What it sends to Redis goes over a connection that all share (`section/redis_tap.rs`).
 
 use crate::{
-    clients::proxy::Proxy,
     ctx::Ctx,
     error::Error,
     section::{Name, Points, tap_mysql, tap_zookeeper},
     server::Server,
 };
+use oversell_lab::clients::proxy::Proxy;
 use oversell_lock::{mysql::MySqlPool, zk::ZkClient};
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};

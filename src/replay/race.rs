@@ -15,8 +15,8 @@ use crate::{
     replay_log::ReplayResult,
     section::{Name, Point},
     server::Server,
-    terminal::bilingual::Bilingual,
 };
+use oversell_lab::terminal::bilingual::Bilingual;
 use serde::Serialize;
 use utoipa::ToSchema;
 

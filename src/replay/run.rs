@@ -19,12 +19,11 @@ use super::{
 use crate::{
     ctx::Ctx,
     error::Error,
-    fault::Action,
     replay_log::{Log, ReplayEnd, ReplayResult},
     section::{LockState, Point},
-    terminal::bilingual::Bilingual,
 };
 use futures::future::try_join_all;
+use oversell_lab::{fault::Action, terminal::bilingual::Bilingual};
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;

@@ -9,11 +9,10 @@
 use super::{act::Act, faults::Need, play::Play, role::Role};
 use crate::{
     error::Error,
-    fault::Action,
     section::{LockState, Point},
-    terminal::bilingual::Bilingual,
 };
 use futures::future::BoxFuture;
+use oversell_lab::{fault::Action, terminal::bilingual::Bilingual};
 
 /// One step of a race: something that happens next.
 #[derive(Debug, Clone, Copy)]

@@ -8,7 +8,7 @@
 //! Source of the formats: MySQL's *Client/Server Protocol*, "Command Phase", and "SSLRequest" of the connection phase.
 
 use super::Points;
-use crate::clients::proxy::Proxy;
+use oversell_lab::clients::proxy::Proxy;
 use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, HashMap},

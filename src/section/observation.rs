@@ -2,7 +2,7 @@
 
 use super::points::Points;
 use crate::{
-    terminal::console,
+    console,
     visits::{VisitEventKind, VisitGuard},
 };
 use metrics::Gauge;

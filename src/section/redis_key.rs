@@ -1,9 +1,9 @@
 //! The stock as a Redis key: its name, and the errors for a missing key and a missing answer.
 
 use crate::{
-    clients::redis_pool::ExclusiveConnection,
     ctx::Ctx,
     error::Error,
+    redis_pool::ExclusiveConnection,
     section::{names, session::Session},
     server::Server,
 };

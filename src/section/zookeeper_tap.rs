@@ -4,7 +4,7 @@
 //! library sends for it. Heartbeats are not.
 
 use super::Points;
-use crate::clients::{
+use oversell_lab::clients::{
     proxy::Proxy,
     zookeeper_wire::{Messages, Operation, Request},
 };

@@ -24,9 +24,9 @@ use crate::{
     registry::{Rank, RegistryEntry, Spec, in_order},
     section::{Deduction, FixedLease, Job, LockState, Name, Point, mysql, poll, redis_polling},
     server::Server,
-    terminal::chinese::localized,
 };
 use futures::future::BoxFuture;
+use oversell_lab::terminal::chinese::localized;
 use oversell_lock::{Fence, Guard, LockError};
 use serde::Serialize;
 use std::{fmt, future::Future, sync::LazyLock, time::Duration};
@@ -204,7 +204,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{config::Config, terminal::console::Log};
+    use crate::{config::Config, console::Log};
     use std::time::Duration;
 
     #[tokio::test]

@@ -15,10 +15,10 @@ use oversell::{
         demo2::{self, Id},
     },
     error::Error,
-    lab::Lab,
     replay::{self, A, Act, B, C, ExpectedResult, Play, RaceScript, Step},
     section::{Deduction, Job, Name, Point},
 };
+use oversell_lab::lab::Lab;
 use reqwest::StatusCode;
 
 const NOW: Duration = Duration::ZERO;

@@ -4,7 +4,7 @@ use crate::support::{
     http::{ask, ask_json, body_with_status, elements},
     *,
 };
-use oversell::{clients::four_letters::four_letter_command, lab::Lab};
+use oversell_lab::{clients::four_letters::four_letter_command, lab::Lab};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 

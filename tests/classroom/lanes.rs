@@ -6,10 +6,10 @@ use crate::support::{
     *,
 };
 use futures::{StreamExt, future::try_join_all};
-use oversell::{
+use oversell::visits::{VisitEvent, VisitEventKind};
+use oversell_lab::{
     clients::http_client::{self, Ask},
     lab::{Lab, Options, Part},
-    visits::{VisitEvent, VisitEventKind},
 };
 use parking_lot::Mutex;
 use reqwest::{Client, StatusCode};

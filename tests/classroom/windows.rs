@@ -6,7 +6,7 @@ use crate::support::{
     labs::query_redis,
     *,
 };
-use oversell::{clients::redis_at::redis_at, lab::Lab};
+use oversell_lab::{clients::redis_at::redis_at, lab::Lab};
 use reqwest::StatusCode;
 use serde_json::Value;
 use std::time::Instant;

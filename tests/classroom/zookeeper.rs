@@ -6,7 +6,7 @@ use crate::support::{
     labs::query_redis,
     *,
 };
-use oversell::lab::Lab;
+use oversell_lab::lab::Lab;
 use reqwest::StatusCode;
 use serde_json::Value;
 

@@ -1,10 +1,8 @@
 //! Types every line that a lesson shows, and compares what it prints.
 
 use crate::support::{labs, *};
-use oversell::{
-    addresses::Addresses,
-    claims::{self, Chapter, Lesson, TypedLine, placeholders::Placeholders},
-};
+use oversell::claims::{self, Chapter, Lesson, TypedLine, placeholders::Placeholders};
+use oversell_lab::addresses::Addresses;
 use std::{
     collections::HashMap,
     env,

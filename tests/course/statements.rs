@@ -12,18 +12,20 @@
 use crate::{seckill::on_sale, support::*};
 use oversell::{
     claims::Library,
+    ctx::Ctx,
+    registry::Rank,
+    seckill::{self, Order},
+    section::Job,
+    stock,
+};
+use oversell_lab::{
     clients::{
         peer::Peer,
         proxy::Proxy,
         redis_at::redis_at,
         zookeeper_wire::{Messages, Operation, Request},
     },
-    ctx::Ctx,
     lab::Lab,
-    registry::Rank,
-    seckill::{self, Order},
-    section::Job,
-    stock,
 };
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
@@ -81,7 +83,8 @@ const PRINTED: [(&str, &str); 33] = [
 const LABELS: [&str; 2] = ["**Differs from the text in**: ", "**与原文不同**："];
 
 const PAGES: [&str; 2] = ["docs/statements.md", "docs/statements.zh-CN.md"];
-const WRITE: &str = "`OVERSELL_SOAK=1 OVERSELL_WRITE_DOCS=1 cargo test -p oversell --test main -- statements` writes it";
+const WRITE: &str =
+    "`OVERSELL_SOAK=1 OVERSELL_WRITE_DOCS=1 cargo test --test main -- statements` writes it";
 
 /// The database of the printed classes, their node in ZooKeeper, and the beginning of their keys in Redis.
 const RUN: &str = "statements";

@@ -5,7 +5,8 @@ use crate::support::{
     labs, *,
 };
 use futures::future::join_all;
-use oversell::{claims, lab::Lab};
+use oversell::claims;
+use oversell_lab::lab::Lab;
 use reqwest::StatusCode;
 use serde_json::json;
 use std::{

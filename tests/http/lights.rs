@@ -4,10 +4,8 @@ use crate::support::{
     http::{MINUTE, check_url, client, elements, put_stock, status, stock, wait_until_held},
     *,
 };
-use oversell::{
-    lab::{Lab, Options, Part},
-    stock::Store,
-};
+use oversell::stock::Store;
+use oversell_lab::lab::{Lab, Options, Part};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

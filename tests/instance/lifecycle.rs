@@ -7,10 +7,12 @@ use crate::support::{
     *,
 };
 use oversell::{
-    addresses::InstanceAddress,
     ctx::Ctx,
-    lab::{Lab, Options, Part},
     stock::{self, Store},
+};
+use oversell_lab::{
+    addresses::InstanceAddress,
+    lab::{Lab, Options, Part},
 };
 use reqwest::StatusCode;
 use sqlx::{Connection, Executor, MySqlConnection};

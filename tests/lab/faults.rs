@@ -4,7 +4,7 @@ use crate::support::{
     http::{answer, ask, client, elements},
     *,
 };
-use oversell::addresses::Addresses;
+use oversell_lab::addresses::Addresses;
 use serde_json::{Value, json};
 use std::path::Path;
 

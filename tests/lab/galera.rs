@@ -6,13 +6,15 @@ use crate::support::{
 };
 use futures::future::join_all;
 use oversell::{
-    addresses::Addresses,
     ctx::Ctx,
     error::Error,
-    lab::{Lab, Options, Part, Writers},
     section::Job,
     stock::{self, Store},
     stock_admin,
+};
+use oversell_lab::{
+    addresses::Addresses,
+    lab::{Lab, Options, Part, Writers},
 };
 use reqwest::StatusCode;
 use sqlx::{Connection, Executor, MySqlConnection};
@@ -51,7 +53,7 @@ async fn instances_on_three_nodes_create_the_tables_once() -> Result<()> {
         bail!("three instances")
     };
     let (one, two) = (one.url.as_str(), two.url.as_str());
-    let files = oversell::migrations::migrator().iter().count() as i64;
+    let files = oversell_lab::migrations::migrator().iter().count() as i64;
     for node in &nodes {
         wait_until_number_is(node, CLUSTER_SIZE, 3).await?;
         wait_until_number_is(node, APPLIED_MIGRATIONS, files).await?;
@@ -161,7 +163,7 @@ async fn a_rollback_by_another_node_is_retried_and_refuses_nobody() -> Result<()
         ctxs.push(Arc::new(Ctx::new(on_node)?));
     }
     migrate(&ctxs[0]).await;
-    let files = oversell::migrations::migrator().iter().count() as i64;
+    let files = oversell_lab::migrations::migrator().iter().count() as i64;
     for node in &nodes {
         wait_until_number_is(&node.url, APPLIED_MIGRATIONS, files).await?;
     }

@@ -5,7 +5,7 @@ use crate::support::{
     http::{answer, ask, client},
     labs, *,
 };
-use oversell::{
+use oversell_lab::{
     addresses::{self, Addresses},
     clients::redis_at::redis_at,
     lab::{Lab, Options, Part},

@@ -12,15 +12,17 @@ use crate::{
 };
 use oversell::{
     classroom,
-    clients::redis_at::redis_at,
     ctx::Ctx,
     error::Error,
-    lab::{Lab, Options, Part},
     seckill::{self, Order, consumer::Consumer, stream, voucher},
     section::{Job, Name},
     server::Server,
     stock::{self, Store},
     stock_admin,
+};
+use oversell_lab::{
+    clients::redis_at::redis_at,
+    lab::{Lab, Options, Part},
 };
 use redis::AsyncCommands;
 use reqwest::StatusCode;

@@ -1,7 +1,7 @@
 //! The Sentinel of a lab promotes the replica, whatever happened before.
 
 use crate::support::{labs::program, *};
-use oversell::{
+use oversell_lab::{
     addresses::Process,
     clients::redis_at::redis_at,
     lab::{Lab, Options, Part},

@@ -6,7 +6,7 @@ use crate::support::{
     labs::short_leases,
     *,
 };
-use oversell::{
+use oversell_lab::{
     addresses::InstanceAddress,
     clients::redis_at::redis_at,
     lab::{Lab, Options},

@@ -6,7 +6,6 @@ use crate::support::{
 };
 use futures::future::{join, join_all};
 use oversell::{
-    lab::Lab,
     load::{
         Plan, Row,
         run::{Snapshot, run},
@@ -14,6 +13,7 @@ use oversell::{
     },
     stock::{self, Promise},
 };
+use oversell_lab::lab::Lab;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use sqlx::{Connection, Executor, MySqlConnection};

@@ -16,7 +16,7 @@ const PLACES = [
   ['lock/src/error.rs', /#\[error\(/g],
   ['lock/src/mysql/pool.rs', /#\[error\(/g],
   ...['redis', 'zk', 'mysql'].map((server) => /** @type {[string, RegExp]} */ ([`lock/src/${server}`, /\b(?:[Uu]navailable|refused)\(/g])),
-  ['src/clients/http_client.rs', /#\[error\(/g],
+  ['lab/src/clients/http_client.rs', /#\[error\(/g],
   ['src/error', /\bfn why_refused\b[^{]*(?=\{)|^(?:pub\S* )?const \w+: &str = /gm],
   ['src/replay', /\bError::replay\(|\bpoll_until\(/g],
   ...['ctx.rs', 'replay', 'section', 'stock', 'seckill', 'classroom', 'own_lock'].map((place) => /** @type {[string, RegExp]} */ ([`src/${place}`, /\b(?:[Uu]navailable|Internal|no_answer|NoId)\(/g])),

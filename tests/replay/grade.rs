@@ -6,7 +6,6 @@ use crate::support::{
     *,
 };
 use oversell::{
-    clients::redis_at::redis_at,
     load::{
         Plan,
         run::{Snapshot, run},
@@ -15,6 +14,7 @@ use oversell::{
     own_lock::{Mark, Scripts, grade},
     stock,
 };
+use oversell_lab::clients::redis_at::redis_at;
 use redis::aio::MultiplexedConnection;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

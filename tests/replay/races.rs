@@ -6,13 +6,15 @@ use crate::support::{
     *,
 };
 use oversell::{
-    addresses::{Addresses, InstanceAddress},
     ctx::Ctx,
-    lab::{Lab, Options, Part},
     replay::{
         self, Act, ActorHost, Log, MoveRequests, Pace, PlayOptions, Race, RaceScript, ReplayEnd,
         ReplayEvent, ReplayResult, StallPoint, Timing,
     },
+};
+use oversell_lab::{
+    addresses::{Addresses, InstanceAddress},
+    lab::{Lab, Options, Part},
 };
 use reqwest::{Response, StatusCode};
 use serde_json::Value;

@@ -7,13 +7,13 @@ use super::{on_sale, stream::VoucherSale};
 use crate::support::{buyers::PIECES, *};
 use oversell::{
     ctx::Ctx,
-    lab::{Lab, Options, Part},
     seckill::{
         check::{OrderAnswers, OrdersReport, OrdersVerdict, VoucherOrder, check_orders},
         stream::{self, Backlog},
         voucher,
     },
 };
+use oversell_lab::lab::{Lab, Options, Part};
 use reqwest::{Client, StatusCode};
 use serde_json::Value;
 use std::{

@@ -4,14 +4,16 @@
 use crate::support::*;
 use futures::future::join_all;
 use oversell::{
-    clients::proxy::Proxy,
     ctx::Ctx,
     error::Error,
-    lab::{Lab, Options, Part},
-    migrations::{migrator, tables_in_the_way},
     section::{Deduction, Job, Pause, Point},
     stock::{self, Store, Strategy},
     stock_admin,
+};
+use oversell_lab::{
+    clients::proxy::Proxy,
+    lab::{Lab, Options, Part},
+    migrations::{migrator, tables_in_the_way},
 };
 use sqlx::{Connection, Executor, MySqlConnection, migrate::Migrator};
 use std::sync::Arc;

@@ -10,13 +10,15 @@ use oversell::{
     classroom::{
         self, demo_layer, demo1, demo2, window::WindowAddress, zk_atomic, zk_double_barrier,
     },
-    clients::{proxy::Proxy, redis_at::redis_at},
     ctx::Ctx,
     error::Error,
-    lab::{Lab, Options, Part},
     section::{Job, Name},
     stock::{self, Store},
     stock_admin,
+};
+use oversell_lab::{
+    clients::{proxy::Proxy, redis_at::redis_at},
+    lab::{Lab, Options, Part},
 };
 use redis::AsyncCommands;
 use reqwest::StatusCode;

@@ -3,10 +3,10 @@
 use crate::support::{http::*, leftovers::ensure_nothing_is_left, *};
 use futures::future::join_all;
 use oversell::{
-    clients::redis_at::redis_at,
     server::Server,
     stock::{self, Strategy},
 };
+use oversell_lab::clients::redis_at::redis_at;
 use reqwest::{Client, StatusCode};
 use std::time::Instant;
 

@@ -9,7 +9,7 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use oversell::lab::{Lab, Options};
+use oversell_lab::lab::{Lab, Options};
 use oversell_lock::{
     LockError,
     zk::{ZkClient, ZkOptions},

@@ -1,7 +1,8 @@
 //! Buyers that buy while a server is broken, with counts of their answers.
 
 use super::{http::*, leftovers::ensure_nothing_is_left, *};
-use oversell::{lab::Lab, stock::Store};
+use oversell::stock::Store;
+use oversell_lab::lab::Lab;
 use reqwest::{Client, StatusCode};
 use std::sync::{
     Arc,

@@ -5,7 +5,7 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use oversell::{
+use oversell_lab::{
     addresses::Addresses,
     clients::redis_at::redis_at,
     lab::{Lab, Options},

@@ -1,7 +1,8 @@
 //! Leftovers of clients and processes that are gone.
 
 use super::*;
-use oversell::{lab::Lab, section::Name, stock};
+use oversell::{section::Name, stock};
+use oversell_lab::lab::Lab;
 use sqlx::{Connection, MySqlConnection};
 
 /// Waits until there is no lock key, lock row, open transaction or lock node: some are released in the background.

@@ -2,14 +2,11 @@
 
 use super::{Context, Result, labs::program, within_limit};
 use oversell::{
+    config::Config, ctx::Ctx, seckill::consumer::Consumer, section::Job, stock::Store, stock_admin,
+};
+use oversell_lab::{
     addresses::Addresses,
-    config::Config,
-    ctx::Ctx,
     lab::{Lab, Options, Part},
-    seckill::consumer::Consumer,
-    section::Job,
-    stock::Store,
-    stock_admin,
 };
 use parking_lot::Mutex;
 use redis::AsyncCommands;
@@ -233,7 +230,7 @@ pub(crate) async fn shelf(ctx: &Arc<Ctx>) -> Site {
 
 pub(crate) async fn migrate(ctx: &Ctx) {
     let mut conn = ctx.db.conn(Duration::from_secs(10)).await.expect("MySQL");
-    oversell::migrations::migrator()
+    oversell_lab::migrations::migrator()
         .run(&mut *conn)
         .await
         .expect("the migrations run");

@@ -17,7 +17,7 @@ mod worker;
 use anyhow::{Context, Result};
 use counts::RoundTrips;
 use futures::future::try_join_all;
-use oversell::{
+use oversell_lab::{
     clients::peer::Peer,
     lab::{Lab, Options, Part},
 };

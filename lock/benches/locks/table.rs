@@ -1,7 +1,7 @@
 //! The results as Markdown.
 
 use super::scene::{Costs, Kind, Library, Scene};
-use oversell::load::spread::Spread;
+use oversell_lab::spread::Spread;
 use std::{collections::BTreeMap, fmt::Display};
 
 pub(crate) struct Figures {

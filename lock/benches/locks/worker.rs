@@ -1,4 +1,4 @@
-//! A process that uses one library, as it is told by lines: see [`Peer`](oversell::clients::peer::Peer).
+//! A process that uses one library, as it is told by lines: see [`Peer`](oversell_lab::clients::peer::Peer).
 //!
 //! `contend KIND NAME CONTENDERS MILLIS`: all begin at once; each acquires and releases until the time is over, at least once.
 //! `hand-off NAME TIMES`: one client has the lock and another one waits. Both answer an [`Measurement`].

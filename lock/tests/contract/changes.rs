@@ -6,7 +6,7 @@ use super::{
     subjects::{semaphore, zk_semaphore},
     support::*,
 };
-use oversell::clients::redis_at::redis_at;
+use oversell_lab::clients::redis_at::redis_at;
 use tokio::time::sleep;
 
 /// How long a server leads.

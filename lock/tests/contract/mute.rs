@@ -1,6 +1,6 @@
 //! A proxy on which requests arrive and answers do not: what "it may have run" means.
 
-use oversell::clients::proxy::{Condition, Piece, Proxy};
+use oversell_lab::clients::proxy::{Condition, Piece, Proxy};
 use parking_lot::Mutex;
 use std::{
     io,

@@ -11,7 +11,7 @@ use super::{
     zookeeper::ZooKeeper,
 };
 use libtest_mimic::Trial;
-use oversell::lab::Lab;
+use oversell_lab::lab::Lab;
 use std::{sync::OnceLock, time::Duration};
 use tokio::{runtime::Handle, sync::Semaphore};
 

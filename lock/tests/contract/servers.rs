@@ -1,6 +1,6 @@
 //! Where the servers come from: the lab starts them, for this run alone.
 
-use oversell::{
+use oversell_lab::{
     lab::{Lab, Options, Part},
     terminal::failure::Failure,
 };
@@ -15,7 +15,7 @@ pub(crate) async fn start() -> Result<Lab, Failure> {
     });
     let lab = lab.await?;
     let mysql = MySqlConnection::connect(&lab.addresses().mysql.url).await;
-    oversell::migrations::migrator()
+    oversell_lab::migrations::migrator()
         .run_direct(&mut mysql.expect("mysql is there"))
         .await
         .expect("the tables are made");

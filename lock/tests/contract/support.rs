@@ -1,6 +1,6 @@
 //! What every test uses: names, waits, and checks of results.
 
-use oversell::lab::Options;
+use oversell_lab::lab::Options;
 use oversell_lock::Fence;
 use std::{
     fmt::Debug,
@@ -21,7 +21,7 @@ pub(crate) use super::{
 pub(crate) use anyhow::{Context, bail, ensure};
 pub(crate) use futures::future::{join_all, try_join_all};
 pub(crate) use macro_rules_attribute::apply;
-pub(crate) use oversell::{
+pub(crate) use oversell_lab::{
     clients::proxy::{Condition, Proxy},
     lab::{Lab, Part},
 };

@@ -13,7 +13,7 @@ use anyhow::{Result, ensure};
 use counts::{RoundTrips, allocations};
 use harness::{caught, outcome};
 use libtest_mimic::{Arguments, Trial};
-use oversell::lab::{Lab, Options, Part};
+use oversell_lab::lab::{Lab, Options, Part};
 use oversell_lock::{Lock, LockError, redis::RedisClient};
 use std::{hint::black_box, process::ExitCode, time::Duration};
 use tokio::runtime::{Builder, Handle};

@@ -38,7 +38,7 @@ mod zookeeper;
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
 use libtest_mimic::Arguments;
-use oversell::lab::{Lab, Options, Part};
+use oversell_lab::lab::{Lab, Options, Part};
 use peer::{Library, Peer};
 use server::Server;
 use std::{process::ExitCode, time::Duration};

@@ -1,7 +1,7 @@
 //! A process with another library's locks (`interop/`), as the tests talk to it.
 
 use super::support::{Context, Result, SOON, TEST_TIMEOUT, bail, ensure};
-use oversell::clients::peer::{Java, Peer as Process, PendingAnswer as Answer};
+use oversell_lab::clients::peer::{Java, Peer as Process, PendingAnswer as Answer};
 use std::{
     fmt::{self, Display},
     ops::Deref,

@@ -6,7 +6,7 @@ use super::{
     support::{Context, Result, ensure},
 };
 use ::redis::{AsyncTypedCommands, Cmd, FromRedisValue, aio::MultiplexedConnection, cmd, pipe};
-use oversell::clients::redis_at::redis_at;
+use oversell_lab::clients::redis_at::redis_at;
 use oversell_lock::redis::{RedisClient, RedisOptions};
 use std::{collections::HashMap, time::Duration};
 

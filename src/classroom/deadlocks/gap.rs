@@ -17,7 +17,7 @@ use super::lesson::{
     BEGIN, COMMIT, DEADLOCK, DeadlockLesson,
     Statement::{A, B},
 };
-use crate::terminal::bilingual::Bilingual;
+use oversell_lab::terminal::bilingual::Bilingual;
 
 const REPEATABLE_READ: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ";
 const READ_COMMITTED: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED";

@@ -3,7 +3,7 @@
 //! Next: `opposite_order.rs`, the first; then `two_transactions.rs`.
 
 pub use crate::section::mysql::{DEADLOCK, LOCK_WAIT_TIMEOUT};
-use crate::terminal::bilingual::Bilingual;
+use oversell_lab::terminal::bilingual::Bilingual;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -16,7 +16,7 @@ use super::lesson::{
     BEGIN, COMMIT, DeadlockLesson, LOCK_WAIT_TIMEOUT,
     Statement::{A, B},
 };
-use crate::terminal::bilingual::Bilingual;
+use oversell_lab::terminal::bilingual::Bilingual;
 
 const TAKE: &str = "UPDATE goods SET count = count - 1 WHERE id = 10";
 /// A statement that stands for work that takes longer than the other transaction may wait.

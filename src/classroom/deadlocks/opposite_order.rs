@@ -16,7 +16,7 @@ use super::lesson::{
     BEGIN, COMMIT, DEADLOCK, DeadlockLesson,
     Statement::{A, B},
 };
-use crate::terminal::bilingual::Bilingual;
+use oversell_lab::terminal::bilingual::Bilingual;
 
 const TAKE_10: &str = "UPDATE goods SET count = count - 1 WHERE id = 10";
 const TAKE_20: &str = "UPDATE goods SET count = count - 1 WHERE id = 20";

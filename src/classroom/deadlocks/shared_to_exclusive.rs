@@ -17,7 +17,7 @@ use super::lesson::{
     BEGIN, COMMIT, DEADLOCK, DeadlockLesson,
     Statement::{A, B},
 };
-use crate::terminal::bilingual::Bilingual;
+use oversell_lab::terminal::bilingual::Bilingual;
 
 const SHARED: &str = "SELECT count FROM goods WHERE id = 10 LOCK IN SHARE MODE";
 const EXCLUSIVE: &str = "SELECT count FROM goods WHERE id = 10 FOR UPDATE";

@@ -2,15 +2,18 @@
 
 use crate::http::routes::prelude::*;
 use crate::{
-    addresses::LAB_JSON,
-    claims::{self, Chapter, Lesson, Rates, Run, placeholders::Placeholders, verdicts::Verdicts},
+    claims::{
+        self, Chapter, Lesson, Rates, Run,
+        placeholders::Placeholders,
+        verdicts::{LAST_RUN, Verdicts},
+    },
     ctx::Ctx,
     http::{
         extract::Admin,
         kept_verdicts::{self, LastVerdicts},
     },
-    terminal::bilingual::Bilingual,
 };
+use oversell_lab::{addresses::LAB_JSON, terminal::bilingual::Bilingual};
 use secrecy::ExposeSecret;
 use std::sync::LazyLock;
 
@@ -97,24 +100,16 @@ pub(in crate::http) async fn get_verdicts(State(app): State<AppState>) -> Result
     })
 }
 
-/// The last full run as JSON, which comes with the program.
-const STORED_RUN: &str = include_str!("../../trials/last_run.json");
-
 /// What the last full run has found, with its date, version and machine.
 #[utoipa::path(get, path = "/course/last-run", tag = "course", params(DetailQuery),
     responses((status = 200, description = "The run that comes with the program", body = Verdicts)))]
 pub(in crate::http) async fn get_last_run(
     Query(DetailQuery { brief }): Query<DetailQuery>,
 ) -> Response {
-    static BRIEF: LazyLock<Verdicts> =
-        LazyLock::new(|| Verdicts::read(STORED_RUN).without_details());
+    static BRIEF: LazyLock<Verdicts> = LazyLock::new(|| Verdicts::read(LAST_RUN).without_details());
     match brief {
         true => axum::Json(&*BRIEF).into_response(),
-        false => (
-            [(http::header::CONTENT_TYPE, "application/json")],
-            STORED_RUN,
-        )
-            .into_response(),
+        false => ([(http::header::CONTENT_TYPE, "application/json")], LAST_RUN).into_response(),
     }
 }
 

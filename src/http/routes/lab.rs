@@ -4,14 +4,16 @@
 use super::replays::Replays;
 use crate::http::routes::prelude::*;
 use crate::{
-    clients::http_client::HttpError,
     error::Error as Domain,
-    fault::{Action, Breakable, FaultCommand, MemberState},
     http::{
         extract::Admin,
         neighbours::{self, RemoteReplay},
     },
     replay::LabControl,
+};
+use oversell_lab::{
+    clients::http_client::HttpError,
+    fault::{Action, Breakable, FaultCommand, MemberState},
     terminal::bilingual::Bilingual,
 };
 

@@ -2,11 +2,11 @@
 
 use super::{JSON, ask, lone, read, service};
 use crate::{
+    console::Log,
     error::Error,
     http::problem::Problem,
     seckill::{self, SeckillError},
     stock,
-    terminal::console::Log,
 };
 use http::StatusCode;
 

@@ -6,11 +6,9 @@
 //! section faster. But in ZooKeeper waiters make their nodes while one is inside, which the one client does afterwards. So there
 //! the ratio may be above 1.
 
-use crate::{
+use crate::{config::Config, ctx::Ctx, seckill::id_worker};
+use oversell_lab::{
     addresses::Addresses,
-    config::Config,
-    ctx::Ctx,
-    seckill::id_worker,
     terminal::failure::{Failure, unusable},
 };
 use sqlx::{Executor, MySqlConnection};

@@ -8,10 +8,10 @@ use super::{
     memory::resident_memory_mb,
     result::{BenchResult, Unit},
 };
-use crate::terminal::failure::Failure;
 use axum::body::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
+use oversell_lab::terminal::failure::Failure;
 use oversell_lock::{
     redis::{RedisClient, RedisOptions},
     tower::LockLayer,

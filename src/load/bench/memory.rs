@@ -1,6 +1,6 @@
 //! The memory of a process, as the kernel tells it.
 
-use crate::terminal::failure::{Failure, unusable};
+use oversell_lab::terminal::failure::{Failure, unusable};
 
 /// The most memory that a process has had resident since it started (`VmHWM`), in MB of 10⁶ bytes.
 pub fn peak_memory_mb(pid: u32) -> Result<f64, Failure> {

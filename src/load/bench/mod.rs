@@ -25,16 +25,16 @@ use super::{
     target::{Registry, check, token},
     terminal::{Bar, stopped_by_signal},
 };
-use crate::{
+use crate::stock;
+use ceilings::Ceilings;
+use oversell_lab::{
     addresses::{Addresses, LAB_JSON},
-    stock,
     terminal::{
         chinese::localized,
         failure::Failure,
         stdout::{Output, Outputs, say},
     },
 };
-use ceilings::Ceilings;
 use result::{BenchResult, Goal, Unit, results_table};
 use serde::Serialize;
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};

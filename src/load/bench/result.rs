@@ -1,14 +1,12 @@
 //! A result of the bench: a value, its ceiling, and the goal that it must reach.
 
 use super::words::localized;
-use crate::{
-    load::{
-        spread::Spread,
-        terminal::{Column, ms, rate, table},
-    },
+use crate::load::terminal::{Column, ms, rate, table};
+use comfy_table::{Cell, Color};
+use oversell_lab::{
+    spread::Spread,
     terminal::{bilingual::Bilingual, chinese::localized},
 };
-use comfy_table::{Cell, Color};
 use serde::Serialize;
 
 /// What a result must reach: a least ratio to its ceiling, a greatest value, or nothing.

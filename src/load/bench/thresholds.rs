@@ -2,10 +2,10 @@
 
 use super::{ceilings::BareWork, result::Goal};
 use crate::{
-    addresses::Addresses,
     load::plan::{ONE_INSTANCE, Plan, THREE_BEHIND_NGINX, Timed},
     seckill,
 };
+use oversell_lab::addresses::Addresses;
 use std::{collections::BTreeSet, fmt, time::Duration};
 
 /// How many wait for a lock, from few to many; its ratio to the ceiling is measured with the second number.

@@ -1,6 +1,6 @@
 //! The words of the bench in Chinese: its figures keep their English names in files.
 
-use crate::terminal::chinese;
+use oversell_lab::terminal::chinese;
 
 /// Parts of names with their Chinese; a longer part stands before one that it contains.
 const CHINESE: &[(&str, &str)] = &[

@@ -13,9 +13,9 @@ use super::{
     target::Registry,
     terminal::rate,
 };
-use crate::{
+use crate::stock::{self, Strategy};
+use oversell_lab::{
     addresses::Addresses,
-    stock::{self, Strategy},
     terminal::{
         chinese::localized,
         failure::Failure,

@@ -9,7 +9,7 @@
 //! Next: `jumping_clock.rs`.
 
 use super::*;
-use crate::fault::Action;
+use oversell_lab::fault::Action;
 
 pub(super) const RACE: Race = Race {
     lessons: &["003.redlock.restart"],

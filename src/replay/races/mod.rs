@@ -13,6 +13,7 @@ use super::{
         say,
     },
 };
-use crate::{section::Point, terminal::bilingual::Bilingual};
+use crate::section::Point;
+use oversell_lab::terminal::bilingual::Bilingual;
 
 include!(concat!(env!("OUT_DIR"), "/races.rs"));

@@ -14,12 +14,12 @@
 use super::*;
 use crate::{
     error::Error,
-    fault::Action,
     replay::{
         inject::UNPLANNED_FAILOVER_TIMEOUT,
         play::{Play, poll_until},
     },
 };
+use oversell_lab::fault::Action;
 
 pub(super) const RACE: Race = Race {
     lessons: &["2.8", "2.9", "003.master"],

@@ -6,7 +6,7 @@ use crate::{
     redis::{self, with_lease},
     support::*,
 };
-use oversell::lab::Port;
+use oversell_lab::lab::Port;
 use oversell_lock::redis::{RedisClient, RedisOptions};
 use std::{num::NonZeroU32, path::PathBuf};
 use tokio::process::Child;

@@ -186,7 +186,7 @@ async fn a_lock_outlives_the_move_of_its_slot(_: &Redis) -> Result {
         .await
         .context("after its key has moved")?;
     ensure_taken("beside its holder", two.lock(&name).try_acquire().await)?;
-    let plain = oversell::clients::redis_at::redis_at(&cluster.nodes[from].url).await?;
+    let plain = oversell_lab::clients::redis_at::redis_at(&cluster.nodes[from].url).await?;
     let twin = RedisClient::over(plain, RedisOptions::new(&cluster.nodes[from].url))?;
     let refused_by = twin.lock(&name).try_acquire().await;
     caught(refused_by.map_err(Into::into), "Ask:")?;

@@ -5,7 +5,7 @@ use crate::{
     redis::{patient, with_lease},
     support::*,
 };
-use oversell::lab::Port;
+use oversell_lab::lab::Port;
 use oversell_lock::redis::RedisClient;
 use redis::{
     AsyncTypedCommands,

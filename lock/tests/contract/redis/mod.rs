@@ -34,7 +34,7 @@ use crate::{
     redis::fair::{queue_key, scores_key},
     support::*,
 };
-use oversell::clients::redis_at::redis_at;
+use oversell_lab::clients::redis_at::redis_at;
 use oversell_lock::redis::{RedisClient, RedisOptions};
 use redis::{AsyncTypedCommands, aio::MultiplexedConnection};
 use std::collections::BTreeSet;

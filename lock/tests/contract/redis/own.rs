@@ -1,7 +1,7 @@
 //! A Redis for one test, which may change its settings.
 
 use crate::support::*;
-use oversell::{lab::Port, programs::path as program};
+use oversell_lab::{lab::Port, programs::path as program};
 use std::{
     ops::Deref,
     path::Path,

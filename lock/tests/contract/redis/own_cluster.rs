@@ -4,7 +4,7 @@
 use crate::mute::Mute;
 use anyhow::{Context, Result, ensure};
 use futures::future::join_all;
-use oversell::{clients::redis_at::redis_at, lab::Port, programs::path as program};
+use oversell_lab::{clients::redis_at::redis_at, lab::Port, programs::path as program};
 use oversell_lock::redis::{RedisClient, RedisOptions};
 use redis::{FromRedisValue, aio::MultiplexedConnection};
 use std::{

@@ -2,7 +2,7 @@
 //! not held twice.
 
 use crate::{redis::with_lease, support::*};
-use oversell::clients::redis_at::redis_at;
+use oversell_lab::clients::redis_at::redis_at;
 use oversell_lock::redis::{RedisClient, RedisOptions, Replicas};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 

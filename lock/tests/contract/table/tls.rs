@@ -1,7 +1,7 @@
 //! MySQL over TLS: a server that requires it.
 
 use crate::{certificates, support::*};
-use oversell::{lab::Port, programs::path as program};
+use oversell_lab::{lab::Port, programs::path as program};
 use oversell_lock::mysql::MySqlPool;
 use std::{os::unix::fs::MetadataExt, path::Path, process::Stdio};
 use tokio::{

@@ -1,9 +1,9 @@
 //! `/classroom/burst`: tries a limit of nginx on concurrent requests with 30 or 120 of them, more than a browser's six connections
 //! can send; and says when each was answered, and how. An instance sends one burst at a time.
 
-use crate::clients::http_client::{Ask, client};
 use crate::http::routes::prelude::*;
 use futures::future::join_all;
+use oversell_lab::clients::http_client::{Ask, client};
 use std::time::Instant;
 use tokio::sync::Mutex;
 

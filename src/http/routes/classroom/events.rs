@@ -6,13 +6,13 @@
 
 use crate::http::routes::prelude::*;
 use crate::{
-    clients::http_client::{Ask, client},
     http::sse,
     visits::{VisitEvent, VisitEventKind},
 };
 use async_stream::stream;
 use axum::response::sse::Event;
 use futures::{Stream, StreamExt, stream::select_all};
+use oversell_lab::clients::http_client::{Ask, client};
 use tokio::sync::Semaphore;
 
 /// Time limit of the connection to another instance; a slow one must not be left out.

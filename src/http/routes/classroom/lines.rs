@@ -16,8 +16,8 @@ use crate::{
         extract::Admin,
         routes::{course::placeholders, replays::check_replays_and_own_locks_enabled},
     },
-    programs::{ShellOutput, run_in_shell, shell_path},
 };
+use oversell_lab::programs::{ShellOutput, run_in_shell, shell_path};
 use tokio::{sync::Semaphore, time::sleep};
 use tokio_util::sync::CancellationToken;
 

@@ -9,10 +9,10 @@
 use crate::http::routes::prelude::*;
 use crate::{
     claims,
-    clients::http_client::{Ask, client},
     http::terms::{HoldMs, LeaseMs, WaitMs, Who},
 };
 use futures::future::join_all;
+use oversell_lab::clients::http_client::{Ask, client};
 use std::{
     collections::BTreeSet,
     sync::atomic::{AtomicUsize, Ordering},

@@ -12,12 +12,12 @@ use crate::{
         PlayOptions, Race, ReplayEnd, ReplayEvent, Schedule, ServerLanes, SetStops, StallPoint,
         StartActor, Timing,
     },
-    terminal::bilingual::Bilingual,
 };
 use async_stream::stream;
 use axum::response::sse::Event;
 use futures::{FutureExt, Stream};
 use http::header;
+use oversell_lab::terminal::bilingual::Bilingual;
 use parking_lot::Mutex;
 use std::{
     panic::AssertUnwindSafe,

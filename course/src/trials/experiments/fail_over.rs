@@ -1,0 +1,518 @@
+//! Redis with two replicas and three Sentinels, whose primary is replaced: by plan, because it is cut off, or because it dies.
+//! The experiments say which locks are lost, by a crash alone and by one while the replicas lag, and whether a released lock
+//! comes back.
+
+use crate::trials::{
+    Cluster, NoVerdict, Observation,
+    own_lab::{OwnLab, SENTINELS},
+    tools::{own_key, send_command},
+};
+use futures::future::join_all;
+use oversell::claims::{Words, words};
+use oversell_lab::{clients::redis_at::redis_at, fault::Action};
+use oversell_lock::{
+    DynLock, Guard, Lease, Lock, LockError,
+    redis::{RedisClient, RedisOptions, RedlockClient, Replicas},
+};
+use serde::Serialize;
+use serde_json::json;
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    time::{Duration, Instant},
+};
+use tokio::time::{sleep, timeout};
+
+experiments! {
+    "2.8" => crash_of_primary_loses_locks(true), twin(false);
+    "2.9" => crash_of_one_node_loses_no_redlock(5), twin(1);
+    "003.master" => crash_loses_locks_and_no_redlock([true, false]), twin([false, true]);
+    "beyond.fail-over" => planned_failover_loses_locks([0, 1, 2]), twin([2; 3]);
+    "beyond.cut-off" => cut_off_primary_loses_locks(0), twin(1);
+    "beyond.lost-release" => cut_off_primary_loses_release(false), twin(true);
+}
+
+/// The lease of each lock: longer than a fail-over takes, so that no lock is lost because its lease ends.
+const LEASE: Lease = Lease::Fixed(Duration::from_secs(120));
+/// Time limit of each attempt to take a lock.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_millis(500);
+/// Each holder has at least this many locks before the fault: enough to see a tenth of them lost.
+const MIN_LOCKS: usize = 20;
+/// Bounds the wait for the first locks: before the fault, and again after the fail-over.
+const FIRST_LOCKS_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bounds the wait for a fail-over: it takes some seconds, and the Sentinels begin none within 20 s of another one.
+const FAILOVER_TIMEOUT: Duration = Duration::from_secs(60);
+/// The lab's name of the first primary.
+const PRIMARY: &str = "redis";
+
+/// How many locks a holder had (`of`), and how many of them another client could take too, unknown to the holder (`twice`).
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+struct LockCounts {
+    twice: usize,
+    of: usize,
+}
+
+impl LockCounts {
+    /// The sum of both counts.
+    fn and(self, other: Self) -> Self {
+        Self {
+            twice: self.twice + other.twice,
+            of: self.of + other.of,
+        }
+    }
+
+    /// Whether at least a tenth is held twice. Locks that are taken in the last moment before the fault are fewer.
+    fn many_are_lost(self) -> bool {
+        self.of > 0 && self.twice * 10 >= self.of
+    }
+
+    /// Whether locks were held, and none of them twice.
+    fn all_are_kept(self) -> bool {
+        self.of > 0 && self.twice == 0
+    }
+}
+
+impl fmt::Display for LockCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.twice, self.of)
+    }
+}
+
+/// Claim: a planned fail-over loses locks that no replica or only one is known to have, and none that both have. `waited_for`:
+/// how many replicas each of three holders waits for.
+async fn planned_failover_loses_locks(
+    on: &Cluster,
+    waited_for: [u32; 3],
+) -> Result<Observation, NoVerdict> {
+    let lab = OwnLab::start(on, SENTINELS).await?;
+    let on = &lab.cluster;
+    let group = sentinel_group_name(on).await?;
+    let (mut held, mut fail_overs) = ([LockCounts::default(); 3], 0);
+    for to in ["replica-2", "replica", PRIMARY] {
+        let promoted = on.inject_fault(Action::Promote, to);
+        let these = hold_locks_of_sentinel_group(on, &group, waited_for, promoted).await?;
+        held = [0, 1, 2].map(|n: usize| held[n].and(these[n]));
+        fail_overs += 1;
+        if held[..2].iter().all(|held| held.twice > 0) {
+            break;
+        }
+    }
+    lab.stop().await?;
+    let [plain, one, both] = held;
+    let words = words!(
+        "计划内的主从切换 {fail_overs} 次，同时有两个持有者的锁：不等从节点 {plain}，等一个从节点 {one}，等两个从节点 {both}。",
+        "Planned fail-overs: {fail_overs}. Locks held twice at once: {plain} plain ones, {one} that one replica had, {both} that both had."
+    );
+    let holds = plain.twice > 0 && one.twice > 0 && both.all_are_kept();
+    Ok(Observation::holds(holds, words)
+        .value("fail_overs", fail_overs)
+        .value("held", json!(held)))
+}
+
+/// Claim: a primary that is cut off from replicas and Sentinels but not from clients loses plain locks, none that a replica has,
+/// and a tenth as many at most with `min-replicas-to-write` 1 (`min_replicas` is that of the other two). A killed primary is
+/// tried too, without a verdict.
+async fn cut_off_primary_loses_locks(
+    on: &Cluster,
+    min_replicas: u8,
+) -> Result<Observation, NoVerdict> {
+    let lab = OwnLab::start(on, SENTINELS).await?;
+    let on = &lab.cluster;
+    let group = sentinel_group_name(on).await?;
+    let is_cut = || lose_primary(on, &group, Action::Cut);
+    set_min_replicas(on, min_replicas).await?;
+    let [plain, waited] = hold_locks_of_sentinel_group(on, &group, [0, 1], is_cut()).await?;
+    restore_first_primary(on).await?;
+    set_min_replicas(on, 1).await?;
+    let [refused] = hold_locks_of_sentinel_group(on, &group, [0], is_cut()).await?;
+    restore_first_primary(on).await?;
+    set_min_replicas(on, 0).await?;
+    let [killed] =
+        hold_locks_of_sentinel_group(on, &group, [0], lose_primary(on, &group, Action::Kill))
+            .await?;
+    lab.stop().await?;
+    let words = words!(
+        "主节点和从节点、Sentinel 断开，客户端还连着它，同时有两个持有者的锁：不等从节点 {plain}，等一个从节点（WAIT 1）{waited}，min-replicas-to-write 1 而不等 {refused}。另外试了一次主节点被杀（kill -9），不等从节点：{killed}。",
+        "The primary is cut off from replicas and Sentinels, and its clients go on. Locks held twice at once: {plain} plain ones, {waited} that one replica had (WAIT 1), {refused} plain ones with min-replicas-to-write 1. One try besides in which the primary was killed (kill -9): {killed} plain ones."
+    );
+    let holds = plain.many_are_lost()
+        && waited.all_are_kept()
+        && refused.of > 0
+        && refused.twice * 10 <= plain.twice;
+    Ok(Observation::holds(holds, words)
+        .value("plain", json!(plain))
+        .value("wait_1", json!(waited))
+        .value("min_replicas", json!(refused))
+        .value("killed", json!(killed)))
+}
+
+/// Claim: a release at a cut-off primary is lost: the next primary keeps the lock until its lease ends. In the twin,
+/// `is_replicated`, the replicas have the release before the cut.
+async fn cut_off_primary_loses_release(
+    on: &Cluster,
+    is_replicated: bool,
+) -> Result<Observation, NoVerdict> {
+    /// The lease of the lock: longer than a fail-over takes.
+    const LEASE_TIME: Duration = Duration::from_secs(30);
+    /// The new primary must lead this long before the lease ends, or the run shows nothing.
+    const MIN_LEASE_LEFT: Duration = Duration::from_secs(5);
+    let lab = OwnLab::start(on, SENTINELS).await?;
+    let on = &lab.cluster;
+    let (group, name) = (sentinel_group_name(on).await?, own_key("lock"));
+    let holder = connect_to_group(on, &group, 2)?;
+    let lock = holder.lock(&name).lease(Lease::Fixed(LEASE_TIME));
+    let taken = Instant::now();
+    let guard = lock
+        .acquire(ACQUIRE_TIMEOUT)
+        .await
+        .map_err(NoVerdict::failed)?;
+    if !is_replicated {
+        on.inject_fault(Action::Cut, PRIMARY).await?;
+    }
+    let released = guard.release().await.is_ok();
+    if is_replicated {
+        // To acquire another lock waits for both replicas, which then have the release too.
+        let later = holder.lock(&own_key("lock")).acquire(ACQUIRE_TIMEOUT).await;
+        drop(later.map_err(NoVerdict::failed)?);
+        on.inject_fault(Action::Cut, PRIMARY).await?;
+    }
+    wait_for_new_leader(on, &group).await?;
+    let promoted = taken.elapsed();
+    if promoted + MIN_LEASE_LEFT > LEASE_TIME {
+        return Err(NoVerdict::failed("the Sentinels took as long as the lease"));
+    }
+    let next = connect_to_group(on, &group, 0)?;
+    let had = next.lock(&name).acquire(2 * LEASE_TIME).await;
+    let had_after = taken.elapsed();
+    drop(had.map_err(NoVerdict::failed)?);
+    lab.stop().await?;
+    let [promoted, had_after, lease] =
+        [promoted, had_after, LEASE_TIME].map(|time| time.as_secs_f64());
+    let words = words!(
+        "锁的租约是 {lease} s；释放成功：{released}，新的主节点没有收到。加锁 {promoted:.1} s 后别的节点成了主节点，{had_after:.1} s 后下一个人才拿到锁。",
+        "The lease is {lease} s; released: {released}, which the new primary has not heard of. Another one leads {promoted:.1} s after the lock was taken, and the next one has it after {had_after:.1} s."
+    );
+    let holds = released && had_after + 0.5 >= lease;
+    Ok(Observation::holds(holds, words)
+        .value("lease_s", lease)
+        .value("promoted_after_s", promoted)
+        .value("had_after_s", had_after))
+}
+
+/// The locks of a holder when the primary is killed (`kill -9`): with the replication up, and a second after it was cut.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct CrashCounts {
+    alone: LockCounts,
+    lagging: LockCounts,
+}
+
+impl CrashCounts {
+    /// Counts the locks on this many nodes in both crashes; `lags`: the replication is cut before the second.
+    async fn of(on: &Cluster, nodes: usize, lags: bool) -> Result<Self, NoVerdict> {
+        Ok(Self {
+            alone: hold_locks_through_crash(on, nodes, false).await?,
+            lagging: hold_locks_through_crash(on, nodes, lags).await?,
+        })
+    }
+
+    fn words(self, lags: bool) -> Words {
+        let Self { alone, lagging } = self;
+        let (zh, en) = match lags {
+            true => (
+                "宕机时从节点落后（先断开复制一秒）",
+                "a crash while the replicas lag (the replication is cut a second before)",
+            ),
+            false => (
+                "再宕机一次，复制也没断",
+                "another crash, with the replication up again",
+            ),
+        };
+        words!(
+            "只是宕机（kill -9，复制没断），同时有两个持有者的锁 {alone}；{zh}，{lagging}。",
+            "Locks held twice at once: {alone} by a crash alone (kill -9, with the replication up), {lagging} by {en}."
+        )
+    }
+}
+
+/// Claim: a lock is lost if the primary dies before the replica has heard of it. The words also say what a crash alone loses.
+async fn crash_of_primary_loses_locks(on: &Cluster, lags: bool) -> Result<Observation, NoVerdict> {
+    let seen = CrashCounts::of(on, 1, lags).await?;
+    let holds = seen.lagging.many_are_lost();
+    Ok(Observation::holds(holds, seen.words(lags)).value("plain_in_a_crash", json!(seen)))
+}
+
+/// Claim: neither crash loses a Redlock on five independent nodes, although the primary is one of them.
+async fn crash_of_one_node_loses_no_redlock(
+    on: &Cluster,
+    nodes: usize,
+) -> Result<Observation, NoVerdict> {
+    let seen = CrashCounts::of(on, nodes, true).await?;
+    let holds = seen.alone.all_are_kept() && seen.lagging.all_are_kept();
+    let Words { zh, en } = seen.words(true);
+    let words = words!(
+        "锁在 {nodes} 个节点上，其中一个有从节点。{zh}",
+        "Locks on {nodes} nodes, one of which has replicas. {en}"
+    );
+    Ok(Observation::holds(holds, words).value("redlock_in_a_crash", json!(seen)))
+}
+
+/// Claim: a crash loses a plain lock, and no Redlock.
+async fn crash_loses_locks_and_no_redlock(
+    on: &Cluster,
+    [lags, alone]: [bool; 2],
+) -> Result<Observation, NoVerdict> {
+    let nodes = if alone { 1 } else { 5 };
+    let lost = crash_of_primary_loses_locks(on, lags).await?;
+    Ok(lost.and(crash_of_one_node_loses_no_redlock(on, nodes).await?))
+}
+
+/// Holds locks on this many nodes while the first is killed; with `lags` it is cut off from its replicas a second before.
+/// The first is the primary of a lab of its own; the others are nodes of the common lab.
+async fn hold_locks_through_crash(
+    on: &Cluster,
+    nodes: usize,
+    lags: bool,
+) -> Result<LockCounts, NoVerdict> {
+    /// How long the primary is cut off before it is killed: long enough for many locks of which the replicas do not hear.
+    const LAG: Duration = Duration::from_secs(1);
+    let lab = OwnLab::start(on, SENTINELS).await?;
+    let own = &lab.cluster;
+    let group = sentinel_group_name(own).await?;
+    let others = on.servers()?.redis.iter().skip(1).take(nodes - 1);
+    let others: Vec<_> = others
+        .map(|node| RedisClient::new(RedisOptions::new(&node.url)))
+        .collect::<Result<_, _>>()
+        .map_err(NoVerdict::failed)?;
+    let all = || {
+        Ok::<_, NoVerdict>(LockClients(
+            [&[connect_to_group(own, &group, 0)?], &others[..]].concat(),
+        ))
+    };
+    let crash = async {
+        if lags {
+            own.inject_fault(Action::Cut, PRIMARY).await?;
+            sleep(LAG).await;
+        }
+        lose_primary(own, &group, Action::Kill).await
+    };
+    let [held] = hold_locks_through_fault([all()?], &all()?, crash).await?;
+    lab.stop().await?;
+    Ok(held)
+}
+
+/// Who takes locks: a client of one node for plain locks, or clients of several for a Redlock.
+struct LockClients(Vec<RedisClient>);
+
+impl LockClients {
+    /// A plain lock on one node, or a Redlock on several.
+    fn lock(&self, name: &str) -> Result<Box<dyn DynLock>, NoVerdict> {
+        Ok(match &self.0[..] {
+            [one] => one.lock(name).lease(LEASE).boxed(),
+            all => RedlockClient::new(all)
+                .map_err(NoVerdict::failed)?
+                .lock(name)
+                .lease(LEASE)
+                .boxed(),
+        })
+    }
+}
+
+/// [`hold_locks_through_fault`] with one holder for each entry of `waited_for`, which waits for that many replicas.
+async fn hold_locks_of_sentinel_group<const N: usize>(
+    on: &Cluster,
+    group: &str,
+    waited_for: [u32; N],
+    fault: impl Future<Output = Result<(), NoVerdict>>,
+) -> Result<[LockCounts; N], NoVerdict> {
+    let one =
+        |replicas| Ok::<_, NoVerdict>(LockClients(vec![connect_to_group(on, group, replicas)?]));
+    let mut holders = Vec::new();
+    for replicas in waited_for {
+        holders.push(one(replicas)?);
+    }
+    let holders = holders
+        .try_into()
+        .map_err(|_| NoVerdict::failed("other holders"))?;
+    hold_locks_through_fault(holders, &one(0)?, fault).await
+}
+
+/// Has each holder take lock after lock, before and during `fault`, and keep them; then counts those that `other` can take too.
+/// `fault` begins once each has [`MIN_LOCKS`].
+async fn hold_locks_through_fault<const N: usize>(
+    holders: [LockClients; N],
+    other: &LockClients,
+    fault: impl Future<Output = Result<(), NoVerdict>>,
+) -> Result<[LockCounts; N], NoVerdict> {
+    let (over, had) = (AtomicBool::new(false), [const { AtomicUsize::new(0) }; N]);
+    let fault = async {
+        let begun = async {
+            while had.iter().any(|had| had.load(SeqCst) < MIN_LOCKS) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let none = |_| NoVerdict::failed("there are no locks before the fail-over");
+        let done = match timeout(FIRST_LOCKS_TIMEOUT, begun).await.map_err(none) {
+            Ok(()) => fault.await,
+            Err(none) => Err(none),
+        };
+        over.store(true, SeqCst);
+        done
+    };
+    let holders = holders.iter().zip(&had);
+    let locks = join_all(holders.map(|(holder, taken)| take_locks_until(&over, holder, taken)));
+    let (done, locks) = tokio::join!(fault, locks);
+    done?;
+    wait_for_locks(other).await?;
+    let mut held = [LockCounts::default(); N];
+    for (held, locks) in held.iter_mut().zip(locks) {
+        let locks = locks?;
+        held.twice = count_double_holds(other, &locks).await?;
+        held.of = locks.len();
+    }
+    Ok(held)
+}
+
+/// Injects the fault and waits for a new primary.
+async fn lose_primary(on: &Cluster, group: &str, fault: Action) -> Result<(), NoVerdict> {
+    on.inject_fault(fault, PRIMARY).await?;
+    wait_for_new_leader(on, group).await
+}
+
+/// Waits until a Sentinel names another primary than the first.
+async fn wait_for_new_leader(on: &Cluster, group: &str) -> Result<(), NoVerdict> {
+    let mut sentinel = connect_to_sentinel(on).await?;
+    let first = on.servers()?.first_redis();
+    let promoted = async {
+        let asked = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", group];
+        loop {
+            let (_, port): (String, String) = send_command(&mut sentinel, &asked).await?;
+            if !first.ends_with(&format!(":{port}")) {
+                return Ok::<_, NoVerdict>(());
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let late = |_| NoVerdict::failed("the Sentinels promote nobody");
+    timeout(FAILOVER_TIMEOUT, promoted).await.map_err(late)?
+}
+
+/// Mends the first primary and makes it the primary again.
+async fn restore_first_primary(on: &Cluster) -> Result<(), NoVerdict> {
+    on.inject_fault(Action::Mend, PRIMARY).await?;
+    on.inject_fault(Action::Promote, PRIMARY).await
+}
+
+/// From now on the leader refuses writes unless this many replicas have answered within 2 s.
+async fn set_min_replicas(on: &Cluster, count: u8) -> Result<(), NoVerdict> {
+    let at = on.servers()?;
+    let replicas = at.replicas.iter().map(|node| node.url.as_str());
+    for url in replicas.chain([at.first_redis()]) {
+        let mut member = redis_at(url).await?;
+        for (setting, value) in [("to-write", &*count.to_string()), ("max-lag", "2")] {
+            let setting = format!("min-replicas-{setting}");
+            send_command::<()>(&mut member, &["CONFIG", "SET", &setting, value]).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Connects to the first Sentinel of the lab.
+async fn connect_to_sentinel(on: &Cluster) -> Result<redis::aio::MultiplexedConnection, NoVerdict> {
+    let sentinel = on.servers()?.sentinels.first();
+    let sentinel = sentinel.ok_or_else(|| NoVerdict::failed("no Sentinel"))?;
+    Ok(redis_at(&sentinel.url).await?)
+}
+
+/// Asks a Sentinel for the name of the group of the primary and its replicas.
+async fn sentinel_group_name(on: &Cluster) -> Result<String, NoVerdict> {
+    let mut sentinel = connect_to_sentinel(on).await?;
+    let known: Vec<HashMap<String, String>> =
+        send_command(&mut sentinel, &["SENTINEL", "MASTERS"]).await?;
+    let name = known.first().and_then(|known| known.get("name")).cloned();
+    name.ok_or_else(|| NoVerdict::failed("the Sentinel watches nobody"))
+}
+
+/// A client of the lock library that waits for this many replicas after each write.
+fn connect_to_group(on: &Cluster, group: &str, replicas: u32) -> Result<RedisClient, NoVerdict> {
+    let at = on.servers()?;
+    let sentinels = at.sentinels.iter().map(|one| one.url.as_str());
+    let options = RedisOptions::new(at.first_redis())
+        .sentinels(sentinels, group)
+        .wait_replicas(Replicas::AtLeast(replicas));
+    RedisClient::new(options).map_err(NoVerdict::failed)
+}
+
+/// Takes lock after lock until `over`, and returns all of them, still held. `taken` counts them.
+async fn take_locks_until(
+    over: &AtomicBool,
+    holder: &LockClients,
+    taken: &AtomicUsize,
+) -> Result<Vec<(String, Guard)>, NoVerdict> {
+    let mut held = Vec::new();
+    while !over.load(SeqCst) {
+        let name = own_key("lock");
+        // Without a primary no lock can be taken.
+        if let Ok(guard) = holder.lock(&name)?.acquire(ACQUIRE_TIMEOUT).await {
+            held.push((name, guard));
+            taken.store(held.len(), SeqCst);
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+    Ok(held)
+}
+
+/// Counts the locks that another client can take although their guards are not lost.
+async fn count_double_holds(
+    other: &LockClients,
+    held: &[(String, Guard)],
+) -> Result<usize, NoVerdict> {
+    let mut twice = 0;
+    for (name, guard) in held {
+        match other.lock(name)?.try_acquire().await {
+            Ok(second) => {
+                twice += usize::from(!guard.is_lost());
+                second.release().await.map_err(NoVerdict::failed)?;
+            }
+            Err(LockError::Taken { .. }) => {}
+            Err(error) => return Err(NoVerdict::failed(error)),
+        }
+    }
+    Ok(twice)
+}
+
+/// Waits until these clients can take a lock again.
+async fn wait_for_locks(clients: &LockClients) -> Result<(), NoVerdict> {
+    let had = async {
+        while clients
+            .lock(&own_key("lock"))?
+            .acquire(ACQUIRE_TIMEOUT)
+            .await
+            .is_err()
+        {
+            sleep(Duration::from_millis(50)).await;
+        }
+        Ok(())
+    };
+    let late = |_| NoVerdict::failed("there are no locks after the fail-over");
+    timeout(FIRST_LOCKS_TIMEOUT, had).await.map_err(late)?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_lost_locks_are_not_many_and_no_locks_prove_nothing() {
+        for (twice, of, lost, kept) in [
+            (2500, 3700, true, false),
+            (5, 3700, false, false),
+            (0, 3700, false, true),
+            (0, 0, false, false),
+        ] {
+            let held = LockCounts { twice, of };
+            assert_eq!(held.many_are_lost(), lost, "{held}");
+            assert_eq!(held.all_are_kept(), kept, "{held}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! How long buyers are not served when a member is lost: a ZooKeeper ensemble loses a follower, its leader and then its
+//! majority; a Galera cluster loses the node that is written.
+
+use crate::trials::{
+    Cluster, NoVerdict, Observation, Product,
+    own_lab::{ENSEMBLE, ONE_WRITER, OwnLab},
+    purchases::{Purchases, STOCK, outcome, run_buyers_during},
+};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use oversell::claims::words;
+use oversell_lab::fault::Action;
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tokio::time::{sleep, timeout};
+
+experiments! {
+    "beyond.ensemble" => measure_ensemble_outages(false), twin(true);
+    "beyond.dead-writer" => measure_writer_outages(false), twin(true);
+}
+
+/// Bounds the wait for sales while a majority lives; longer than each outage that a claim allows.
+const SERVICE_TIMEOUT: Duration = Duration::from_secs(20);
+/// Bounds the wait after a server was started or told to end.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
+/// The longest allowed outage when the leader is lost: the session timeout of 10 s, which an election must not exceed.
+const MAX_OUTAGE_ON_FAILOVER: Duration = Duration::from_secs(10);
+/// The longest allowed outage when a follower is lost: its clients connect to another server, on a slow machine within 2 s.
+const MAX_RECONNECT_OUTAGE: Duration = Duration::from_secs(2);
+/// How long one server of three lives alone, and nothing may be sold; buyers try many times in it.
+const MINORITY_DURATION: Duration = Duration::from_secs(4);
+/// The longest allowed outage when a Galera node is lost: 5 s until it is dropped (`evs.suspect_timeout`), and some more.
+const MAX_OUTAGE_OF_GALERA: Duration = Duration::from_secs(15);
+
+/// Claim: an ensemble of three that loses a follower or its leader sells again within seconds; without a majority it sells nothing
+/// until a server is back.
+async fn measure_ensemble_outages(
+    on: &Cluster,
+    majority_dies: bool,
+) -> Result<Observation, NoVerdict> {
+    let own = OwnLab::start(on, ENSEMBLE).await?;
+    let seen = lose_members_of_ensemble(&own, majority_dies).await?;
+    own.stop().await?;
+    Ok(seen)
+}
+
+/// Kills a follower, the leader and one more server, and starts one, while buyers buy. With `majority_dies` the one more
+/// dies with the leader.
+async fn lose_members_of_ensemble(
+    own: &OwnLab,
+    majority_dies: bool,
+) -> Result<Observation, NoVerdict> {
+    let on = &own.cluster;
+    let servers = own.wait_for_leader_and_followers("").await?;
+    let [leader, another, follower] = &servers[..] else {
+        return Err(NoVerdict::failed("three servers are needed"));
+    };
+    let product = on.create_product(STOCK).await?;
+    let purchases = Purchases::default();
+    let faults = async {
+        purchases
+            .wait_for_sales(Instant::now(), SERVICE_TIMEOUT)
+            .await;
+        let fault = on.inject_fault(Action::Kill, follower);
+        let without_follower = outage_after(&purchases, fault).await?;
+        on.inject_fault(Action::Start, follower).await?;
+        purchases
+            .wait_for_sales(Instant::now(), SERVICE_TIMEOUT)
+            .await;
+        let fault = async {
+            on.inject_fault(Action::Kill, leader).await?;
+            match majority_dies {
+                true => on.inject_fault(Action::Kill, another).await,
+                false => Ok(()),
+            }
+        };
+        let without_leader = outage_after(&purchases, fault).await?;
+        if !majority_dies {
+            on.inject_fault(Action::Kill, another).await?;
+        }
+        let minority = Instant::now();
+        sleep(MINORITY_DURATION).await;
+        let mended = Instant::now();
+        on.inject_fault(Action::Start, another).await?;
+        let back = purchases.wait_for_sales(mended, RECOVERY_TIMEOUT).await;
+        let back = back.map(|()| purchases.first_sale(mended));
+        Ok::<_, NoVerdict>((without_follower, without_leader, [minority, mended], back))
+    };
+    let lost = buy_during(&product, "zk-lock", &purchases, faults).await?;
+    let (without_follower, without_leader, [minority, mended], back) = lost;
+    let in_minority = purchases.count_sales(minority, Some(mended));
+    let all = purchases.counts(STOCK - product.remaining().await?.mysql);
+    let [follower_s, leader_s, back_s] =
+        [without_follower, without_leader, back].map(format_seconds);
+    let words = words!(
+        "三台里的一个 Follower 被杀：最长 {follower_s} s 没有卖出；它回来以后 Leader 被杀：{leader_s} s；又死一台，{} s 里卖出 {in_minority} 件；它再启动，{back_s} s 后又卖。一共卖出 {} 件，库存减少 {} 件，{} 个没有应答。",
+        "A follower of three is killed: at most {follower_s} s without a sale; it is back, and the leader is killed: {leader_s} s; with a second one dead {in_minority} are sold in {} s; it is started, and {back_s} s later there are sales. {} were sold, {} are gone, {} are unknown.",
+        MINORITY_DURATION.as_secs(),
+        all.sold,
+        all.gone,
+        all.unknown
+    );
+    let within = |time: Option<Duration>, most| time.is_some_and(|time| time <= most);
+    let holds = within(without_follower, MAX_RECONNECT_OUTAGE)
+        && within(without_leader, MAX_OUTAGE_ON_FAILOVER)
+        && in_minority == 0
+        && back.is_some()
+        && all.is_exact();
+    Ok(Observation::holds(holds, words)
+        .value("without_follower_s", without_follower.map(as_secs))
+        .value("without_leader_s", without_leader.map(as_secs))
+        .value("sold_by_minority", in_minority)
+        .value("sales", json!(all)))
+}
+
+/// Claim: three Galera nodes sell again within seconds after the writer was killed, and sooner after the next writer was shut down.
+async fn measure_writer_outages(on: &Cluster, two_die: bool) -> Result<Observation, NoVerdict> {
+    let own = OwnLab::start(on, ONE_WRITER).await?;
+    let seen = lose_writers(&own.cluster, two_die).await?;
+    own.stop().await?;
+    Ok(seen)
+}
+
+/// Kills the node that is written and shuts the next one down, while buyers buy. With `two_die` the next one is killed too.
+async fn lose_writers(on: &Cluster, two_die: bool) -> Result<Observation, NoVerdict> {
+    let second = on.servers()?.galera.first().map(|node| node.pid);
+    let second = second.ok_or_else(|| NoVerdict::failed("no second node"))?;
+    let second = Pid::from_raw(second.cast_signed());
+    let product = on.create_product(STOCK).await?;
+    let purchases = Purchases::default();
+    let faults = async {
+        purchases
+            .wait_for_sales(Instant::now(), SERVICE_TIMEOUT)
+            .await;
+        let dies = async {
+            on.inject_fault(Action::Kill, "mysql").await?;
+            match two_die {
+                true => on.inject_fault(Action::Kill, "mysql-2").await,
+                false => Ok(()),
+            }
+        };
+        let killed = outage_after(&purchases, dies).await?;
+        if killed.is_none() {
+            return Ok([None, None]);
+        }
+        let ended = outage_after(&purchases, shut_down(second)).await?;
+        Ok::<_, NoVerdict>([killed, ended])
+    };
+    let [killed, ended] = buy_during(&product, "single-update", &purchases, faults).await?;
+    let [killed_s, ended_s] = [killed, ended].map(format_seconds);
+    // Without a node that sells, the stock cannot be read.
+    let gone = match ended {
+        Some(_) => STOCK - product.remaining().await?.mysql,
+        None => 0,
+    };
+    let all = purchases.counts(gone);
+    let words = words!(
+        "三个节点，只写一个，它被杀（kill -9）：最长 {killed_s} s 没有卖出；接着写的那个正常关机（SIGTERM）：{ended_s} s，剩下的一个接着卖。一共卖出 {} 件，库存减少 {} 件，{} 个没有应答，拒绝 {} 个。",
+        "Three nodes, of which one is written, and it is killed (kill -9): at most {killed_s} s without a sale; the one that is written next ends in order (SIGTERM): {ended_s} s, and the last one goes on selling. {} were sold, {} are gone, {} are unknown, {} were refused.",
+        all.sold,
+        all.gone,
+        all.unknown,
+        all.refused
+    );
+    let holds = match (killed, ended) {
+        (Some(killed), Some(ended)) => {
+            ended < killed && killed <= MAX_OUTAGE_OF_GALERA && all.is_exact()
+        }
+        _ => false,
+    };
+    Ok(Observation::holds(holds, words)
+        .value("killed_s", killed.map(as_secs))
+        .value("ended_s", ended.map(as_secs))
+        .value("sales", json!(all)))
+}
+
+/// Sends SIGTERM to a server and waits for its end.
+async fn shut_down(server: Pid) -> Result<(), NoVerdict> {
+    kill(server, Signal::SIGTERM).map_err(NoVerdict::failed)?;
+    let gone = async {
+        while kill(server, None).is_ok() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let late = |_| NoVerdict::failed("a node does not end");
+    timeout(RECOVERY_TIMEOUT, gone).await.map_err(late)
+}
+
+/// Runs `fault` while buyers buy at all instances; returns the result of `fault`.
+async fn buy_during<T>(
+    product: &Product<'_>,
+    strategy: &'static str,
+    purchases: &Purchases,
+    fault: impl Future<Output = Result<T, NoVerdict>>,
+) -> Result<T, NoVerdict> {
+    /// The number of buyers, spread over the instances.
+    const BUYERS: usize = 6;
+    let at = product.on.instances().iter().cycle().take(BUYERS);
+    let buyers = at.map(|at| move || buy_at(product, strategy, at, purchases));
+    run_buyers_during(buyers, fault).await
+}
+
+/// Buys one piece, with a pause if it was not sold.
+async fn buy_at(product: &Product<'_>, strategy: &str, at: &str, purchases: &Purchases) {
+    let buys = async { outcome(&product.buy(at, strategy, "&wait_ms=2000").await) };
+    if !purchases.record(buys).await {
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Runs `fault`; returns the longest gap between sales from then on, or `None` if sales do not resume within [`SERVICE_TIMEOUT`].
+async fn outage_after(
+    purchases: &Purchases,
+    fault: impl Future<Output = Result<(), NoVerdict>>,
+) -> Result<Option<Duration>, NoVerdict> {
+    let begun = Instant::now();
+    fault.await?;
+    let served = purchases
+        .wait_for_sales(Instant::now(), SERVICE_TIMEOUT)
+        .await;
+    Ok(served.map(|()| purchases.longest_gap(begun, Instant::now())))
+}
+
+fn as_secs(time: Duration) -> f64 {
+    time.as_secs_f64()
+}
+
+/// Seconds with one decimal; `-` without a time.
+fn format_seconds(time: Option<Duration>) -> String {
+    time.map_or("-".to_owned(), |time| format!("{:.1}", as_secs(time)))
+}

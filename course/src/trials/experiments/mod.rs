@@ -1,0 +1,76 @@
+//! The experiments that fit no kind of [`Run`](crate::claims::Run): they try the lessons whose `run` is `"custom"`.
+//!
+//! A file registers itself: at its head it says which lessons it tries, see `experiments!`.
+
+use crate::trials::{Cluster, NoVerdict, Observation};
+use futures::future::BoxFuture;
+
+/// Tries a claim on a cluster.
+type ExperimentFn = for<'a> fn(&'a Cluster) -> BoxFuture<'a, Result<Observation, NoVerdict>>;
+
+/// One lesson's own experiment: the function that tries its claim, and the one that tries its twin.
+pub(super) struct Experiment {
+    /// The lesson's section.
+    pub(super) lesson: &'static str,
+    /// The path of its module.
+    pub(super) module: &'static str,
+    pub(super) claim: ExperimentFn,
+    /// The same on a system in which the claim is false.
+    pub(super) twin: ExperimentFn,
+}
+
+/// `"1.7.1.last" => last_piece(1), twin(0);`: the lesson, the function that tries it, its arguments after the cluster, and its
+/// twin's.
+macro_rules! experiments {
+    ($($lesson:literal => $function:ident($($claim:expr),*), twin($($twin:expr),*);)*) => {
+        /// The experiments of this file; the generated `FILES` collects them.
+        pub(super) const EXPERIMENTS: &[$crate::trials::experiments::Experiment] = &[$(
+            $crate::trials::experiments::Experiment {
+                lesson: $lesson,
+                module: module_path!(),
+                claim: |on| Box::pin($function(on, $($claim),*)),
+                twin: |on| Box::pin($function(on, $($twin),*)),
+            }
+        ),*];
+    };
+}
+
+/// A file, and its experiments.
+macro_rules! files {
+    ($($file:ident)*) => {
+        $(pub(super) mod $file;)*
+        const FILES: &[&[Experiment]] = &[$($file::EXPERIMENTS),*];
+    };
+}
+
+files! {
+    aggregate
+    deadlocks
+    demos
+    fail_over
+    galera
+    ids
+    limits
+    members
+    mysql
+    order_locks
+    orders
+    own_redis
+    redis_commands
+    redis_objects
+    redisson
+    reliability
+    scripts
+    several_nodes
+    table_lock
+    throughput
+    zk_counts
+    zk_locks
+    zk_nodes
+    zk_recipes
+}
+
+/// The experiments of all files.
+pub(super) fn all() -> impl Iterator<Item = &'static Experiment> {
+    FILES.iter().copied().flatten()
+}

@@ -1,0 +1,209 @@
+//! The results of a run: a row for each lesson, and a verdict on all of them.
+
+use super::{NoVerdict, Observation, last_run};
+use oversell::{
+    claims::{ClaimVerdict, Lesson, Words},
+    load::conditions::Conditions,
+};
+use oversell_lab::terminal::{
+    bilingual::Bilingual,
+    chinese::localized,
+    failure::{Failure, unusable_localized},
+};
+use serde::Serialize;
+use std::time::Duration;
+
+/// The results of a run of `oversell course`, in the order in which the lessons were tried.
+#[derive(Debug, Serialize)]
+pub(super) struct CourseResults {
+    pub(super) conditions: Conditions,
+    pub(super) lessons: Vec<TrialResult>,
+}
+
+/// The twin that was tried in place of a lesson.
+#[derive(Debug, Serialize)]
+pub(super) struct TwinResult {
+    pub(super) what: Words,
+    verdict: ClaimVerdict,
+}
+
+/// The program and the day of a run whose verdict is to be stored.
+#[derive(Debug, Serialize)]
+pub(super) struct RunOrigin {
+    pub(super) commit: &'static str,
+    pub(super) date: String,
+    /// The digest of what the lesson rests on.
+    pub(super) sources: String,
+}
+
+/// The result of one lesson, or of its twin.
+#[derive(Debug, Serialize)]
+pub(super) struct TrialResult {
+    pub(super) id: &'static str,
+    pub(super) chapter: &'static str,
+    pub(super) place: &'static str,
+    pub(super) claim: Bilingual,
+    /// Whether the verdict rests on timing.
+    pub(super) timing: bool,
+    /// If a twin was tried, `seen` is what was seen of the twin.
+    pub(super) twin: Option<TwinResult>,
+    #[serde(flatten)]
+    pub(super) seen: Observation,
+    pub(super) took_ms: u64,
+    /// `None` where the result is not to be stored: the quick form, a twin, a failure, another lab, an unknown commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) run: Option<RunOrigin>,
+    /// Why the experiment failed, if it did.
+    #[serde(skip)]
+    pub(super) failed: Option<String>,
+}
+
+impl TrialResult {
+    /// The result of a lesson, or of its `twin`. Without a verdict of the experiment it is unavailable, and the words are the
+    /// reason.
+    pub(super) fn of(
+        chapter: &'static str,
+        lesson: &Lesson,
+        twin: Option<Words>,
+        seen: Result<Observation, NoVerdict>,
+        took: Duration,
+    ) -> Self {
+        let failed = match &seen {
+            Err(NoVerdict::Failed(why)) => Some(why.to_string()),
+            _ => None,
+        };
+        let seen = seen.unwrap_or_else(|why| {
+            let words = match why {
+                NoVerdict::Unavailable(words) => words,
+                NoVerdict::Failed(why) => Words::untranslated(why.to_string()),
+            };
+            let on = Vec::new();
+            Observation {
+                on,
+                ..Observation::of(ClaimVerdict::Unavailable, words)
+            }
+        });
+        let verdict = seen.verdict;
+        Self {
+            id: lesson.id,
+            chapter,
+            place: lesson.heading,
+            claim: lesson.claim,
+            timing: lesson.timing,
+            twin: twin.map(|what| TwinResult { what, verdict }),
+            seen,
+            took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            run: None,
+            failed,
+        }
+    }
+
+    pub(super) const fn verdict(&self) -> ClaimVerdict {
+        self.seen.verdict
+    }
+
+    /// Whether a lesson's verdict differs from the stored one, unless it rests on timing or is unavailable. A twin's is
+    /// unexpected unless it is not reproduced or noise.
+    pub(super) fn is_unexpected(&self) -> bool {
+        if self.twin.is_some() {
+            return !matches!(
+                self.verdict(),
+                ClaimVerdict::NotReproduced | ClaimVerdict::Noise
+            );
+        }
+        let before = last_run::verdict(self.id, &self.seen.on);
+        !self.timing
+            && self.verdict() != ClaimVerdict::Unavailable
+            && before.is_some_and(|before| before != self.verdict())
+    }
+}
+
+impl CourseResults {
+    pub(super) fn count(&self, verdict: ClaimVerdict) -> usize {
+        let lessons = self
+            .lessons
+            .iter()
+            .filter(|tried| tried.verdict() == verdict);
+        lessons.count()
+    }
+
+    /// It fails with [`Failure::Promise`] if a verdict is unexpected, else with [`Failure::Unusable`] if an experiment failed.
+    pub(super) fn verdict(&self) -> Result<(), Failure> {
+        let unexpected = self.lessons.iter().filter(|tried| tried.is_unexpected());
+        let unexpected: Vec<_> = unexpected
+            .map(|t| format!("{}: {}", t.id, t.verdict().words().localized()))
+            .collect();
+        let failed = self
+            .lessons
+            .iter()
+            .filter_map(|tried| Some(format!("{}: {}", tried.id, tried.failed.as_ref()?)));
+        let failed: Vec<_> = failed.collect();
+        match (unexpected.is_empty(), failed.is_empty()) {
+            (false, _) => Err(Failure::Promise(localized!(
+                "与上一次完整运行不同：{}",
+                "otherwise than in the last full run: {}",
+                unexpected.join("; ")
+            ))),
+            (true, false) => Err(unusable_localized!(
+                "没能验证：{}",
+                "could not be tried: {}",
+                failed.join("; ")
+            )),
+            (true, true) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oversell::claims::find;
+
+    fn found(id: &str, seen: Result<ClaimVerdict, &str>) -> CourseResults {
+        let seen = match seen {
+            Ok(verdict) => Ok(Observation::of(verdict, Words::untranslated("x"))),
+            Err(why) => Err(NoVerdict::failed(why)),
+        };
+        let lesson = find(id).expect("a lesson");
+        CourseResults {
+            conditions: Conditions::default(),
+            lessons: vec![TrialResult::of("1", lesson, None, seen, Duration::ZERO)],
+        }
+    }
+
+    #[test]
+    fn a_changed_verdict_fails_unless_it_rests_on_timing() {
+        assert!(matches!(
+            found("1.4", Ok(ClaimVerdict::NotReproduced)).verdict(),
+            Err(Failure::Promise(_))
+        ));
+        assert!(found("1.4", Ok(ClaimVerdict::Reproduced)).verdict().is_ok());
+        assert!(
+            found("1.4", Ok(ClaimVerdict::Unavailable))
+                .verdict()
+                .is_ok()
+        );
+        assert!(
+            found("1.6.2", Ok(ClaimVerdict::NotReproduced))
+                .verdict()
+                .is_ok()
+        );
+    }
+
+    #[test]
+    fn a_twin_that_is_not_refused_fails() {
+        use ClaimVerdict::{Noise, Reproduced, Unavailable};
+        for (verdict, refused) in [(Reproduced, false), (Unavailable, false), (Noise, true)] {
+            let mut found = found("1.6.2", Ok(verdict));
+            let what = Words::untranslated("x");
+            found.lessons[0].twin = Some(TwinResult { what, verdict });
+            assert_eq!(found.verdict().is_ok(), refused, "{verdict:?}");
+        }
+    }
+
+    #[test]
+    fn a_failed_trial_is_unusable() {
+        let failed = found("1.4", Err("no Redis"));
+        assert!(matches!(failed.verdict(), Err(Failure::Unusable(_))));
+    }
+}

@@ -1,0 +1,233 @@
+//! Tries a claim about the lines that a student types: each line must print what the lesson says.
+//!
+//! 1. Bash runs each line, with the addresses of the running lab.
+//! 2. The experiment has its own product and keys. They replace the places `{:id}`, `{?id}` and `{&id}`, which are empty for a
+//!    student, who uses product 1.
+
+use super::tools::own_key;
+use crate::trials::{Cluster, NoVerdict, Observation};
+use clap::ValueEnum;
+use oversell::claims::{TypedLine, Words};
+use oversell_lab::{
+    fault::Action,
+    programs::{self, ShellOutput, run_in_shell},
+};
+use std::time::{Duration, Instant};
+use tempfile::NamedTempFile;
+use tokio::time::sleep;
+use tokio_util::task::AbortOnDropHandle;
+
+/// The part of a key that is replaced by a unique name, so that no student and no experiment uses the same key.
+const KEY_OF_STUDENT: &str = "by-hand";
+/// Time limit of one run of a line; no repetition begins later than this. Longer than a lease of 30 s.
+const LINE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Limit of each output stream of a line, which is killed when it reaches it; it should print far less.
+const MAX_OUTPUT_BYTES: usize = 64 * 1024;
+/// The pause between repetitions of a line: short beside what the line waits for.
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
+
+/// Tries typed lines with a product and keys of their own. Unavailable without a lab, unless all lines are `curl`.
+pub(super) async fn try_lines(on: &Cluster, lines: &[TypedLine]) -> Result<Observation, NoVerdict> {
+    if lines.iter().any(|line| !line.run.starts_with("curl")) {
+        on.servers()?;
+    }
+    let (product, key) = (on.create_product(5000).await?, own_key(KEY_OF_STUDENT));
+    let placeholders = on.placeholders().with_product(product.id);
+    let typed = lines.iter().map(|line| {
+        let line = placeholders.fill_line(line);
+        let run = line.run.replace(KEY_OF_STUDENT, &key);
+        TypedLine { run, ..line }
+    });
+    let printed = run_lines(on, &typed.collect::<Vec<_>>()).await;
+    product.remove().await?;
+    Ok(observe(lines, &printed?))
+}
+
+/// Runs a line in bash, with the servers' own clients, for [`LINE_TIMEOUT`] at most; returns its stdout so far, without white space
+/// at its end, whatever its exit status. No verdict if the program that the line begins with is not installed.
+pub(super) async fn run_in_bash(line: String) -> Result<String, NoVerdict> {
+    Ok(run_line(&line).await?.stdout.trim_end().to_owned())
+}
+
+/// Runs a line in bash, for [`LINE_TIMEOUT`] at most; unavailable if its program is missing. Returns its output so far.
+async fn run_line(line: &str) -> Result<ShellOutput, NoVerdict> {
+    let program = line.split(' ').next().unwrap_or_default();
+    if program != "oversell" && programs::find(program).is_none() {
+        return Err(NoVerdict::unavailable(
+            format!("没有装 {program}"),
+            format!("{program} is not installed"),
+        ));
+    }
+    let path = programs::shell_path();
+    let ran = run_in_shell(line, &path, MAX_OUTPUT_BYTES, sleep(LINE_TIMEOUT)).await;
+    ran.map_err(NoVerdict::failed)
+}
+
+/// Runs a line in bash and returns what it prints. A fault that it injects must print something, and is mended after the
+/// experiment.
+pub(super) async fn run_line_or_fault(on: &Cluster, line: &str) -> Result<String, NoVerdict> {
+    let words: Vec<_> = line.split(' ').collect();
+    let ["oversell", "lab", "fault", action, member, ..] = &words[..] else {
+        return run_in_bash(line.to_owned()).await;
+    };
+    let action = Action::from_str(action, false).map_err(NoVerdict::failed)?;
+    let faults = on.faults()?;
+    // The command looks for the lab of this folder, and the experiments may have started another one.
+    let mut lab = NamedTempFile::new().map_err(NoVerdict::failed)?;
+    serde_json::to_writer(&mut lab, on.servers()?).map_err(NoVerdict::failed)?;
+    faults.note_undo(action, member);
+    let ran = run_line(&format!("{line} --lab-json {}", lab.path().display())).await?;
+    if ran.stdout.is_empty() {
+        return Err(NoVerdict::failed(ran.stderr));
+    }
+    faults.note_done(action, member);
+    Ok(ran.stdout.trim_end().to_owned())
+}
+
+/// Runs the lines in order; returns what each printed. A line that ends in ` &` runs in the background until `wait` is typed in
+/// its terminal, or all others are done.
+async fn run_lines(on: &Cluster, lines: &[TypedLine]) -> Result<Vec<String>, NoVerdict> {
+    let mut printed = vec![String::new(); lines.len()];
+    let mut background = Vec::new();
+    for (n, line) in lines.iter().enumerate() {
+        if line.run == "wait" {
+            let waits = |(n, _): &mut (usize, _)| lines[*n].terminal == line.terminal;
+            for (n, answer) in background.extract_if(.., waits) {
+                printed[n] = join_line(answer).await?;
+            }
+        } else if let Some(run) = line.run.strip_suffix(" &") {
+            let running = tokio::spawn(run_in_bash(run.to_owned()));
+            background.push((n, AbortOnDropHandle::new(running)));
+        } else {
+            let begun = Instant::now();
+            printed[n] = run_line_or_fault(on, &line.run).await?;
+            while line.again && !line.is_printed(&printed[n]) && begun.elapsed() < LINE_TIMEOUT {
+                sleep(RETRY_PAUSE).await;
+                printed[n] = run_line_or_fault(on, &line.run).await?;
+            }
+        }
+    }
+    for (n, answer) in background {
+        printed[n] = join_line(answer).await?;
+    }
+    Ok(printed)
+}
+
+/// Waits for the answer of a line in the background.
+async fn join_line(
+    answer: AbortOnDropHandle<Result<String, NoVerdict>>,
+) -> Result<String, NoVerdict> {
+    answer.await?
+}
+
+/// The beginning of a line that a reader sees as `PUT`.
+const PUT_JSON: &str = "curl -s -X PUT -H 'content-type: application/json' -d";
+
+/// Parts of a line that a student must type and a reader need not see.
+const HIDDEN_PARTS: [&str; 9] = [
+    "redis-cli {redis} ",
+    "mysql {mysql} -Ne ",
+    "curl -s ",
+    "-o /dev/null -w '%{http_code}' ",
+    "-H 'accept: application/json' ",
+    "{http}",
+    "{:id}",
+    "{?id}",
+    "{&id}",
+];
+
+/// Claim: each line prints what it should. The words show every line and what it printed, in short.
+fn observe(lines: &[TypedLine], printed: &[String]) -> Observation {
+    let lines = || lines.iter().zip(printed);
+    let as_said = lines().all(|(line, printed)| line.is_printed(printed));
+    let words = lines().filter(|(line, _)| line.run != "wait");
+    let words = words.map(|(line, printed)| {
+        let empty = |line: String, unsaid| line.replace(unsaid, "");
+        let run = HIDDEN_PARTS
+            .into_iter()
+            .fold(line.run.replace(PUT_JSON, "PUT"), empty);
+        // An expected JSON answer is shown as the line has it, in short.
+        let is_long = printed.starts_with('{') && line.is_printed(printed);
+        let printed = if is_long { &line.expect } else { printed };
+        in_short(&format!("{run} → {}", printed.trim().replace('\n', " ")))
+    });
+    let words: Vec<_> = words.collect();
+    Observation::holds(as_said, Words::untranslated(words.join("; ")))
+}
+
+/// Without the text of a script that is loaded, and with the beginning of its digest.
+fn in_short(line: &str) -> String {
+    let line = match line.split_once("script load \"") {
+        Some((before, rest)) => {
+            let digest = rest.rsplit_once('"').map_or(rest, |(_, digest)| digest);
+            format!("{before}script load …{digest}")
+        }
+        None => line.to_owned(),
+    };
+    let is_digest = |word: &str| word.len() == 40 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    let words = line.split(' ').map(|word| match is_digest(word) {
+        true => format!("{}…", &word[..7]),
+        false => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use garde::Validate;
+    use oversell::claims::{ClaimVerdict, Run, find, lessons};
+
+    #[test]
+    fn what_typed_lines_print_fits_into_a_verdict() {
+        let is_typed = |run: &Run| matches!(run, Run::Typed);
+        for lesson in lessons().filter(|lesson| lesson.run.parts().iter().any(is_typed)) {
+            let lines = lesson.by_hand.iter();
+            let printed: Vec<_> = lines.map(|line| line.expect.clone()).collect();
+            let words = observe(&lesson.by_hand, &printed).words;
+            assert!(words.validate().is_ok(), "{}: {}", lesson.id, words.en);
+        }
+    }
+
+    #[test]
+    fn a_script_and_its_digest_are_named_in_short() {
+        let digest = "f441160bb3017cb3fb7af1ada0ca1d1017ec2ad7";
+        for (line, short) in [
+            (
+                format!(r#"script load "return redis.call('get', KEYS[1])" → {digest}"#),
+                "script load … → f441160…",
+            ),
+            (
+                format!("evalsha {digest} 1 lock A → 1"),
+                "evalsha f441160… 1 lock A → 1",
+            ),
+        ] {
+            assert_eq!(in_short(&line), short);
+        }
+    }
+
+    #[test]
+    fn a_line_that_sets_the_stock_is_named_by_its_method() {
+        let lesson = find("1.3").expect("a lesson");
+        let printed: Vec<_> = lesson
+            .by_hand
+            .iter()
+            .map(|line| line.expect.clone())
+            .collect();
+        let words = observe(&lesson.by_hand, &printed).words;
+        assert!(words.en.starts_with("PUT '{\"count\":"), "{}", words.en);
+        assert!(!words.en.contains("-H"), "{}", words.en);
+    }
+
+    #[test]
+    fn a_line_that_prints_something_else_turns_the_verdict() {
+        let lesson = find("001.del").expect("a lesson");
+        for (printed, verdict) in [
+            (["OK", "1", "0"], ClaimVerdict::Reproduced),
+            (["OK", "1", "1"], ClaimVerdict::NotReproduced),
+        ] {
+            let printed = printed.map(str::to_owned);
+            assert_eq!(observe(&lesson.by_hand, &printed).verdict, verdict);
+        }
+    }
+}

@@ -1,8 +1,0 @@
-//! The output of commands, and its language.
-
-pub mod bilingual;
-pub mod chinese;
-pub mod console;
-pub mod failure;
-pub mod stdout;
-pub mod wrap;
