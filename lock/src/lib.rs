@@ -174,13 +174,13 @@
     allow(dead_code)
 )]
 
-mod dyn_lock;
 mod error;
 mod events;
 mod guard;
 mod keeper;
 #[cfg(any(feature = "mysql", feature = "redis"))]
 mod lease;
+mod lock;
 mod multi;
 mod owner;
 #[cfg(any(feature = "mysql", feature = "redis", feature = "zookeeper"))]
@@ -189,6 +189,7 @@ mod registry;
 mod sure_until;
 #[cfg(any(feature = "mysql", feature = "redis", feature = "zookeeper"))]
 mod tasks;
+mod time;
 
 #[cfg(all(doc, feature = "redis"))]
 pub mod guides;
@@ -203,157 +204,20 @@ pub mod tower;
 #[cfg(feature = "zookeeper")]
 pub mod zk;
 
-pub use dyn_lock::DynLock;
 pub use error::{Cause, LockError};
 pub use events::{LockEvent, LockObserver};
 pub use guard::{Fence, Guard};
 pub use keeper::{Keeper, Release};
 #[cfg(any(feature = "mysql", feature = "redis"))]
 pub use lease::Lease;
+pub use lock::{DynLock, Holder, Lock};
 pub use multi::MultiLock;
 pub use owner::{Owner, Process};
 
-use std::{future::Future, time::Duration};
-use tokio::time::Instant;
-
-/// The holder of a lock, as its server showed it a moment ago.
-///
-/// ```
-/// use oversell_lock::Holder;
-/// use std::time::Duration;
-///
-/// let holder = Holder { id: "8100-…:7".into(), remaining: Some(Duration::from_secs(20)) };
-/// println!("{} has it for {:?}", holder.id, holder.remaining);
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
-    /// The server's name for the holder: a field of Redisson's hash, a node's name and its data, a row's owner.
-    pub id: String,
-    /// The rest of the holder's lease; `None` if it has none of its own: in ZooKeeper, and in a table without leases.
-    pub remaining: Option<Duration>,
-}
+pub(crate) use lock::inherent;
+pub(crate) use time::{MAX_DURATION, deadline, time_left};
 
 /// Compiles the README's examples.
 #[cfg(all(doctest, feature = "redis", feature = "tower"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
-
-/// Returns the end of a wait that begins now, at most ten years, so that [`Duration::MAX`] means "for ever".
-pub(crate) fn deadline(wait: Duration) -> Instant {
-    Instant::now() + wait.min(MAX_DURATION)
-}
-
-/// Returns the rest of a wait that ends at `until`; zero once it has passed.
-pub(crate) fn time_left(until: Instant) -> Duration {
-    until.saturating_duration_since(Instant::now())
-}
-
-/// The longest wait, lease and interval: ten years, which means "for ever" and is within what clocks can add. A longer wait
-/// ends then; a longer lease or interval is refused.
-pub(crate) const MAX_DURATION: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
-
-/// A lock that any number of processes may contend for; every kind of lock in this crate implements it.
-///
-/// A value is one contender's handle; it is cheap. Each acquire has an [`Owner`] of its own, unless the handle was given one.
-///
-/// ```
-/// # use oversell_lock::{Lock, LockError};
-/// # use std::time::Duration;
-/// async fn with_lock<T>(
-///     lock: &impl Lock,
-///     work: impl Future<Output = T>,
-/// ) -> Result<T, LockError> {
-///     let guard = lock.acquire(Duration::from_secs(5)).await?;
-///     let done = guard.run(work).await?;
-///     guard.release().await?;
-///     Ok(done)
-/// }
-/// ```
-pub trait Lock: Send + Sync {
-    /// The name that every contender uses, in the server's terms: a key, a path, a row.
-    fn name(&self) -> &str;
-
-    /// Takes the lock, waiting for it at most `wait`. A request that is under way by then is awaited, within the client's
-    /// time limit, so the call may last longer.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError::Taken`] if another held it for all of `wait`; [`LockError::Unavailable`] if the server is down or did not
-    /// answer, or the client is closed; [`LockError::Refused`] if the server answered with an error; [`LockError::Invalid`] if a
-    /// name or a lease breaks a rule, or an owner that reads asks to write. In ZooKeeper [`LockError::Lost`] if the owner has a
-    /// hold that is lost: release that first. Elsewhere the owner then waits for the lock as others do.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future leaves nothing behind: no key, node, row, queue entry or connection. What an unanswered
-    /// command may have taken is released in the background. A future that is kept but not polled, in a `select!` arm
-    /// for example, may have its turn, and then blocks the waiters behind it in this process.
-    fn acquire(&self, wait: Duration) -> impl Future<Output = Result<Guard, LockError>> + Send;
-
-    /// Takes the lock if it is free now: [`acquire`](Lock::acquire) without a wait.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire`](Lock::acquire).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`acquire`](Lock::acquire).
-    fn try_acquire(&self) -> impl Future<Output = Result<Guard, LockError>> + Send {
-        self.acquire(Duration::ZERO)
-    }
-
-    /// Boxes this lock, to keep it beside locks of other kinds.
-    fn boxed(self) -> Box<dyn DynLock>
-    where
-        Self: Sized + 'static,
-    {
-        Box::new(self)
-    }
-}
-
-/// [`Lock`]'s methods as a lock's own, so that a caller who has one kind of lock needs no trait in scope.
-macro_rules! inherent {
-    ($($lock:ident $(<$part:ident>)?),+) => {$(
-        impl $(<$part: $crate::Lock>)? $lock $(<$part>)? {
-            /// Returns the lock's name: [`Lock::name`](crate::Lock::name), without the trait in scope.
-            #[must_use]
-            pub fn name(&self) -> &str {
-                $crate::Lock::name(self)
-            }
-
-            /// Takes the lock, waiting for it at most `wait`: [`Lock::acquire`](crate::Lock::acquire), without the trait in
-            /// scope.
-            ///
-            /// # Errors
-            ///
-            /// As [`Lock::acquire`](crate::Lock::acquire).
-            ///
-            /// # Cancel safety
-            ///
-            /// As [`Lock::acquire`](crate::Lock::acquire).
-            pub fn acquire(
-                &self,
-                wait: std::time::Duration,
-            ) -> impl Future<Output = Result<$crate::Guard, $crate::LockError>> + Send {
-                $crate::Lock::acquire(self, wait)
-            }
-
-            /// Takes the lock if it is free now: [`Lock::try_acquire`](crate::Lock::try_acquire), without the trait in scope.
-            ///
-            /// # Errors
-            ///
-            /// As [`Lock::acquire`](crate::Lock::acquire).
-            ///
-            /// # Cancel safety
-            ///
-            /// As [`Lock::acquire`](crate::Lock::acquire).
-            pub fn try_acquire(
-                &self,
-            ) -> impl Future<Output = Result<$crate::Guard, $crate::LockError>> + Send {
-                $crate::Lock::try_acquire(self)
-            }
-        }
-    )+};
-}
-pub(crate) use inherent;

@@ -248,17 +248,6 @@ impl<B> LockLayer<B> {
     }
 }
 
-impl<S, B> tower_layer::Layer<S> for LockLayer<B> {
-    type Service = LockService<S, B>;
-
-    fn layer(&self, inner: S) -> LockService<S, B> {
-        LockService {
-            inner,
-            layer: self.clone(),
-        }
-    }
-}
-
 impl<B> Clone for LockLayer<B> {
     fn clone(&self) -> Self {
         Self {

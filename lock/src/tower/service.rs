@@ -34,6 +34,17 @@ pub struct HeldLock {
     pub outer: Option<Arc<HeldLock>>,
 }
 
+impl<S, B> tower_layer::Layer<S> for LockLayer<B> {
+    type Service = LockService<S, B>;
+
+    fn layer(&self, inner: S) -> LockService<S, B> {
+        LockService {
+            inner,
+            layer: self.clone(),
+        }
+    }
+}
+
 impl<S, R, B> tower_service::Service<Request<R>> for LockService<S, B>
 where
     S: tower_service::Service<Request<R>, Response = Response<B>> + Clone + Send + 'static,
