@@ -14,7 +14,7 @@ const ROOT = new URL('../../', import.meta.url);
 const PLACES = [
   ['src/error', /#\[error\(/g],
   ['lock/src/error.rs', /#\[error\(/g],
-  ['lock/src/mysql/pool.rs', /#\[error\(/g],
+  ['lock/src/mysql/failure.rs', /#\[error\(/g],
   ...['redis', 'zk', 'mysql'].map((server) => /** @type {[string, RegExp]} */ ([`lock/src/${server}`, /\b(?:[Uu]navailable|refused)\(/g])),
   ['lab/src/clients/http_client.rs', /#\[error\(/g],
   ['src/error', /\bfn why_refused\b[^{]*(?=\{)|^(?:pub\S* )?const \w+: &str = /gm],

@@ -1,7 +1,7 @@
 //! The server's identity of a connection, so that another connection can kill it: an abandoned statement would
 //! otherwise continue, and might be carried out later.
 
-use super::pool::has_error_number;
+use super::failure::has_error_number;
 use crate::Owner;
 use sqlx::{Connection, Executor, MySqlConnection, mysql::MySqlConnectOptions};
 use std::{future::Future, io, sync::Arc, time::Duration};

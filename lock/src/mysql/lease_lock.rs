@@ -9,7 +9,8 @@
 //! Next to read: `row.rs`.
 
 use super::{
-    pool::{MySqlPool, no_answer_error},
+    failure::no_answer_error,
+    pool::MySqlPool,
     row::{Contender, REPLY_TIMEOUT, Row, RowDescription},
 };
 use crate::{

@@ -5,9 +5,15 @@
 //! a connection; a dropped one is closed and killed on the server, which rolls back at once, even while it waits for a
 //! row lock. sqlx's own pool pings on each release; this one pings only what was idle for a second.
 //!
-//! Next to read: `connection_id.rs`.
+//! Next to read: `failure.rs`, then `connection_id.rs`.
 
-use super::connection_id::{ConnectionId, connection_id_and_host};
+use super::{
+    connection_id::{ConnectionId, connection_id_and_host},
+    failure::{
+        CONNECTION_KILLED_ERRORS, NOT_WRITABLE_ERRORS, PoolExhausted, SERVER, StatementFailure,
+        has_error_number, is_contention, is_exhausted, no_answer_error, to_lock_error,
+    },
+};
 use crate::{
     LockError, LockObserver, Owner, Process, deadline,
     events::Observer,
@@ -17,11 +23,7 @@ use crate::{
 };
 use deadpool::managed::{self, Metrics, Object, Pool, PoolError, RecycleResult, Timeouts};
 use futures::future::BoxFuture;
-use sqlx::{
-    ConnectOptions, Connection, Executor, MySqlConnection,
-    error::DatabaseError,
-    mysql::{MySqlConnectOptions, MySqlDatabaseError},
-};
+use sqlx::{ConnectOptions, Connection, Executor, MySqlConnection, mysql::MySqlConnectOptions};
 use std::{
     fmt,
     ops::{Deref, DerefMut},
@@ -38,48 +40,14 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-/// The server's name in errors.
-const SERVER: &str = "mysql";
-
 /// The longest time that connecting may take, over all servers together.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A connection that was idle for longer is pinged before use: the server, or a proxy, closes idle ones.
 const MAX_UNCHECKED_IDLE: Duration = Duration::from_secs(1);
 
-/// The numbers of temporary errors: there are too many connections, or the server ended the statement because of others.
-const RETRYABLE_ERRORS: [u16; 6] = [1040, 1203, 1205, 1213, 1226, 1317];
-
-/// Errors after which the server has changed nothing, and will change nothing on this connection: it is read-only after
-/// a fail-over (1290, 1836), has left its Galera cluster (1047) or replication group (3101), is offline (3032), or has
-/// closed an idle connection (4031).
-const NOT_WRITABLE_ERRORS: [u16; 6] = [1047, 1290, 1836, 3032, 3101, 4031];
-
-/// The server shuts down (1053), or the connection was killed (1927). A proxy also says so when the server behind it
-/// has gone, so the statement may have been carried out.
-const CONNECTION_KILLED_ERRORS: [u16; 2] = [1053, 1927];
-
 /// The number of the error for an unknown variable.
 const UNKNOWN_VARIABLE_ERROR: u16 = 1193;
-
-/// All connections of the pool were in use for all of the wait. It is the reason of a [`LockError::Unavailable`].
-#[derive(Debug, thiserror::Error)]
-#[error("all connections of the pool were in use for {} ms", waited.as_millis())]
-pub struct PoolExhausted {
-    /// The caller's wait limit.
-    pub waited: Duration,
-}
-
-/// Why a statement failed: it was not sent, refused, or not answered.
-#[derive(Debug)]
-pub(super) enum StatementFailure {
-    /// It was not sent.
-    Unsent(LockError),
-    /// The server answered with an error, and has changed nothing.
-    Answered(Box<dyn DatabaseError>),
-    /// It was sent and may have been carried out.
-    Unanswered(LockError),
-}
 
 /// How to reach MySQL or MariaDB, and with how many connections.
 ///
@@ -733,68 +701,4 @@ impl DerefMut for Conn {
     fn deref_mut(&mut self) -> &mut MySqlConnection {
         &mut self.0.as_mut().expect(CONN_IS_PRESENT).connection
     }
-}
-
-impl From<StatementFailure> for LockError {
-    fn from(failure: StatementFailure) -> Self {
-        match failure {
-            StatementFailure::Unsent(error) | StatementFailure::Unanswered(error) => error,
-            StatementFailure::Answered(error) => to_lock_error(sqlx::Error::Database(error)),
-        }
-    }
-}
-
-/// [`LockError::Refused`] for an answer that repeating does not change, [`LockError::Unavailable`] for all else.
-fn to_lock_error(error: sqlx::Error) -> LockError {
-    let refused = match &error {
-        sqlx::Error::Database(answer) => [
-            &RETRYABLE_ERRORS[..],
-            &NOT_WRITABLE_ERRORS,
-            &CONNECTION_KILLED_ERRORS,
-        ]
-        .iter()
-        .all(|passing| !has_error_number(&**answer, passing)),
-        _ => false,
-    };
-    let (server, reason) = (SERVER, error.into());
-    if refused {
-        LockError::Refused { server, reason }
-    } else {
-        LockError::unavailable(server, reason)
-    }
-}
-
-/// Whether all connections were in use.
-fn is_exhausted(error: &LockError) -> bool {
-    matches!(error, LockError::Unavailable { reason, .. } if reason.is::<PoolExhausted>())
-}
-
-/// Whether the server ended the statement because of others (a deadlock, a lock wait timeout, a `KILL QUERY`): it has changed
-/// nothing and can be repeated at once.
-pub(super) fn is_contention(error: &dyn DatabaseError) -> bool {
-    has_error_number(error, &[1205, 1213, 1317])
-}
-
-/// Whether the server shuts down (1053) or the connection was killed (1927). A proxy also says so when the server
-/// behind it has gone, so a write may have been carried out.
-#[must_use]
-pub fn is_cut_off(error: &sqlx::Error) -> bool {
-    error
-        .as_database_error()
-        .is_some_and(|error| has_error_number(error, &CONNECTION_KILLED_ERRORS))
-}
-
-/// Whether the error has one of these numbers.
-pub(super) fn has_error_number(error: &dyn DatabaseError, numbers: &[u16]) -> bool {
-    error
-        .try_downcast_ref::<MySqlDatabaseError>()
-        .is_some_and(|error| numbers.contains(&error.number()))
-}
-
-/// The error of a statement without an answer in time.
-pub(super) fn no_answer_error() -> LockError {
-    LockError::unavailable(
-        SERVER,
-        "no answer in time; what was asked is undone or goes on in the background",
-    )
 }

@@ -12,7 +12,8 @@
 
 use super::{
     connection_id::ConnectionId,
-    pool::{Conn, MySqlPool, StatementFailure, is_contention, no_answer_error},
+    failure::{StatementFailure, is_contention, no_answer_error},
+    pool::{Conn, MySqlPool},
 };
 use crate::{Holder, Lease, LockError, Owner};
 use futures::FutureExt;
