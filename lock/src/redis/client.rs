@@ -3,16 +3,18 @@
 //! Connections are made on first use and again after a break. A dead connection that was not closed is found by TCP
 //! keep-alive, or because a command got no answer.
 //!
-//! Next to read: `failure.rs`, `connection.rs`.
+//! Next to read: `failure.rs`, `servers.rs`.
 
 use super::{
     connection::Connection,
-    failure::{SERVER, to_lock_error},
-    node::Servers,
+    failure::{CommandFailure, SERVER, to_lock_error},
+    keys::in_braces,
     options::RedisOptions,
+    scripts::{self, NotifyingScript, Script, ScriptCall},
+    servers::Servers,
 };
 use crate::{
-    Lease, LockError, Owner,
+    Holder, Lease, LockError, Owner,
     events::Observer,
     local::ByType,
     reentry::Reentry,
@@ -23,7 +25,7 @@ use redis::{
     AsyncCommands, FromRedisValue, RedisResult,
     aio::{ConnectionLike, MultiplexedConnection},
 };
-use std::{any::Any, future::Future, sync::Arc};
+use std::{any::Any, future::Future, sync::Arc, time::Duration};
 use tokio::{
     sync::watch,
     task::{JoinError, JoinHandle},
@@ -136,7 +138,7 @@ impl RedisClient {
     fn build(options: RedisOptions, users_own: Option<Connection>) -> Result<Self, LockError> {
         let tasks = Tasks::in_runtime(options.runtime.clone())?;
         let disconnects = watch::Sender::new(());
-        let servers = options.servers(tasks.runtime(), &disconnects)?;
+        let servers = Servers::new(&options, tasks.runtime(), &disconnects)?;
         let connection = users_own.unwrap_or_else(|| servers.connection());
         Ok(Self(Arc::new(ClientState {
             options,
@@ -283,5 +285,41 @@ impl RedisClient {
     ) -> Result<T, LockError> {
         let number: Option<T> = self.connection().get(key).await.map_err(to_lock_error)?;
         Ok(number.unwrap_or_default())
+    }
+
+    /// Chooses the version of a script for this client's servers.
+    pub(super) fn script<'a>(&self, script: &'a NotifyingScript) -> &'a Script {
+        script.of(self.0.servers.is_cluster())
+    }
+
+    /// Runs a script, with the client's time limit for the answer.
+    pub(super) async fn run_script<T: FromRedisValue>(
+        &self,
+        call: &ScriptCall,
+    ) -> Result<T, CommandFailure> {
+        self.run_script_within(call, None).await
+    }
+
+    /// Runs a script. A connection without an answer within `limit` (`None`: the client's time limit) counts as broken, and
+    /// the next command makes another one.
+    pub(super) async fn run_script_within<T: FromRedisValue>(
+        &self,
+        call: &ScriptCall,
+        limit: Option<Duration>,
+    ) -> Result<T, CommandFailure> {
+        let mut connection = self.connection().with_answer_limit(limit);
+        let answer = call.send(&mut connection).await;
+        answer.map_err(|error| CommandFailure::of(error, connection.has_sent()))
+    }
+
+    /// Runs `holders.lua`: the holders, of a read-write lock readers and writer alike, each with the rest of its lease.
+    pub(super) async fn holders(&self, key: &str) -> Result<Vec<Holder>, LockError> {
+        let script = scripts::HOLDERS.call([key]).arg(in_braces(key));
+        let shown: Vec<(String, i64)> = self.run_script(&script).await?;
+        let holder = |(id, millis)| Holder {
+            id,
+            remaining: u64::try_from(millis).ok().map(Duration::from_millis),
+        };
+        Ok(shown.into_iter().map(holder).collect())
     }
 }

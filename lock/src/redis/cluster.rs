@@ -11,13 +11,14 @@
 //!
 //! The commands of the `redis` crate's own cluster client are sent again by default, which takes a lock twice.
 //!
-//! Source: the Redis documentation, "Redis cluster specification". Next to read: `connection.rs`.
+//! Source: the Redis documentation, "Redis cluster specification". Next to read: `shared_connection.rs`.
 
 use super::{
-    connection::{Request, SharedConnection},
+    keys::{SLOTS, slot_of_key},
     node::RedisNode,
     options::RedisOptions,
     primary::{Address, Primary, client_at},
+    shared_connection::{Request, SharedConnection},
 };
 use crate::Process;
 use parking_lot::Mutex;
@@ -39,8 +40,6 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// How many slots every Redis Cluster has.
-const SLOTS: usize = 16384;
 /// The longest wait for one node's map: a dead node must not use up the time in which another one would answer.
 const MAX_SLOT_MAP_TIMEOUT: Duration = Duration::from_secs(1);
 /// How old a map is at least when the next one is asked for, so that many commands that fail together ask for one.
@@ -52,25 +51,6 @@ const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(5);
 const MAX_RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// The most redirects that a command follows without a pause: nodes that disagree for longer need time.
 const MAX_QUICK_REDIRECTS: u32 = 3;
-
-/// The slot of a key: that of the text in its first braces, or of the whole key if there is none.
-pub(super) fn slot_of_key(key: &[u8]) -> u16 {
-    let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
-        let rest = &key[open + 1..];
-        let length = rest.iter().position(|byte| *byte == b'}')?;
-        (length > 0).then(|| &rest[..length])
-    });
-    crc16(tag.unwrap_or(key)) % SLOTS as u16
-}
-
-/// The checksum CRC-16/XMODEM, by which Redis Cluster numbers the slots.
-fn crc16(bytes: &[u8]) -> u16 {
-    bytes.iter().fold(0, |crc, byte| {
-        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
-            (crc << 1) ^ (if crc & 0x8000 == 0 { 0 } else { 0x1021 })
-        })
-    })
-}
 
 /// The nodes of one cluster, and the map of its slots.
 pub(super) struct Cluster {
@@ -537,30 +517,6 @@ impl fmt::Debug for Cluster {
 mod tests {
     use super::*;
     use redis::parse_redis_value;
-
-    #[test]
-    fn a_slot_is_that_of_the_text_in_the_first_braces() {
-        // As `CLUSTER KEYSLOT` says.
-        assert_eq!(slot_of_key(b"123456789"), 12739);
-        assert_eq!(slot_of_key(b"foo"), 12182);
-        for (key, same) in [
-            ("{user1000}.following", "user1000"),
-            ("redisson_lock__channel:{lock}", "lock"),
-            ("foo{bar}{zap}", "bar"),
-            ("foo{{bar}}zap", "{bar"),
-        ] {
-            assert_eq!(
-                slot_of_key(key.as_bytes()),
-                slot_of_key(same.as_bytes()),
-                "{key}"
-            );
-        }
-        assert_ne!(
-            slot_of_key(b"foo{}{bar}"),
-            slot_of_key(b"bar"),
-            "empty braces do not count"
-        );
-    }
 
     #[test]
     fn a_command_is_sent_by_its_first_key() {

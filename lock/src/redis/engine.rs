@@ -1,14 +1,13 @@
 //! What every object in Redis shares: waiting, running a command to its end, undoing one that was not answered.
 //!
-//! 1. [`AcquireRequest::acquire_guard`] asks for a guard: of the hold that its owner has, or of a new one.
-//! 2. A process's waiters for one object stand in one [`Line`]; only its head asks Redis, so a thousand waiters here
+//! 1. A process's waiters for one object stand in one [`Line`]; only its head asks Redis, so a thousand waiters here
 //!    are one contender there.
-//! 3. [`try_until`]: try; wait for the object's channel, for the end of what is in the way, or for [`RECHECK_INTERVAL`],
+//! 2. [`try_until`]: try; wait for the object's channel, for the end of what is in the way, or for [`RECHECK_INTERVAL`],
 //!    whichever comes first; try again, and once more when the wait is over.
-//! 4. Each try is a task of its own, which runs to its end even if the caller goes away. What it took is then dropped,
+//! 3. Each try is a task of its own, which runs to its end even if the caller goes away. What it took is then dropped,
 //!    and so released.
-//! 5. Readers, and waiters for whom there are permits, share the head ([`Head::invite_while`]).
-//! 6. [`undo_in_background`] repeats a command that may run twice until Redis has carried it out; one that finds nothing,
+//! 4. Readers, and waiters for whom there are permits, share the head ([`Head::invite_while`]).
+//! 5. [`undo_in_background`] repeats a command that may run twice until Redis has carried it out; one that finds nothing,
 //!    while what it undoes may still arrive.
 //!
 //! It survives a command that reaches Redis up to [`MAX_COMMAND_DELAY`](super::failure::MAX_COMMAND_DELAY) after the
@@ -19,13 +18,11 @@
 use super::{
     client::RedisClient,
     failure::{CommandFailure, SERVER},
-    hold::{Claim, Hold},
-    wakeups::Subscription,
+    subscription::Subscription,
 };
 use crate::{
-    Guard, Lease, LockError, Owner, deadline,
+    LockError,
     local::line::{Head, Line, Turn},
-    reentry::{HoldKind, entry_of},
     registry::Registration,
     time_left,
 };
@@ -49,118 +46,6 @@ const MAX_UNDO_PAUSE: Duration = Duration::from_secs(1);
 const OUTAGE_PAUSE: Duration = Duration::from_millis(100);
 /// The shortest pause between two tries: a lease that ends at once must not make a waiter spin.
 const MIN_RETRY_PAUSE: Duration = Duration::from_millis(1);
-
-/// What one acquire asks for: its owner (`None`: a fresh one), its lease, and how long it waits and until when.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct AcquireRequest {
-    pub(super) owner: Option<Owner>,
-    pub(super) lease: Lease,
-    pub(super) wait: Duration,
-    pub(super) until: Instant,
-    /// The guard must have a fencing token.
-    pub(super) fenced: bool,
-}
-
-impl AcquireRequest {
-    /// The terms of an acquire whose wait begins now; [`LockError::Invalid`] for a lease out of range.
-    pub(super) fn new(
-        name: &str,
-        owner: Option<Owner>,
-        lease: Lease,
-        wait: Duration,
-    ) -> Result<Self, LockError> {
-        lease.check(name)?;
-        Ok(Self {
-            owner,
-            lease,
-            wait,
-            until: deadline(wait),
-            fenced: false,
-        })
-    }
-
-    /// Returns a guard of the owner's existing hold, or of a new hold that `first_hold` takes, and tells the observer how that
-    /// ended; fails once the client is being closed. `first_hold` gets the owner's live hold of the other kind (read or write),
-    /// if there is one.
-    ///
-    /// # Cancel safety
-    ///
-    /// As that of `first_hold`.
-    pub(super) async fn acquire_guard<C: Claim, F>(
-        &self,
-        client: &RedisClient,
-        name: &str,
-        kind: HoldKind,
-        first_hold: impl Fn(Option<Arc<Hold<C>>>) -> F,
-    ) -> Result<Guard, LockError>
-    where
-        F: Future<Output = Result<Option<Hold<C>>, LockError>>,
-    {
-        let take = self.join_or_take(client, name, kind, first_hold);
-        client
-            .observer()
-            .report_acquire(name, client.while_open(take))
-            .await
-    }
-
-    /// Joins the owner's hold, or takes a first one that enough replicas have, and waits out an outage if the client does;
-    /// [`LockError::Taken`] if the wait ended first, also behind another task of the owner; [`LockError::Invalid`] if a token
-    /// is needed and the owner's hold has none.
-    async fn join_or_take<C: Claim, F>(
-        &self,
-        client: &RedisClient,
-        name: &str,
-        kind: HoldKind,
-        first_hold: impl Fn(Option<Arc<Hold<C>>>) -> F,
-    ) -> Result<Guard, LockError>
-    where
-        F: Future<Output = Result<Option<Hold<C>>, LockError>>,
-    {
-        let taken = || LockError::taken(name, self.wait);
-        let Some(owner) = self.owner else {
-            loop {
-                let hold = first_hold(None).await?.ok_or_else(taken)?;
-                match hold.wait_until_replicated().await {
-                    Ok(hold) => return Ok(Arc::new(hold).first_guard()),
-                    Err(error) => pause_or_return_error(client, error, self.until).await?,
-                }
-            }
-        };
-        let reentry = client.reentry::<Hold<C>>();
-        let mut holds = reentry
-            .lock_entry(name, owner, self.until)
-            .await
-            .ok_or_else(taken)?;
-        let entry = entry_of(&holds);
-        let (same, other) = holds.same_and_other_kind(kind);
-        loop {
-            if let Some(hold) = same.upgrade() {
-                if self.fenced && hold.fence.is_none() && hold.is_live() {
-                    let rule = "its owner holds it without a token, and cannot have one before it has given it back";
-                    return Err(LockError::invalid(name, rule));
-                }
-                match hold.reenter(self.lease).await {
-                    Ok(Some(guard)) => return Ok(guard),
-                    Ok(None) => {}
-                    Err(error) => {
-                        pause_or_return_error(client, error, self.until).await?;
-                        continue;
-                    }
-                }
-            }
-            let other = other.upgrade().filter(|hold| hold.is_live());
-            let hold = first_hold(other).await?.ok_or_else(taken)?;
-            match hold.wait_until_replicated().await {
-                Ok(hold) => {
-                    let hold = hold.with_owner_entry(entry);
-                    *same = Arc::downgrade(&hold);
-                    return Ok(hold.first_guard());
-                }
-                Err(error) => pause_or_return_error(client, error, self.until).await?,
-            }
-        }
-    }
-}
 
 /// What all handles of one object share in this process: the line of its waiters, its channel, and why its last try failed.
 #[derive(Debug)]

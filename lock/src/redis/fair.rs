@@ -13,18 +13,17 @@
 //! Next to read: `engine.rs`, then `lua/fair_queue.lua`.
 
 use super::{
+    acquire::AcquireRequest,
     client::RedisClient,
     engine::{
-        AcquireRequest, Outage, TryResult, pause_or_return_error, result_after_failure, run_to_end,
+        Outage, TryResult, pause_or_return_error, result_after_failure, run_to_end,
         time_until_lease_end, try_until, undo_in_background,
     },
     failure::{CommandFailure, MAX_COMMAND_DELAY},
     hold::{Claim, Hold},
-    scripts::{
-        self, NotifyingScript, ScriptCall, fair_channel, lock_channel, prefixed, renewal_call,
-        suffixed,
-    },
-    wakeups::Subscription,
+    keys::{fair_channel, lock_channel, prefixed, suffixed},
+    scripts::{self, NotifyingScript, ScriptCall, renewal_call},
+    subscription::Subscription,
 };
 use crate::{
     Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease,

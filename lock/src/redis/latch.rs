@@ -6,13 +6,14 @@
 //!    waiter reads it once more when its limit is over.
 //! 4. Each opening is counted in `{n}:opened`, so a waiter goes on even if the latch was set again before it looked.
 //!
-//! Next to read: `wakeups.rs`.
+//! Next to read: `subscription.rs`.
 
 use super::{
     client::RedisClient,
     engine::{RECHECK_INTERVAL, SharedObject, pause_or_return_error},
     failure::to_lock_error,
-    scripts::{self, NotifyingScript, ScriptCall, suffixed},
+    keys::suffixed,
+    scripts::{self, NotifyingScript, ScriptCall},
 };
 use crate::{LockError, deadline};
 use parking_lot::Mutex;

@@ -8,17 +8,16 @@
 //!    after as many releases as there are other subscribers, or after [`YIELD_TIME`] without one.
 //! 5. [`RedisFencedLock`] draws a token in the same script.
 //!
-//! Next to read: `engine.rs`, then `lua/acquire.lua`.
+//! Next to read: `acquire.rs`, then `lua/acquire.lua`.
 
 use super::{
+    acquire::AcquireRequest,
     client::RedisClient,
-    engine::{
-        AcquireRequest, SharedObject, TryResult, result_after_failure, time_until_lease_end,
-        try_until,
-    },
+    engine::{SharedObject, TryResult, result_after_failure, time_until_lease_end, try_until},
     failure::{CommandFailure, to_lock_error},
     hold::{Claim, Hold},
-    scripts::{self, Script, ScriptCall, lock_channel, prefixed, renewal_call},
+    keys::{lock_channel, prefixed},
+    scripts::{self, Script, ScriptCall, renewal_call},
 };
 use crate::{
     Fence, Guard, Holder, Lease, Lock, LockError, Owner, inherent,

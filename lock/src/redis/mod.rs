@@ -3,6 +3,7 @@
 //! [`RedisClient`] is one per process; [`RedisLock`] is one per contender. A section costs one script to acquire and
 //! one to release, or one for both if the next holder waits in the same process.
 
+mod acquire;
 mod client;
 mod cluster;
 mod connection;
@@ -10,6 +11,7 @@ mod engine;
 mod failure;
 mod fair;
 mod hold;
+mod keys;
 mod latch;
 mod lock;
 mod node;
@@ -22,6 +24,9 @@ mod redlock;
 mod replicas;
 mod scripts;
 mod semaphore;
+mod servers;
+mod shared_connection;
+mod subscription;
 mod wakeups;
 
 pub use crate::Lease;

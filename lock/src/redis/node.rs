@@ -1,13 +1,8 @@
-//! One server with everything that leads to it, and the servers of a client: one, or the nodes of a cluster.
+//! One server with everything that leads to it.
 //!
-//! Next to read: `connection.rs`, `cluster.rs`.
+//! Next to read: `shared_connection.rs`, `wakeups.rs`.
 
-use super::{
-    cluster::{Cluster, slot_of_key},
-    connection::{Connection, SharedConnection},
-    primary::Primary,
-    wakeups::Wakeups,
-};
+use super::{primary::Primary, shared_connection::SharedConnection, wakeups::Wakeups};
 use crate::Process;
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
@@ -22,13 +17,6 @@ pub(super) struct RedisNode {
     /// Idle connections for `WAIT`; each is taken out while it is used.
     pub(super) wait_connections: Arc<Mutex<Vec<MultiplexedConnection>>>,
     pub(super) wakeups: Arc<Wakeups>,
-}
-
-/// The servers of one client: a single one, or the primary that Sentinels name, or the nodes of a cluster.
-#[derive(Debug, Clone)]
-pub(super) enum Servers {
-    One(Arc<RedisNode>),
-    Cluster(Arc<Cluster>),
 }
 
 impl RedisNode {
@@ -54,27 +42,5 @@ impl RedisNode {
             wait_connections: Arc::default(),
             wakeups: Arc::new(wakeups),
         })
-    }
-}
-
-impl Servers {
-    /// Makes the connection for commands to these servers, which connects at the first one.
-    pub(super) fn connection(&self) -> Connection {
-        match self {
-            Self::One(node) => Connection::to_server(Arc::clone(&node.shared)),
-            Self::Cluster(cluster) => Connection::to_cluster(Arc::clone(cluster)),
-        }
-    }
-
-    /// Returns the server that has this key; `None` if the present map of a cluster has none.
-    pub(super) fn node_of(&self, key: &str) -> Option<Arc<RedisNode>> {
-        match self {
-            Self::One(node) => Some(Arc::clone(node)),
-            Self::Cluster(cluster) => cluster.node_of_slot(slot_of_key(key.as_bytes())),
-        }
-    }
-
-    pub(super) fn is_cluster(&self) -> bool {
-        matches!(self, Self::Cluster(_))
     }
 }

@@ -1,19 +1,15 @@
 //! How to reach Redis, and the checks before any command is sent.
 //!
-//! Next to read: `node.rs`, whose servers the options make.
+//! Next to read: `servers.rs`, which makes the servers of the options.
 
-use super::{
-    cluster::Cluster,
-    node::{RedisNode, Servers},
-    primary::{Address, Primary, Sentinels},
-};
+use super::primary::{Address, Sentinels};
 use crate::{LockError, LockObserver, MAX_DURATION, Process, events::Observer};
 use redis::{
     Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
     io::tcp::{TcpSettings, socket2::TcpKeepalive},
 };
 use std::{fmt, time::Duration};
-use tokio::{runtime::Handle, sync::watch};
+use tokio::runtime::Handle;
 
 /// How many replicas must have a lock before it counts as acquired. See [`RedisOptions::wait_replicas`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +64,15 @@ pub struct RedisOptions {
     cluster: Option<Vec<Option<ConnectionInfo>>>,
     #[cfg(feature = "tls")]
     certificates: redis::TlsCertificates,
+}
+
+/// Where the options lead.
+pub(super) struct ServerAddresses {
+    /// Says how to connect.
+    pub(super) client: Client,
+    pub(super) sentinels: Option<Sentinels>,
+    /// The nodes of a cluster that the options name; `None`: no cluster.
+    pub(super) seeds: Option<Vec<Address>>,
 }
 
 /// Starts from a connection's description of the `redis` crate, for what an address cannot say: certificates that the
@@ -306,13 +311,8 @@ impl RedisOptions {
         self
     }
 
-    /// Checks the options ([`LockError::Invalid`]) and makes the servers, not yet connected; `disconnects` is notified when a
-    /// connection is lost or the primary moves.
-    pub(super) fn servers(
-        &self,
-        runtime: &Handle,
-        disconnects: &watch::Sender<()>,
-    ) -> Result<Servers, LockError> {
+    /// Checks the options ([`LockError::Invalid`]), and returns where they lead; connects to nothing.
+    pub(super) fn addresses(&self) -> Result<ServerAddresses, LockError> {
         let leases = [("lease", self.lease), ("java_watchdog", self.java_watchdog)];
         for (option, lease) in leases {
             if lease < Duration::from_millis(100) || lease > MAX_DURATION {
@@ -348,31 +348,25 @@ impl RedisOptions {
                 "must be what the Sentinels call the primary",
             ));
         }
+        let mut seeds = None;
         if let Some(further) = &self.cluster {
             if sentinels.is_some() || client.get_connection_info().redis_settings().db() != 0 {
                 let rule = "must have neither Sentinels nor a database but 0";
                 return Err(invalid_error("cluster", rule));
             }
             let first = Some(client.get_connection_info());
-            let seeds = first
-                .into_iter()
-                .chain(further.iter().flatten())
-                .filter_map(address);
-            let seeds: Vec<_> = seeds.collect();
-            if seeds.len() <= further.len() {
+            let nodes = first.into_iter().chain(further.iter().flatten());
+            let nodes: Vec<_> = nodes.filter_map(address).collect();
+            if nodes.len() <= further.len() {
                 return Err(invalid_error("cluster", "must each be redis://host:port"));
             }
-            return Ok(Servers::Cluster(Cluster::new(
-                client,
-                seeds,
-                self,
-                runtime,
-                disconnects,
-            )));
+            seeds = Some(nodes);
         }
-        let primary = Primary::new(client, sentinels, self.timeout, disconnects.clone());
-        let node = RedisNode::new(primary, false, &self.process, runtime, disconnects);
-        Ok(Servers::One(node))
+        Ok(ServerAddresses {
+            client,
+            sentinels,
+            seeds,
+        })
     }
 
     /// Makes the client of one address, with its TCP settings and certificates; `bad` makes the error of an invalid address.
@@ -418,7 +412,7 @@ impl fmt::Debug for RedisOptions {
     }
 }
 
-pub(super) fn invalid_error(name: &str, rule: &'static str) -> LockError {
+fn invalid_error(name: &str, rule: &'static str) -> LockError {
     LockError::invalid(name, rule)
 }
 

@@ -9,7 +9,8 @@
 use super::{
     client::RedisClient,
     engine::{HeadOfLine, SharedObject, TryResult, result_after_failure},
-    scripts::{self, prefixed},
+    keys::prefixed,
+    scripts,
 };
 use crate::{LockError, MAX_DURATION, deadline};
 use std::{num::NonZeroU32, sync::Arc, time::Duration};

@@ -10,14 +10,15 @@
 //! Next to read: `engine.rs`, then `lua/rw_read.lua`.
 
 use super::{
+    acquire::AcquireRequest,
     client::RedisClient,
     engine::{
-        AcquireRequest, HeadOfLine, SharedObject, TryResult, result_after_failure, run_to_end,
-        time_until_lease_end,
+        HeadOfLine, SharedObject, TryResult, result_after_failure, run_to_end, time_until_lease_end,
     },
     failure::CommandFailure,
     hold::{Claim, Hold},
-    scripts::{self, ScriptCall, in_braces, prefixed, suffixed},
+    keys::{in_braces, prefixed, suffixed},
+    scripts::{self, ScriptCall},
 };
 use crate::{
     Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease,

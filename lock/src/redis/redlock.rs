@@ -14,15 +14,14 @@
 //! no drift. Next to read: `quorum.rs`.
 
 use super::{
+    acquire::AcquireRequest,
     client::RedisClient,
-    engine::{
-        AcquireRequest, HeadOfLine, SharedObject, TryResult, result_after_failure,
-        undo_in_background,
-    },
+    engine::{HeadOfLine, SharedObject, TryResult, result_after_failure, undo_in_background},
     failure::{CommandFailure, MAX_COMMAND_DELAY, SERVER},
     hold::{Claim, Hold},
+    keys::{lock_channel, prefixed},
     quorum::{NodeAnswer, QuorumOutcome, outcome_so_far, quorum},
-    scripts::{self, lock_channel, prefixed, renewal_call},
+    scripts::{self, renewal_call},
 };
 use crate::{
     Guard, Holder, Lease, Lock, LockError, Owner, inherent, lease::owner_and_lease,

@@ -14,9 +14,10 @@
 use super::{
     client::RedisClient,
     failure::{SERVER, to_lock_error},
-    node::{RedisNode, Servers},
+    node::RedisNode,
     options::Replicas,
     scripts::ScriptCall,
+    servers::Servers,
 };
 use crate::LockError;
 use redis::{

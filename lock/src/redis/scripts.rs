@@ -1,15 +1,14 @@
-//! The scripts by name, and the names of Redisson's keys and channels.
+//! The scripts by name.
 //!
 //! Each `.lua` file documents its keys, arguments and return codes. Redis runs a script as one command.
 //!
-//! Next to read: `connection.rs`, over which a call is sent.
+//! Next to read: `client.rs`, which runs them.
 
-use super::{client::RedisClient, failure::CommandFailure};
-use crate::{Holder, Lease, LockError, Owner, Process};
+use crate::{Lease, Owner};
 use redis::{
     Cmd, ErrorKind, FromRedisValue, RedisResult, RedisWrite, ServerErrorKind, aio::ConnectionLike,
 };
-use std::{collections::HashMap, fmt::Display, sync::LazyLock, time::Duration};
+use std::{collections::HashMap, fmt::Display, sync::LazyLock};
 
 /// A script, which EVALSHA names by the digest of its text.
 #[derive(Debug)]
@@ -70,44 +69,6 @@ impl ScriptCall {
             }
             answer => answer,
         }
-    }
-}
-
-impl RedisClient {
-    /// Chooses the version of a script for this client's servers.
-    pub(super) fn script<'a>(&self, script: &'a NotifyingScript) -> &'a Script {
-        script.of(self.state().servers.is_cluster())
-    }
-
-    /// Runs a script, with the client's time limit for the answer.
-    pub(super) async fn run_script<T: FromRedisValue>(
-        &self,
-        call: &ScriptCall,
-    ) -> Result<T, CommandFailure> {
-        self.run_script_within(call, None).await
-    }
-
-    /// Runs a script. A connection without an answer within `limit` (`None`: the client's time limit) counts as broken, and
-    /// the next command makes another one.
-    pub(super) async fn run_script_within<T: FromRedisValue>(
-        &self,
-        call: &ScriptCall,
-        limit: Option<Duration>,
-    ) -> Result<T, CommandFailure> {
-        let mut connection = self.connection().with_answer_limit(limit);
-        let answer = call.send(&mut connection).await;
-        answer.map_err(|error| CommandFailure::of(error, connection.has_sent()))
-    }
-
-    /// Runs `holders.lua`: the holders, of a read-write lock readers and writer alike, each with the rest of its lease.
-    pub(super) async fn holders(&self, key: &str) -> Result<Vec<Holder>, LockError> {
-        let script = HOLDERS.call([key]).arg(in_braces(key));
-        let shown: Vec<(String, i64)> = self.run_script(&script).await?;
-        let holder = |(id, millis)| Holder {
-            id,
-            remaining: u64::try_from(millis).ok().map(Duration::from_millis),
-        };
-        Ok(shown.into_iter().map(holder).collect())
     }
 }
 
@@ -210,60 +171,4 @@ notifying_scripts! {
     PERMITS_RELEASE = "permits_release.lua";
     LATCH_SET = "latch_set.lua";
     LATCH_COUNT_DOWN = "latch_count_down.lua";
-}
-
-/// `prefix:{name}`, as Redisson's `prefixName`. The braces keep a lock's keys on one cluster node, and are left out if
-/// the name has some. A name with a single brace keeps nothing together, as in Redisson.
-pub(super) fn prefixed(prefix: &str, name: &str) -> String {
-    let [open, close] = missing_braces(name);
-    [prefix, ":", open, name, close].concat()
-}
-
-/// `{name}:suffix`, as Redisson's `suffixName`; without braces if the name has some.
-pub(super) fn suffixed(name: &str, suffix: &str) -> String {
-    let [open, close] = missing_braces(name);
-    [open, name, close, ":", suffix].concat()
-}
-
-/// `{name}`, the common part of all keys of the lock; without braces if the name has some.
-pub(super) fn in_braces(name: &str) -> String {
-    let [open, close] = missing_braces(name);
-    [open, name, close].concat()
-}
-
-/// The braces to put around a name; empty if it has an opening one.
-fn missing_braces(name: &str) -> [&'static str; 2] {
-    if name.contains('{') {
-        ["", ""]
-    } else {
-        ["{", "}"]
-    }
-}
-
-/// The channel on which a release is published.
-pub(super) fn lock_channel(name: &str) -> String {
-    prefixed("redisson_lock__channel", name)
-}
-
-/// The channel of one waiter for a fair lock.
-pub(super) fn fair_channel(name: &str, owner: Owner) -> String {
-    format!("{}:{owner}", lock_channel(name))
-}
-
-/// The pattern of [`fair_channel`] for all waiters of a process. Neither a label nor a uuid has special characters.
-pub(super) fn fair_channel_pattern(process: &Process) -> String {
-    format!("redisson_lock__channel:*:{process}:*")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_gets_braces_unless_it_has_some() {
-        assert_eq!(lock_channel("lock"), "redisson_lock__channel:{lock}");
-        assert_eq!(lock_channel("a{b}c"), "redisson_lock__channel:a{b}c");
-        assert_eq!(suffixed("lock", "timeout"), "{lock}:timeout");
-        assert_eq!(suffixed("a{b}c", "timeout"), "a{b}c:timeout");
-    }
 }

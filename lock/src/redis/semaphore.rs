@@ -19,7 +19,8 @@ use super::{
     },
     failure::CommandFailure,
     hold::{Claim, Hold},
-    scripts::{self, NotifyingScript, ScriptCall, prefixed, suffixed},
+    keys::{prefixed, suffixed},
+    scripts::{self, NotifyingScript, ScriptCall},
 };
 use crate::{
     Guard, Lease, LockError, MAX_DURATION, Owner, deadline,

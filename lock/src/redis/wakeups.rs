@@ -1,6 +1,6 @@
 //! One subscription connection per process, and the waiters that each channel wakes.
 //!
-//! 1. The first waiter for a lock subscribes to its channel ([`Subscription`]), for as long as this process uses that
+//! 1. The first waiter for a lock subscribes to its channel (`subscription.rs`), for as long as this process uses that
 //!    lock. Waiters for fair locks have a channel each, and one pattern for the whole process.
 //! 2. One task makes the connection once anybody listens: it subscribes and unsubscribes as needed, and connects again
 //!    if the connection breaks or the primary moves.
@@ -17,11 +17,8 @@
 //! Next to read: `primary.rs`.
 
 use super::{
-    client::RedisClient,
-    cluster::slot_of_key,
-    node::Servers,
+    keys::fair_channel_pattern,
     primary::{Address, Primary},
-    scripts::fair_channel_pattern,
 };
 use crate::Process;
 use parking_lot::Mutex;
@@ -84,34 +81,21 @@ struct Listeners {
 
 /// One channel that somebody listens to: what wakes the listener, whether its subscription has begun, and how messages come.
 #[derive(Debug, Default)]
-struct ChannelState {
-    notify: Notify,
-    has_begun: AtomicBool,
-    delivery: Delivery,
+pub(super) struct ChannelState {
+    pub(super) notify: Notify,
+    pub(super) has_begun: AtomicBool,
+    pub(super) delivery: Delivery,
 }
 
 /// How messages of a channel come: by a subscription of its own, by the pattern, or by shard.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Delivery {
+pub(super) enum Delivery {
     #[default]
     OwnSubscription,
     /// By the pattern, without a subscription of its own.
     Pattern,
     /// By a subscription of its own to the shard that has the channel, if the server knows shards.
     Shard,
-}
-
-/// A subscription to one channel, which begins with the first wait or [`ensure_subscribed`](Self::ensure_subscribed) and ends
-/// with the value. A message wakes one of those that wait.
-#[derive(Debug)]
-pub(super) struct Subscription {
-    channel: String,
-    /// The key whose server has the channel.
-    name: Arc<str>,
-    state: Arc<ChannelState>,
-    servers: Servers,
-    /// The server's subscriptions that this one is among.
-    listens_at: Mutex<Option<Arc<Wakeups>>>,
 }
 
 /// The channels to subscribe to and to unsubscribe from at the server, and whether to subscribe to the pattern.
@@ -146,6 +130,37 @@ impl Wakeups {
             shared,
             _stops_task: ends.drop_guard(),
         }
+    }
+
+    /// Makes this the channel's only listener, in place of an earlier one, and wakes the task if it must subscribe.
+    pub(super) fn add_listener(&self, channel: &str, state: &Arc<ChannelState>) {
+        let mut listeners = self.shared.listeners.lock();
+        let listener = Arc::downgrade(state);
+        listeners.by_channel.insert(channel.to_owned(), listener);
+        if !(state.delivery == Delivery::Pattern && listeners.has_pattern) {
+            self.mark_changed(&mut listeners, channel);
+        }
+    }
+
+    /// Removes the listener from the channel, unless another listens there by now. The task then unsubscribes, but keeps the
+    /// pattern.
+    pub(super) fn remove_listener(&self, channel: &str, state: &Arc<ChannelState>) {
+        let mut listeners = self.shared.listeners.lock();
+        let old = listeners.by_channel.get(channel);
+        if old.is_some_and(|old| std::ptr::eq(old.as_ptr(), Arc::as_ptr(state))) {
+            listeners.by_channel.remove(channel);
+            if state.delivery != Delivery::Pattern {
+                self.mark_changed(&mut listeners, channel);
+            }
+        }
+    }
+
+    /// Notes that the channel was added or dropped, and wakes the task.
+    fn mark_changed(&self, listeners: &mut Listeners, channel: &str) {
+        if let Some(changed) = &mut listeners.changed {
+            changed.push(channel.to_owned());
+        }
+        self.shared.changed.notify_one();
     }
 }
 
@@ -275,37 +290,6 @@ impl SharedWakeups {
         }
     }
 
-    /// Makes this the channel's only listener, in place of an earlier one, and wakes the task if it must subscribe.
-    fn add_listener(&self, channel: &str, state: &Arc<ChannelState>) {
-        let mut listeners = self.listeners.lock();
-        let listener = Arc::downgrade(state);
-        listeners.by_channel.insert(channel.to_owned(), listener);
-        if !(state.delivery == Delivery::Pattern && listeners.has_pattern) {
-            self.mark_changed(&mut listeners, channel);
-        }
-    }
-
-    /// Removes the listener from the channel, unless another listens there by now. The task then unsubscribes, but keeps the
-    /// pattern.
-    fn remove_listener(&self, channel: &str, state: &Arc<ChannelState>) {
-        let mut listeners = self.listeners.lock();
-        let old = listeners.by_channel.get(channel);
-        if old.is_some_and(|old| std::ptr::eq(old.as_ptr(), Arc::as_ptr(state))) {
-            listeners.by_channel.remove(channel);
-            if state.delivery != Delivery::Pattern {
-                self.mark_changed(&mut listeners, channel);
-            }
-        }
-    }
-
-    /// Notes that the channel was added or dropped, and wakes the task.
-    fn mark_changed(&self, listeners: &mut Listeners, channel: &str) {
-        if let Some(changed) = &mut listeners.changed {
-            changed.push(channel.to_owned());
-        }
-        self.changed.notify_one();
-    }
-
     /// Wakes the listener to whom a message came, or whose subscription has begun.
     fn notify_listener(&self, push: &PushInfo) {
         let text = |n: usize| match push.data.get(n) {
@@ -368,92 +352,5 @@ impl ChannelState {
     fn mark_begun(&self) {
         self.has_begun.store(true, Ordering::Release);
         self.notify.notify_one();
-    }
-}
-
-impl Subscription {
-    /// Makes a subscription that begins at the first wait; `name` is the key whose server has the channel.
-    pub(super) fn new(client: &RedisClient, name: &Arc<str>, channel: String) -> Self {
-        Self::with_delivery(client, name, channel, Delivery::OwnSubscription)
-    }
-
-    /// The subscription of a waiter for a fair lock, which the process's pattern covers. There are no patterns of shards.
-    pub(super) fn by_pattern(client: &RedisClient, name: &Arc<str>, channel: String) -> Self {
-        Self::with_delivery(client, name, channel, Delivery::Pattern)
-    }
-
-    /// Makes a subscription that begins at the first wait. In a cluster `delivery` is ignored: messages come by shard if the
-    /// channel is in the slot of `name`, else by a subscription of its own.
-    fn with_delivery(
-        client: &RedisClient,
-        name: &Arc<str>,
-        channel: String,
-        delivery: Delivery,
-    ) -> Self {
-        let servers = client.state().servers.clone();
-        let delivery = match servers.is_cluster() {
-            false => delivery,
-            // A latch's channel may be in another slot than its key: its messages come by `PUBLISH`, which every node hears.
-            true if slot_of_key(channel.as_bytes()) == slot_of_key(name.as_bytes()) => {
-                Delivery::Shard
-            }
-            true => Delivery::OwnSubscription,
-        };
-        Self {
-            channel,
-            name: Arc::clone(name),
-            state: Arc::new(ChannelState {
-                delivery,
-                ..ChannelState::default()
-            }),
-            servers,
-            listens_at: Mutex::default(),
-        }
-    }
-
-    pub(super) fn channel(&self) -> &str {
-        &self.channel
-    }
-
-    /// Begins the subscription if needed, and waits for a message, or until one may have been missed: the subscription has
-    /// begun, or its connection was lost. Without a connection it waits for ever.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: a message in between is kept for the next call.
-    pub(super) async fn wait_for_message(&self) {
-        self.ensure_subscribed();
-        self.state.notify.notified().await;
-    }
-
-    /// Begins the subscription if needed, at the server that has the key by now, and does not wait for it: its beginning
-    /// wakes the listener, because a message before may be lost. Does nothing while no server is known to have the key.
-    pub(super) fn ensure_subscribed(&self) {
-        let Some(node) = self.servers.node_of(&self.name) else {
-            return;
-        };
-        let mut at = self.listens_at.lock();
-        if at.as_ref().is_some_and(|at| Arc::ptr_eq(at, &node.wakeups)) {
-            return;
-        }
-        if let Some(old) = at.replace(Arc::clone(&node.wakeups)) {
-            old.shared.remove_listener(&self.channel, &self.state);
-            self.state.has_begun.store(false, Ordering::Release);
-        }
-        node.wakeups.shared.add_listener(&self.channel, &self.state);
-    }
-
-    /// Whether the server has confirmed the subscription; `false` for one that joined a pattern already confirmed.
-    pub(super) fn has_begun(&self) -> bool {
-        self.state.has_begun.load(Ordering::Acquire)
-    }
-}
-
-impl Drop for Subscription {
-    /// Removes its listener from the server's subscriptions.
-    fn drop(&mut self) {
-        if let Some(at) = self.listens_at.get_mut().take() {
-            at.shared.remove_listener(&self.channel, &self.state);
-        }
     }
 }

@@ -3,7 +3,7 @@
 //! From request to effect, for `redis-lock`: `routes/mod.rs` lists it, and refuses HEAD; [`by_strategy`] here; `Strategy::take`
 //! in `stock/mod.rs`; `deduct` in `stock/strategies/redis_lock.rs`.
 //!
-//! The library takes the lock: `Lock::acquire` in `lock/src/redis/lock.rs`; `AcquireRequest::guard` in `engine.rs` calls back
+//! The library takes the lock: `Lock::acquire` in `lock/src/redis/lock.rs`; `AcquireRequest::acquire_guard` in `acquire.rs` calls back
 //! `first_hold`, which is at the head of its line at once unless another request of this process holds or waits; `try_until`
 //! calls back `attempt`, which sends `lua/acquire.lua` by EVALSHA (`RedisClient::run_script`); `hold.rs` makes the guard, and
 //! renews it every third of the lease (`LeaseShare::renew_until_lost`).
