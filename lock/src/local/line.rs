@@ -185,13 +185,18 @@ impl<T, A> Head<T, A> {
 impl<T, A> Drop for Head<T, A> {
     /// Makes the next waiter the head, unless this head came back from a waiter that had gone.
     fn drop(&mut self) {
-        // A turn that comes back has a head, whose drop would do the same: this loop does it instead of a recursion.
-        while self.makes_next_head
-            && let Some(waiter) = self.line.take_next_or_end()
-            && let Err(Turn::Contend(mut head)) =
-                waiter.turn.send(Turn::Contend(Head::new(&self.line)))
-            && let Some(head) = Arc::get_mut(&mut head)
-        {
+        if !self.makes_next_head {
+            return;
+        }
+        while let Some(waiter) = self.line.take_next_or_end() {
+            let turn = Turn::Contend(Head::new(&self.line));
+            let Err(Turn::Contend(mut returned)) = waiter.give_turn(turn) else {
+                return;
+            };
+            // The waiter had gone. The drop of the head that came back would do the same as this loop, by recursion.
+            let Some(head) = Arc::get_mut(&mut returned) else {
+                return;
+            };
             head.makes_next_head = false;
         }
     }
@@ -218,7 +223,7 @@ mod tests {
     use super::*;
     use futures::{FutureExt, future::BoxFuture};
 
-    const LONG: Duration = Duration::from_secs(60);
+    const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
     fn head<T>(turn: Option<Turn<T>>) -> Arc<Head<T>> {
         match turn {
@@ -229,7 +234,7 @@ mod tests {
 
     /// A waiter behind those that came before.
     fn waiter(line: &Arc<Line<()>>) -> BoxFuture<'_, Option<Turn<()>>> {
-        let mut waiter = line.join((), LONG).boxed();
+        let mut waiter = line.join((), WAIT_LIMIT).boxed();
         assert!((&mut waiter).now_or_never().is_none());
         waiter
     }
@@ -237,7 +242,7 @@ mod tests {
     #[tokio::test]
     async fn the_head_passes_on_in_order_of_arrival() {
         let line = Arc::new(Line::<()>::default());
-        let first = head(line.join((), LONG).await);
+        let first = head(line.join((), WAIT_LIMIT).await);
         let (second, mut third) = (waiter(&line), waiter(&line));
         drop(first);
         assert!((&mut third).now_or_never().is_none());
@@ -249,7 +254,7 @@ mod tests {
     #[tokio::test]
     async fn a_turn_that_nobody_reads_passes_itself_on() {
         let line = Arc::new(Line::<()>::default());
-        let first = head(line.join((), LONG).await);
+        let first = head(line.join((), WAIT_LIMIT).await);
         let (dropped, last) = (waiter(&line), waiter(&line));
         drop(first);
         drop(dropped);
@@ -261,7 +266,7 @@ mod tests {
     async fn invited_waiters_share_the_head_and_the_next_follows_them() {
         let line = Arc::new(Line::<(), u32>::default());
         let join = |n| {
-            let mut waiter = line.join(n, LONG).boxed();
+            let mut waiter = line.join(n, WAIT_LIMIT).boxed();
             let turn = (&mut waiter).now_or_never();
             (waiter, turn)
         };
@@ -286,7 +291,7 @@ mod tests {
     #[tokio::test]
     async fn a_failure_reaches_all_who_wait() {
         let line = Arc::new(Line::<()>::default());
-        let first = head(line.join((), LONG).await);
+        let first = head(line.join((), WAIT_LIMIT).await);
         let waiters: Vec<_> = (0..3).map(|_| waiter(&line)).collect();
         first.fail_waiters(&LockError::unavailable("redis", "gone"));
         drop(first);
@@ -302,7 +307,7 @@ mod tests {
     #[tokio::test]
     async fn waiters_that_gave_up_behind_a_head_that_stays_take_no_memory() {
         let line = Arc::new(Line::<()>::default());
-        let _head = head(line.join((), LONG).await);
+        let _head = head(line.join((), WAIT_LIMIT).await);
         let _patient = waiter(&line);
         for _ in 0..10_000 {
             drop(waiter(&line));
@@ -313,7 +318,7 @@ mod tests {
     #[tokio::test]
     async fn a_thousand_waiters_that_gave_up_leave_the_head_free() {
         let line = Arc::new(Line::<()>::default());
-        let first = head(line.join((), LONG).await);
+        let first = head(line.join((), WAIT_LIMIT).await);
         let gone: Vec<_> = (0..1000).map(|_| waiter(&line)).collect();
         drop(gone);
         drop(first);

@@ -352,14 +352,7 @@ impl LockHandle {
     /// Tries once, by `acquire.lua`; after a batch of hand-offs it first leaves the lock to other processes ([`YIELD_TIME`]).
     /// What a command without an answer may have taken is undone in the background.
     async fn attempt(self, head: LockHead) -> Result<TryResult<Hold<LockClaim>>, LockError> {
-        let (messages_to_await, subscription) =
-            (&self.lock.messages_to_await, &self.lock.object.subscription);
-        // After its batch a process waits until the others have had their turns; without others there is nothing to wait for.
-        while messages_to_await.fetch_sub(1, Ordering::Relaxed) > 0
-            && timeout(YIELD_TIME, subscription.wait_for_message())
-                .await
-                .is_ok()
-        {}
+        self.lock.yield_to_other_processes().await;
         let (id, lease_start, AcquireTerms { lease, fenced }) =
             (self.client.owner(), Instant::now(), self.terms);
         let batch = Batch {
@@ -460,6 +453,21 @@ impl Claim for LockClaim {
 }
 
 impl SharedLock {
+    /// After a batch of hand-offs, waits until the other processes have had their turns; without others there is nothing to
+    /// wait for.
+    async fn yield_to_other_processes(&self) {
+        loop {
+            let messages = self.messages_to_await.fetch_sub(1, Ordering::Relaxed);
+            if messages <= 0 {
+                return;
+            }
+            let message = self.object.subscription.wait_for_message();
+            if timeout(YIELD_TIME, message).await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// The key of the counter of tokens.
     fn token_key(&self) -> String {
         prefixed("redisson_lock_token", &self.name)

@@ -98,9 +98,12 @@ impl NotifyingScript {
 
 /// Every script by its SHA1, for those who read a digest in MONITOR or SLOWLOG; commands do not need it.
 static TEXTS_BY_DIGEST: LazyLock<HashMap<String, &str>> = LazyLock::new(|| {
-    let texts = PLAIN_TEXTS.iter().chain(NOTIFYING_TEXTS);
-    texts
-        .map(|text| (Script::new(text).digest, *text))
+    let plain = PLAIN_SCRIPTS.iter().map(|script| &***script);
+    let notifying = NOTIFYING_SCRIPTS.iter();
+    let notifying = notifying.flat_map(|script| [&*script.single, &*script.in_cluster]);
+    let scripts = plain.chain(notifying);
+    scripts
+        .map(|script| (script.digest.clone(), script.text))
         .collect()
 });
 
@@ -115,30 +118,32 @@ pub fn script_text(digest: &str) -> Option<&'static str> {
     TEXTS_BY_DIGEST.get(digest).copied()
 }
 
+/// The text of a script, put together of files.
+macro_rules! text {
+    ($($file:literal),+) => {
+        concat!($(include_str!(concat!("lua/", $file))),+)
+    };
+}
+
 /// Makes each script of its files, after the one that defines `tell`.
 macro_rules! notifying_scripts {
     ($($name:ident = $($file:literal),+;)+) => {
         $(pub(super) static $name: NotifyingScript = NotifyingScript {
-            single: LazyLock::new(|| Script::new(concat!(include_str!("lua/tell.lua"), $(include_str!(concat!("lua/", $file))),+))),
-            in_cluster: LazyLock::new(|| Script::new(concat!(include_str!("lua/tell_in_cluster.lua"), $(include_str!(concat!("lua/", $file))),+))),
+            single: LazyLock::new(|| Script::new(text!("tell.lua", $($file),+))),
+            in_cluster: LazyLock::new(|| Script::new(text!("tell_in_cluster.lua", $($file),+))),
         };)+
 
-        /// The texts of the scripts that publish to waiters, each for a single server and for a cluster.
-        const NOTIFYING_TEXTS: &[&str] = &[
-            $(concat!(include_str!("lua/tell.lua"), $(include_str!(concat!("lua/", $file))),+),
-            concat!(include_str!("lua/tell_in_cluster.lua"), $(include_str!(concat!("lua/", $file))),+),)+
-        ];
+        static NOTIFYING_SCRIPTS: &[&NotifyingScript] = &[$(&$name),+];
     };
 }
 
 /// Makes each script of its files.
 macro_rules! scripts {
     ($($name:ident = $($file:literal),+;)+) => {
-        $(pub(super) static $name: LazyLock<Script> =
-            LazyLock::new(|| Script::new(concat!($(include_str!(concat!("lua/", $file))),+)));)+
+        $(pub(super) static $name: LazyLock<Script> = LazyLock::new(|| Script::new(text!($($file),+)));)+
 
-        /// The texts of the scripts that publish nothing, for [`script_text`]; the others are [`NOTIFYING_TEXTS`].
-        const PLAIN_TEXTS: &[&str] = &[$(concat!($(include_str!(concat!("lua/", $file))),+),)+];
+        /// The scripts that publish nothing.
+        static PLAIN_SCRIPTS: &[&LazyLock<Script>] = &[$(&$name),+];
     };
 }
 
