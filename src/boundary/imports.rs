@@ -25,14 +25,16 @@ pub(super) struct Imports {
     pub(super) imported: Vec<(String, Path)>,
 }
 
-/// Reads a file. `module` is where it is itself: `["stock", "none"]`.
-pub(super) fn of(source: &str, module: &[String]) -> syn::Result<Imports> {
+/// Reads a file. `module` is where it is itself, `["stock", "none"]`, or nothing for the root of the crate, whose name is
+/// `crate_name`.
+pub(super) fn of(source: &str, crate_name: &str, module: &[String]) -> syn::Result<Imports> {
     let file = syn::parse_file(source)?;
     let children = file.items.iter().filter_map(|item| match item {
         Item::Mod(child) => Some(child.ident.to_string()),
         _ => None,
     });
     let mut reader = ImportReader {
+        crate_name: crate_name.to_owned(),
         file: module.to_vec(),
         module: module.to_vec(),
         children: children.collect(),
@@ -54,6 +56,7 @@ pub(super) fn of(source: &str, module: &[String]) -> syn::Result<Imports> {
 }
 
 struct ImportReader {
+    crate_name: String,
     file: Path,
     /// Where it reads just now: the file's module, or one inside it.
     module: Path,
@@ -66,16 +69,20 @@ struct ImportReader {
 }
 
 impl ImportReader {
-    /// Makes a path absolute; `None` for one that begins with neither `crate`, `oversell`, `self`, `super` nor a child: it is
-    /// another crate's, or of an imported name, whose import is seen.
+    /// Makes a path absolute; `None` for one that begins with neither `crate`, the crate's name, `self`, `super` nor a child: it
+    /// is another crate's, or of an imported name, whose import is seen.
     fn absolute(&self, path: &[String]) -> Option<Path> {
         let first = path.first()?;
         let up = path.iter().take_while(|part| *part == "super").count();
         let (base, rest) = match first.as_str() {
-            "crate" | "oversell" => (0, &path[1..]),
+            "crate" => (0, &path[1..]),
+            name if name == self.crate_name => (0, &path[1..]),
             "self" => (self.module.len(), &path[1..]),
             "super" => (self.module.len().saturating_sub(up), &path[up..]),
-            child if self.module == self.file && self.children.contains(child) => {
+            // A child alone is no path to anything in it: it is a variable of that name.
+            child
+                if path.len() > 1 && self.module == self.file && self.children.contains(child) =>
+            {
                 (self.module.len(), path)
             }
             _ => return None,

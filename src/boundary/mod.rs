@@ -1,17 +1,12 @@
-//! The house rules on who names whom in `src/`, checked on the sources themselves:
+//! The house rules on who names whom that packages cannot keep, checked on the sources themselves:
 //!
-//! 1. Between rooms nothing climbs: a room names only those that [`ROOMS`] lets it, as ARCHITECTURE.md draws them.
-//! 2. Inside a room no two files need each other, not even by way of others. A file needs the files that define what its
-//!    code names, by whatever import of a parent it reaches them. A parent that only declares (`mod`) or re-exports
-//!    (`pub use`) its children does not need them; one that uses an item of a child does. Tests may name anything.
+//! 1. Between rooms nothing climbs: a room of `src/` names only those that [`ROOMS`] lets it, as ARCHITECTURE.md draws them.
+//! 2. In a package, the lock library too, no two files need each other, not even by way of others. A file needs the files
+//!    that define what its code names, by whatever import of a parent it reaches them. A parent that only declares (`mod`) or
+//!    re-exports (`pub use`) its children does not need them; one that uses an item of a child does. Tests may name anything.
 //! 3. What only one strategy does stands in that strategy's file.
-//!
-//! `glossary.rs` checks the words of both crates, `chinese.rs` the Chinese ones, `lock_pages.rs` the documentation of the library's locks.
 
-mod chinese;
-mod glossary;
 mod imports;
-mod lock_pages;
 
 use imports::{Imports, Path};
 use std::{
@@ -54,14 +49,12 @@ const ROOMS: &[(&str, &[&str])] = &[
             "claims",
         ],
     ),
-    ("lib", &[]),
-    ("boundary", &[]),
 ];
 
 /// The empty list that a check must return.
 const NOTHING: [&str; 0] = [];
 
-static SRC: LazyLock<Vec<Source>> = LazyLock::new(|| sources("src"));
+static SRC: LazyLock<Vec<Source>> = LazyLock::new(|| sources("src", "src", "oversell"));
 
 #[test]
 fn no_room_names_one_that_it_must_not_know() {
@@ -74,19 +67,17 @@ fn no_room_names_one_that_it_must_not_know() {
     }
     let forbidden_rooms: Vec<_> = SRC.iter().flat_map(Source::forbidden_rooms).collect();
     assert_eq!(forbidden_rooms, NOTHING);
-    let library = sources("lock/src").into_iter();
-    let climbs = library.filter(|file| file.text.contains("oversell::"));
-    assert_eq!(climbs.map(|file| file.name).collect::<Vec<_>>(), NOTHING);
 }
 
 /// The twins: what a room must not name, in each form that it can be named in.
 #[test]
 fn a_wall_that_is_broken_is_seen() {
-    let forbidden_rooms = |code| Source::new("src/stock/twin.rs", code).forbidden_rooms();
+    let twin = |code| Source::new("src", "oversell", "src/stock/twin.rs", code);
+    let forbidden_rooms = |code| twin(code).forbidden_rooms();
     for (what, code) in [
         (
             "a use over several lines",
-            "use crate::{\n    error::Error,\n    http::{\n        app,\n    },\n};",
+            "use crate::{\n    error::Error,\n    http::{\n        App,\n    },\n};",
         ),
         ("a use of the room itself", "use crate::http;"),
         ("a use of everything", "use crate::*;"),
@@ -104,7 +95,7 @@ fn a_wall_that_is_broken_is_seen() {
         ),
         ("a visibility", "pub(in crate::http) fn f() {}"),
         ("the crate by its name", "use oversell::http;"),
-        ("a test", "#[cfg(test)] mod tests { use crate::http::app; }"),
+        ("a test", "#[cfg(test)] mod tests { use crate::http::App; }"),
     ] {
         assert_ne!(forbidden_rooms(code), NOTHING, "{what} was not seen");
     }
@@ -118,19 +109,37 @@ fn a_wall_that_is_broken_is_seen() {
 }
 
 #[test]
-fn no_files_of_a_room_need_each_other() {
+fn no_files_of_a_package_need_each_other() {
+    let packages = packages();
+    let is_there = packages.iter().any(|folder| folder == "./lock");
+    assert!(is_there, "no lock in {packages:?}");
+    let cycles = packages.iter().flat_map(|folder| {
+        let manifest = fs::read_to_string(format!("{folder}/Cargo.toml")).expect("a manifest");
+        let mut lines = manifest.lines();
+        let name = lines.find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+        let crate_name = name.expect("a package's name").replace('-', "_");
+        let folder = format!("{folder}/src");
+        import_cycles(&sources(&folder, &folder, &crate_name))
+    });
     let none = Vec::<Vec<String>>::new();
-    assert_eq!(import_cycles(&SRC), none, "files that need each other");
+    assert_eq!(
+        cycles.collect::<Vec<_>>(),
+        none,
+        "files that need each other"
+    );
 }
 
 /// The twins: circles in each form that they can have.
 #[test]
 fn a_circle_is_seen() {
     let count = |files: &[(&str, &str)]| {
-        let name = |name: &str| format!("src/stock/{name}.rs");
-        let files = files
-            .iter()
-            .map(|(file, code)| Source::new(&name(file), code));
+        let files = files.iter().map(|(file, code)| {
+            let name = match *file {
+                "lib" => "lock/src/lib.rs".to_owned(),
+                file => format!("lock/src/redis/{file}.rs"),
+            };
+            Source::new("lock/src", "oversell_lock", &name, code)
+        });
         import_cycles(&files.collect::<Vec<_>>()).len()
     };
     for (what, files) in [
@@ -141,9 +150,31 @@ fn a_circle_is_seen() {
         (
             "three files",
             &[
-                ("a", "use crate::stock::b::B;"),
+                ("a", "use crate::redis::b::B;"),
                 ("b", "use super::c::C;"),
                 ("c", "use super::a::A;"),
+            ],
+        ),
+        (
+            "a file that names the crate",
+            &[
+                ("a", "use oversell_lock::redis::b::B;"),
+                ("b", "use super::a::A;"),
+            ],
+        ),
+        (
+            "the root and a file that it uses",
+            &[
+                ("lib", "mod redis; pub use redis::a::A; fn f(_: A) {}"),
+                ("a", "use crate::f;"),
+            ],
+        ),
+        (
+            "files by way of the root",
+            &[
+                ("lib", "mod redis; pub use redis::{a::A, b::B};"),
+                ("a", "use crate::B;"),
+                ("b", "use crate::A;"),
             ],
         ),
         (
@@ -184,15 +215,22 @@ fn a_circle_is_seen() {
             &[
                 ("mod", "mod a; mod b; pub use b::B; pub struct A;"),
                 ("a", "use super::{A, B};"),
-                ("b", "use super::A; pub(in crate::stock) struct B;"),
+                ("b", "use super::A; pub(in crate::redis) struct B;"),
             ][..],
         ),
         (
-            "a child that reaches another room by what its parent imports",
+            "a variable with a child's name",
+            &[
+                ("mod", "mod a; fn f(a: fn()) { a(); call!(a); }"),
+                ("a", "use super::f;"),
+            ],
+        ),
+        (
+            "a child that reaches another folder by what its parent imports",
             &[
                 (
                     "mod",
-                    "mod a; use crate::section::Job; const ALL: &[Row] = &[a::ROW];",
+                    "mod a; use crate::keeper::Job; const ALL: &[Row] = &[a::ROW];",
                 ),
                 ("a", "use super::Job;"),
             ],
@@ -219,10 +257,10 @@ fn a_circle_is_seen() {
 /// A strategy is there to be read: what only one strategy does stands in that strategy's file, not in a module beside.
 #[test]
 fn helpers_in_stock_serve_more_than_one_strategy() {
-    let files = sources("src/stock");
-    let modules: BTreeSet<_> = files.iter().filter_map(|file| file.module.get(1)).collect();
+    let files = || SRC.iter().filter(|file| file.room() == "stock");
+    let modules: BTreeSet<_> = files().filter_map(|file| file.module.get(1)).collect();
     let mut users: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for file in &files {
+    for file in files() {
         let own = file.module.get(1).map_or("", String::as_str);
         let others = (file.imports.named.iter()).filter_map(|path| {
             path.get(1)
@@ -244,30 +282,33 @@ fn helpers_in_stock_serve_more_than_one_strategy() {
     assert_eq!(hidden.collect::<Vec<_>>(), NOTHING);
 }
 
-/// A source file of either crate, with what it names.
+/// A source file, with what it names.
 struct Source {
     name: String,
-    text: String,
     module: Path,
     imports: Imports,
 }
 
 impl Source {
-    fn new(name: &str, text: &str) -> Self {
-        let inside = name.strip_prefix("src/").unwrap_or(name);
+    /// Reads a file of the crate `crate_name`, whose sources are in `root`.
+    fn new(root: &str, crate_name: &str, name: &str, text: &str) -> Self {
+        let inside = name.strip_prefix(root).expect("a file of the crate");
         let inside = inside.trim_end_matches(".rs").trim_end_matches("/mod");
-        let module: Vec<_> = inside.split('/').map(str::to_owned).collect();
-        let imports = imports::of(text, &module).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let parts = inside.split('/').skip(1);
+        let parts = parts.filter(|part| *part != "lib");
+        let module: Vec<_> = parts.map(str::to_owned).collect();
+        let imports =
+            imports::of(text, crate_name, &module).unwrap_or_else(|e| panic!("{name}: {e}"));
         Self {
             name: name.to_owned(),
-            text: text.to_owned(),
             module,
             imports,
         }
     }
 
+    /// The first part of its module; empty for the root of the crate.
     fn room(&self) -> &str {
-        &self.module[0]
+        self.module.first().map_or("", String::as_str)
     }
 
     /// One text for each room that the file names and must not; `*` is all rooms.
@@ -315,7 +356,7 @@ fn defining_file<'a>(
     modules: &BTreeMap<&[String], &'a Source>,
     path: &[String],
 ) -> Option<&'a str> {
-    let deepest = (1..=path.len()).rev().find_map(|depth| {
+    let deepest = (0..=path.len()).rev().find_map(|depth| {
         let file = modules.get(&path[..depth])?;
         Some((*file, &path[depth..]))
     });
@@ -347,20 +388,28 @@ fn shortest_cycle_through(
     None
 }
 
-/// Every Rust file below a folder. The tests run in the package's folder.
-fn sources(folder: &str) -> Vec<Source> {
+/// The folders of the workspace's packages, from that of this one, in which the tests run.
+fn packages() -> Vec<String> {
+    let entries = fs::read_dir(".").expect("the workspace");
+    let folders = entries.map(|entry| entry.expect("an entry").path());
+    let packages =
+        folders.filter(|path| path.join("Cargo.toml").exists() && path.join("src").exists());
+    let packages = packages.map(|path| path.to_str().expect("a name in UTF-8").to_owned());
+    packages.chain([".".to_owned()]).collect()
+}
+
+/// Every Rust file below a folder of the crate `crate_name`, whose sources are in `root`.
+fn sources(folder: &str, root: &str, crate_name: &str) -> Vec<Source> {
     let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{folder}: {e}"));
     let mut files = Vec::new();
     for entry in entries {
         let path = entry.expect("an entry").path();
         let name = path.to_str().expect("a name in UTF-8");
         if path.is_dir() {
-            files.extend(sources(name));
+            files.extend(sources(name, root, crate_name));
         } else if name.ends_with(".rs") {
-            files.push(Source::new(
-                name,
-                &fs::read_to_string(&path).expect("a text"),
-            ));
+            let text = fs::read_to_string(&path).expect("a text");
+            files.push(Source::new(root, crate_name, name, &text));
         }
     }
     files
