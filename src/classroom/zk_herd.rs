@@ -26,13 +26,10 @@ use futures::{
     FutureExt,
     future::{BoxFuture, try_join_all},
 };
+use oversell_lock::local::{MutexGuard, Mutexes};
 use serde::Serialize;
-use std::{ops::RangeInclusive, time::Duration};
-use tokio::{
-    sync::{Semaphore, SemaphorePermit},
-    task::unconstrained,
-    time::timeout,
-};
+use std::{ops::RangeInclusive, sync::LazyLock, time::Duration};
+use tokio::task::unconstrained;
 use utoipa::ToSchema;
 use uuid::Uuid;
 use zookeeper_client::{Acls, Client, CreateMode, Error as Zk, EventType};
@@ -44,8 +41,8 @@ pub const WAITERS: RangeInclusive<u16> = 1..=100;
 /// The timeout of each session, longer than a drain: no waiter may lose its node in the middle.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// One herd at a time: each has a connection for every waiter.
-static HERD_TURN: Semaphore = Semaphore::const_new(1);
+/// One herd at a time in this process, replayed ones included: each has a connection for every waiter.
+static HERD_TURN: LazyLock<Mutexes<()>> = LazyLock::new(Mutexes::default);
 
 /// The notifications of both ways to wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -113,16 +110,12 @@ pub async fn drain_once(
 }
 
 /// Waits for the turn of this process's herds; [`Error::Timeout`] if another takes longer than `wait`.
-async fn wait_for_turn(wait: Duration) -> Result<SemaphorePermit<'static>, Error> {
-    let late = || Error::Timeout {
+async fn wait_for_turn(wait: Duration) -> Result<MutexGuard, Error> {
+    let turn = HERD_TURN.lock(&(), wait).await;
+    turn.ok_or_else(|| Error::Timeout {
         what: "turn (one herd at a time)".into(),
         waited: wait,
-    };
-    timeout(wait, HERD_TURN.acquire())
-        .await
-        .ok()
-        .and_then(Result::ok)
-        .ok_or_else(late)
+    })
 }
 
 /// Opens a session for each waiter, and one for the holder.

@@ -20,14 +20,13 @@ use super::{
     transaction::{self, StatementResult, Transaction, TransactionState, deadlock_or_timeout},
 };
 use crate::{ctx::Ctx, error::Error};
-use oversell_lock::mysql::Conn;
-use sqlx::Executor;
-use std::{sync::Arc, time::Duration};
-use tokio::{
-    sync::{Mutex, OwnedMutexGuard},
-    task::JoinError,
-    time::timeout,
+use oversell_lock::{
+    local::{MutexGuard, Mutexes},
+    mysql::Conn,
 };
+use sqlx::Executor;
+use std::time::Duration;
+use tokio::{task::JoinError, time::timeout};
 
 /// How often the server is asked whether a statement waits: a statement that need not wait is answered sooner.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -35,10 +34,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// The row-lock timeout of plays that people follow, in seconds: longer than people and busy machines need.
 const FOLLOWED_LOCK_WAIT_S: u32 = 600;
 
-/// A mutex that a play holds: one play at a time for each `ctx.local`, since each takes three connections. All visitors of the
+/// What a play locks: there is one play at a time for each `ctx.local`, since each takes three connections. All visitors of the
 /// classroom share one `local`; the actors of each replayed product have their own.
-#[derive(Default)]
-struct PlayTurn(Arc<Mutex<()>>);
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct PlayTurn;
 
 /// The two transactions of a lesson, and what they have done so far.
 pub(crate) struct TwoTransactions {
@@ -52,7 +51,7 @@ pub(crate) struct TwoTransactions {
     plans: Vec<DeadlockPlan>,
     /// From SHOW ENGINE INNODB STATUS.
     latest_deadlock: Option<String>,
-    _turn: OwnedMutexGuard<()>,
+    _turn: MutexGuard,
 }
 
 impl TwoTransactions {
@@ -67,8 +66,8 @@ impl TwoTransactions {
         followed: bool,
     ) -> Result<Self, Error> {
         let wait = ctx.config.default_wait();
-        let turn = timeout(wait, Arc::clone(&ctx.local.of::<PlayTurn>().0).lock_owned()).await;
-        let turn = turn.map_err(|_| Error::Timeout {
+        let turn = ctx.local.of::<Mutexes<_>>().lock(&PlayTurn, wait).await;
+        let turn = turn.ok_or_else(|| Error::Timeout {
             what: "turn to play a deadlock".into(),
             waited: wait,
         })?;
