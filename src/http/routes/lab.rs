@@ -1,13 +1,13 @@
 //! `/lab`: what there is to break here, and breaking it by hand. It is the lab that does it, by the rules and in the words of
 //! `oversell lab fault`; an instance that no lab has started says so.
 
-use super::replays::Replays;
 use crate::http::routes::prelude::*;
 use crate::{
     error::Error as Domain,
     http::{
         extract::Admin,
         neighbours::{self, RemoteReplay},
+        replays::Replays,
     },
     replay::LabControl,
 };

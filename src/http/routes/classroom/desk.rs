@@ -12,10 +12,9 @@ use crate::{
     claims,
     http::{
         extract::Admin,
-        routes::{
-            replays::{Replays, VisitorRace, WatchedReplay},
-            runs::Runs,
-        },
+        queue::{Queue, QueueEntry, millis},
+        replays::{Replays, VisitorRace, WatchedReplay},
+        runs::Runs,
         terms::Who,
         visitor::Visitor,
     },
@@ -126,7 +125,7 @@ struct VisitorView {
 }
 
 /// What waits for its turn.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 struct WaitingView {
     /// A load's strategy, or a race's lesson.
     #[schema(example = "2.8")]
@@ -227,18 +226,10 @@ pub(in crate::http) async fn desk(
     InstanceState(runs): InstanceState<Runs>,
 ) -> axum::Json<DeskView> {
     let students = class.students();
-    let waiting = runs.waiting().into_iter().chain(replays.waiting());
-    let waiting = waiting.map(|(of, what, starts_in)| {
-        let student = students.iter().find(|(visitor, _)| *visitor == of);
-        let student = student.map(|(_, student)| student);
-        WaitingView {
-            what,
-            number: student.map(|it| it.number),
-            who: student.and_then(|it| it.who.clone()),
-            starts_in_ms: u64::try_from(starts_in.as_millis()).unwrap_or(u64::MAX),
-        }
-    });
-    let waiting = waiting.collect();
+    let waiting = [
+        waiting_in(&runs, &students, |run| run.about.plan.strategy.clone()),
+        waiting_in(&replays.queue, &students, |replay| replay.lesson.into()),
+    ];
     let visitors = students.into_iter().map(|(of, student)| VisitorView {
         number: student.number,
         who: student.who,
@@ -248,8 +239,28 @@ pub(in crate::http) async fn desk(
     });
     axum::Json(DeskView {
         visitors: visitors.collect(),
-        waiting,
+        waiting: waiting.concat(),
     })
+}
+
+/// What waits in a queue, and which of the students have asked for it.
+fn waiting_in<T: QueueEntry>(
+    queue: &Queue<T>,
+    students: &[(Visitor, Student)],
+    label: impl Fn(&T) -> String,
+) -> Vec<WaitingView> {
+    let waiting = queue.waiting().into_iter().map(|entry| {
+        let asker = &entry.ticket().visitor;
+        let student = students.iter().find(|(visitor, _)| visitor == asker);
+        let student = student.map(|(_, student)| student);
+        WaitingView {
+            what: label(&entry),
+            number: student.map(|it| it.number),
+            who: student.and_then(|it| it.who.clone()),
+            starts_in_ms: millis(queue.place_of(&entry).starts_in),
+        }
+    });
+    waiting.collect()
 }
 
 /// Calls everybody to a lesson, or to watch a race of it: their pages go there within seconds.
@@ -285,7 +296,7 @@ pub(in crate::http) async fn clear_queue(
     InstanceState(replays): InstanceState<Replays>,
     InstanceState(runs): InstanceState<Runs>,
 ) -> axum::Json<QueueCleared> {
-    let ended = runs.end_waiting() + replays.end_waiting();
+    let ended = runs.cancel_waiting() + replays.queue.cancel_waiting();
     axum::Json(QueueCleared { ended })
 }
 

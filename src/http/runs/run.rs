@@ -1,48 +1,50 @@
 //! One run: driven by a task of its own, so that it goes on with or without watchers.
 
 use super::run_lock::{RunInProgress, acquire_run_lock};
-use crate::http::routes::prelude::*;
 use crate::{
     ctx::Ctx,
-    http::{under_way::InstancePoll, visitor::Visitor},
+    http::{
+        app::AppState,
+        error::Error,
+        queue::{Place, QueueEntry, Ticket, millis},
+        under_way::InstancePoll,
+        visitor::Visitor,
+    },
     load::{self, ONE_INSTANCE, Plan, run::Snapshot},
     stock, stock_admin,
 };
 use futures::FutureExt;
 use oversell_lock::Guard;
 use parking_lot::Mutex;
+use serde::Serialize;
 use serde_json::Value;
-use std::{collections::BTreeMap, panic::AssertUnwindSafe, time::Instant};
+use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
+use utoipa::ToSchema;
 
 /// How often watchers get the progress: people see a bar move this often.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// Slower than [`PROGRESS_INTERVAL`], because each poll asks every instance.
 const INSTANCE_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
+/// The assumed duration of a run that has not measured anything yet.
+const DEFAULT_DURATION: Duration = Duration::from_secs(5);
+
 /// A run of load that waits, goes on, or has ended.
-#[derive(Debug)]
-pub(super) struct Run {
-    pub(super) about: RunProperties,
-    pub(super) visitor: Visitor,
-    /// When it was asked for, then when it began.
-    started: Mutex<Instant>,
-    /// When its visitor last asked for it, or somebody watched it.
-    seen: Mutex<Instant>,
+pub(in crate::http) struct Run {
+    pub(in crate::http) ticket: Ticket,
+    pub(in crate::http) about: RunProperties,
     /// The run of another instance for which it waits.
     elsewhere: Mutex<Option<RunInProgress>>,
-    cancel: CancellationToken,
     state: watch::Sender<RunState>,
 }
 
 /// The fixed properties of a run.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = RunBegun)]
-pub(super) struct RunProperties {
+pub(in crate::http) struct RunProperties {
     #[schema(example = "0b0f1b1e-…")]
-    pub(super) id: String,
+    id: String,
     /// The address of the client that started it.
     #[schema(example = "127.0.0.1")]
     by: String,
@@ -50,16 +52,16 @@ pub(super) struct RunProperties {
     #[schema(example = "8000")]
     instance: String,
     #[schema(value_type = Object)]
-    pub(super) plan: Plan,
+    pub(in crate::http) plan: Plan,
     /// Where to watch it.
     #[schema(example = "/runs/0b0f1b1e-…/events")]
-    pub(super) events: String,
+    pub(in crate::http) events: String,
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct RunState {
-    pub(super) progress: Progress,
-    pub(super) status: RunStatus,
+pub(in crate::http) struct RunState {
+    pub(in crate::http) progress: Progress,
+    pub(in crate::http) status: RunStatus,
 }
 
 /// How a run stands.
@@ -88,7 +90,7 @@ struct OutsideState {
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
 #[serde(tag = "state", rename_all = "lowercase")]
 #[schema(as = RunState)]
-pub(super) enum RunStatus {
+pub(in crate::http) enum RunStatus {
     /// Others come first.
     #[default]
     Waiting,
@@ -111,7 +113,7 @@ pub(super) enum RunStatus {
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct RunView {
     #[serde(flatten)]
-    pub(super) about: RunProperties,
+    pub(in crate::http) about: RunProperties,
     #[serde(flatten)]
     status: RunStatus,
     snapshot: Snapshot,
@@ -139,51 +141,64 @@ impl RunStatus {
     }
 }
 
-impl Run {
-    /// A new run of this plan, which waits; it ends when the instance stops.
-    pub(super) fn new(app: &AppState, plan: Plan, by: String, visitor: Visitor) -> Self {
-        let id = Uuid::new_v4();
-        Self {
-            about: RunProperties {
-                id: id.to_string(),
-                by,
-                instance: app.ctx.instance.clone(),
-                plan,
-                events: format!("/runs/{id}/events"),
-            },
-            visitor,
-            started: Mutex::new(Instant::now()),
-            seen: Mutex::new(Instant::now()),
-            elsewhere: Mutex::default(),
-            cancel: app.stopping.child_token(),
-            state: watch::Sender::new(RunState::default()),
-        }
+impl QueueEntry for Run {
+    const MAX_UNFINISHED_OF_A_VISITOR: usize = 2;
+    const MAX_UNFINISHED: usize = 100;
+    const MAX_REMEMBERED_OF_A_VISITOR: usize = 100;
+    const MAX_REMEMBERED: usize = 100;
+    const NAMES: [&'static str; 2] = ["runs of one visitor", "runs of all visitors"];
+
+    fn ticket(&self) -> &Ticket {
+        &self.ticket
     }
 
-    pub(super) fn is_running(&self) -> bool {
-        matches!(self.state.borrow().status, RunStatus::Running)
+    fn is_watched(&self) -> bool {
+        self.state.receiver_count() > 0
     }
 
-    pub(super) fn is_waiting(&self) -> bool {
-        matches!(self.state.borrow().status, RunStatus::Waiting)
-    }
-
-    pub(super) fn has_ended(&self) -> bool {
+    fn has_ended(&self) -> bool {
         !matches!(
             self.state.borrow().status,
             RunStatus::Waiting | RunStatus::Running
         )
     }
 
+    fn time_left(&self) -> Duration {
+        self.measured_time_left().unwrap_or(DEFAULT_DURATION)
+    }
+
+    fn not_found(id: &str) -> Error {
+        Error::NoRun(id.to_owned())
+    }
+}
+
+impl Run {
+    /// A new run of this plan, which waits; it ends when the instance stops.
+    pub(super) fn new(app: &AppState, plan: Plan, by: String, visitor: Visitor) -> Self {
+        let ticket = Ticket::new(visitor, true, app.stopping.child_token());
+        Self {
+            about: RunProperties {
+                id: ticket.id.to_string(),
+                by,
+                instance: app.ctx.instance.clone(),
+                plan,
+                events: format!("/runs/{}/events", ticket.id),
+            },
+            ticket,
+            elsewhere: Mutex::default(),
+            state: watch::Sender::new(RunState::default()),
+        }
+    }
+
     /// Marks the run as running from now on, and as waiting for no other instance.
     pub(super) fn begin(&self) {
-        *self.started.lock() = Instant::now();
+        self.ticket.begin();
         *self.elsewhere.lock() = None;
         self.state
             .send_modify(|state| state.status = RunStatus::Running);
     }
 
-    pub(super) fn fail(&self, why: &str) {
+    pub(super) fn fail(&self, why: impl ToString) {
         self.state
             .send_modify(|state| state.status = RunStatus::failed(why));
     }
@@ -192,32 +207,9 @@ impl Run {
         *self.elsewhere.lock() = Some(run);
     }
 
-    /// Notes that its visitor has asked for the run.
-    pub(super) fn mark_seen(&self) {
-        *self.seen.lock() = Instant::now();
-    }
-
-    /// Starts the time anew if somebody watches; returns how long nobody has, and its visitor has not asked for the run.
-    pub(super) fn check_unwatched(&self) -> Duration {
-        if self.state.receiver_count() > 0 {
-            self.mark_seen();
-        }
-        self.seen.lock().elapsed()
-    }
-
-    /// Asks the run to end, in the queue or under way; does nothing to one that has ended.
-    pub(super) fn cancel(&self) {
-        self.cancel.cancel();
-    }
-
-    /// Waits until the run is cancelled, which the instance does when it stops.
-    pub(super) fn cancelled(&self) -> impl Future<Output = ()> {
-        self.cancel.cancelled()
-    }
-
     /// The remaining time; `None` unless it runs and has measured something.
-    pub(super) fn time_left(&self) -> Option<Duration> {
-        let elapsed = self.started.lock().elapsed();
+    fn measured_time_left(&self) -> Option<Duration> {
+        let elapsed = self.ticket.elapsed()?;
         let state = self.state.borrow();
         let left = left_ms(&state.progress.snapshot, elapsed);
         left.filter(|_| matches!(state.status, RunStatus::Running))
@@ -225,26 +217,26 @@ impl Run {
     }
 
     /// The states of the run, from the newest on.
-    pub(super) fn watch(&self) -> watch::Receiver<RunState> {
+    pub(in crate::http) fn watch(&self) -> watch::Receiver<RunState> {
         self.state.subscribe()
     }
 
-    /// The run as answers show it. `position` runs come before it and take about `left`.
-    pub(super) fn view(&self, position: usize, left: Duration, own: bool) -> RunView {
-        let left_ms = self.time_left().map(millis);
+    /// The run at this place of the queue, as answers show it to this visitor.
+    pub(super) fn view(&self, place: Place, visitor: &Visitor) -> RunView {
+        let left_ms = self.measured_time_left().map(millis);
         let RunState { progress, status } = self.state.borrow().clone();
         let waits = matches!(status, RunStatus::Waiting);
         let elsewhere = self.elsewhere.lock().clone().filter(|_| waits);
-        let position = position + usize::from(elsewhere.is_some());
+        let place = if waits { place } else { Place::default() };
         RunView {
             about: self.about.clone(),
             left_ms,
             status,
             snapshot: progress.snapshot,
             outside: progress.outside,
-            own,
-            position: if waits { position } else { 0 },
-            starts_in_ms: if waits { millis(left) } else { 0 },
+            own: self.ticket.visitor == *visitor,
+            position: place.position + usize::from(elsewhere.is_some()),
+            starts_in_ms: millis(place.starts_in),
             elsewhere,
         }
     }
@@ -263,15 +255,19 @@ impl Run {
     /// Runs the plan to its end and publishes how it goes; releases the run lock before it publishes the end.
     pub(super) async fn drive(self: Arc<Self>, app: AppState, run_lock: Option<Guard>) {
         let (sender, mut snapshots) = watch::channel(Snapshot::default());
-        let work = AssertUnwindSafe(load::run::run(&self.about.plan, &sender, &self.cancel))
-            .catch_unwind();
+        let work = AssertUnwindSafe(load::run::run(
+            &self.about.plan,
+            &sender,
+            &self.ticket.cancel,
+        ))
+        .catch_unwind();
         let ended = tokio::select! {
             ended = work => ended,
             () = self.publish_progress(&app, snapshots.clone()) => return,
         };
         let status = match ended {
             Ok(Ok(row)) => match serde_json::to_value(row) {
-                Ok(row) if self.cancel.is_cancelled() => RunStatus::Cancelled { row },
+                Ok(row) if self.ticket.cancel.is_cancelled() => RunStatus::Cancelled { row },
                 Ok(row) => RunStatus::Done { row },
                 Err(error) => RunStatus::failed(error),
             },
@@ -354,15 +350,11 @@ impl Run {
     }
 }
 
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
 /// The remaining milliseconds at the mean rate so far; `None` before the first sample.
 fn left_ms(snapshot: &Snapshot, elapsed: Duration) -> Option<u64> {
     let each = elapsed.checked_div(u32::try_from(snapshot.samples).ok()?)?;
     let left = each * u32::try_from(snapshot.planned.saturating_sub(snapshot.samples)).ok()?;
-    Some(u64::try_from(left.as_millis()).unwrap_or(u64::MAX))
+    Some(millis(left))
 }
 
 #[cfg(test)]

@@ -1,30 +1,27 @@
 //! `/replays`: list, start, step, watch and cancel replays; `/replays/actors`: the directing instance starts and directs actors on
 //! the other instances.
 
-use super::{Replays, VisitorReplay, check_replays_and_own_locks_enabled, require_token_if};
 use crate::http::routes::prelude::*;
 use crate::{
     claims,
-    error::Error as Domain,
-    http::{extract::Admin, sse, visitor::Visitor},
+    http::{
+        extract::Admin,
+        queue::{Place, QueueEntry, millis},
+        replays::{ReplayRequest, Replays, VisitorReplay},
+        sse,
+        visitor::Visitor,
+    },
     replay::{
-        self, ActorEvent, ActorHost, Anomaly, ExpectedResult, Log, MoveRequests, NextMove, Pace,
-        PlayOptions, Race, ReplayEnd, ReplayEvent, Schedule, ServerLanes, SetStops, StallPoint,
-        StartActor, Timing,
+        self, ActorEvent, Anomaly, ExpectedResult, Log, NextMove, Pace, ReplayEnd, ReplayEvent,
+        Schedule, ServerLanes, SetStops, StallPoint, StartActor, Timing,
     },
 };
 use async_stream::stream;
 use axum::response::sse::Event;
-use futures::{FutureExt, Stream};
+use futures::Stream;
 use http::header;
 use oversell_lab::terminal::bilingual::Bilingual;
-use parking_lot::Mutex;
-use std::{
-    panic::AssertUnwindSafe,
-    sync::{OnceLock, atomic::Ordering},
-    time::Instant,
-};
-use tokio::sync::oneshot;
+use std::sync::atomic::Ordering;
 use uuid::Uuid;
 
 /// Limit of the actors in one instance: more than all visitors' replays have on one of three.
@@ -212,26 +209,28 @@ pub(in crate::http) struct ReplayView {
 impl ReplayView {
     /// The replay as this visitor sees it now.
     fn of(app: &AppState, replays: &Replays, replay: &VisitorReplay, visitor: &Visitor) -> Self {
-        let place = replays.place_of(replay);
-        let starts_in = place.map_or(Duration::ZERO, |place| place.starts_in);
+        let Place {
+            position,
+            starts_in,
+        } = replays.queue.place_of(replay);
         let state = match replay.log.end() {
-            None if place.is_some() => "waiting",
+            None if position > 0 => "waiting",
             None => "running",
             Some(ReplayEnd::Done(_)) => "done",
             Some(ReplayEnd::Failed(_)) => "failed",
         };
         Self {
-            id: replay.id.to_string(),
+            id: replay.ticket.id.to_string(),
             lesson: replay.lesson,
             cured: replay.cured,
             pace: replay.pace,
             instance: app.ctx.instance.clone(),
             state,
-            own: replay.visitor == *visitor,
+            own: replay.ticket.visitor == *visitor,
             shared: replay.is_shared.load(Ordering::Relaxed),
-            position: place.map_or(0, |place| place.position),
-            starts_in_ms: u64::try_from(starts_in.as_millis()).unwrap_or(u64::MAX),
-            events: format!("/replays/{}/events", replay.id),
+            position,
+            starts_in_ms: millis(starts_in),
+            events: format!("/replays/{}/events", replay.ticket.id),
         }
     }
 }
@@ -278,14 +277,14 @@ pub(in crate::http) async fn list(
             cannot: race.why_not_playable(&app.ctx.config),
         }
     });
-    let running = replays.unfinished();
+    let running = replays.queue.unfinished();
     let breaking = running
         .iter()
-        .find(|replay| replay.is_exclusive && replays.place_of(replay).is_none());
+        .find(|replay| replay.ticket.is_exclusive && !replay.is_waiting());
     let playing = running
         .iter()
         .filter(|replay| {
-            all || replay.is_shared.load(Ordering::Relaxed) || replay.visitor == visitor
+            all || replay.is_shared.load(Ordering::Relaxed) || replay.ticket.visitor == visitor
         })
         .map(|replay| ReplayView::of(&app, &replays, replay, &visitor));
     Ok(axum::Json(ReplaysOverview {
@@ -293,7 +292,7 @@ pub(in crate::http) async fn list(
         playing: playing.collect(),
         breaking: breaking.map(|replay| BreakingReplay {
             lesson: replay.lesson,
-            left_ms: u64::try_from(replay.time_left().as_millis()).unwrap_or(u64::MAX),
+            left_ms: millis(replay.time_left()),
         }),
         replays: listed.collect(),
     }))
@@ -336,102 +335,18 @@ pub(in crate::http) async fn start(
     app.server_watch
         .wait_until_up(&race.servers(how.cured))
         .await?;
-    let (replay, started) = begin(&app, &replays, visitor.clone(), lesson, race, &how)?;
-    // It has begun: wait until the other instances have been asked. One in the queue is answered at once.
-    if replays.place_of(&replay).is_none() {
-        let stopping = |_| Err(Domain::replay("the instance ends").into());
-        started.await.unwrap_or_else(stopping)?;
-    }
+    let request = ReplayRequest {
+        lesson,
+        race,
+        cured: how.cured,
+        pace: how.pace,
+        is_shared: how.shared,
+        timing: how.timing(),
+    };
+    let replay = replays.start(&app, visitor.clone(), request).await?;
     let view = ReplayView::of(&app, &replays, &replay, &visitor);
     let location = [(header::LOCATION, view.events.clone())];
     Ok((StatusCode::ACCEPTED, location, axum::Json(view)).into_response())
-}
-
-/// Receives whether a replay that came to its turn may start.
-type StartReceiver = oneshot::Receiver<Result<(), Error>>;
-
-/// Gives a replay its place in the queue, and plays it in a task of its own when its turn comes. Then the other instances are
-/// asked: the receiver gets [`Error::ReplayInProgress`] if one of them runs a replay that excludes it, and fails if the replay
-/// ended in the queue.
-fn begin(
-    app: &AppState,
-    replays: &Arc<Replays>,
-    visitor: Visitor,
-    lesson: &'static str,
-    race: &'static Race,
-    how: &StartOptions,
-) -> Result<(Arc<VisitorReplay>, StartReceiver), Error> {
-    let script = race.script(how.cured);
-    let replay = Arc::new(VisitorReplay {
-        id: Uuid::new_v4(),
-        lesson,
-        cured: how.cured,
-        pace: how.pace,
-        is_exclusive: race.is_exclusive(how.pace, &app.ctx.config),
-        is_shared: how.shared.into(),
-        visitor,
-        estimated_duration: Duration::from_millis(script.estimated_ms()),
-        asked: Instant::now(),
-        begun: OnceLock::new(),
-        moves: MoveRequests::default(),
-        last_sign: Mutex::new(tokio::time::Instant::now()),
-        log: Arc::default(),
-        cancel: app.stopping.child_token(),
-    });
-    replays.enqueue(&replay)?;
-    let options = PlayOptions {
-        hosts: actor_hosts(app),
-        pace: how.pace,
-        moves: replay.moves.clone(),
-        timing: how.timing(),
-    };
-    let (sender, started) = oneshot::channel();
-    let (ctx, replays, playing) = (app.ctx.clone(), Arc::clone(replays), Arc::clone(&replay));
-    app.ctx.tasks.spawn(async move {
-        let end = |why: String| playing.log.close(ReplayEnd::Failed(why));
-        let played = async {
-            // It comes at once, unless another breaks servers or is to break them.
-            if let Err(why) = replays.wait_for_turn(&playing).await {
-                return end(why);
-            }
-            // Both of two replays that start at the same time see each other here, so at most one goes on.
-            if let Some(other) = replays.blocking_lesson(&playing, &ctx.config).await {
-                end(format!("the replay of {other} goes on in another instance"));
-                return drop(sender.send(Err(Error::ReplayInProgress(other))));
-            }
-            drop(sender.send(Ok(())));
-            let log = Arc::clone(&playing.log);
-            // In `replay/run.rs`.
-            let play = script.play(&ctx, options, log, &playing.cancel);
-            tokio::pin!(play);
-            tokio::select! {
-                () = &mut play => {}
-                // Only a pace that waits for people can be abandoned.
-                () = playing.until_abandoned() => {
-                    playing.cancel.cancel();
-                    play.await;
-                }
-            }
-        };
-        if AssertUnwindSafe(played).catch_unwind().await.is_err() {
-            end("a bug: the replay panicked".to_owned());
-        }
-        replays.changed.notify_waiters();
-    });
-    Ok((replay, started))
-}
-
-/// The instances of the cluster, or this one if there is no cluster.
-fn actor_hosts(app: &AppState) -> Vec<ActorHost> {
-    let config = &app.ctx.config;
-    let there = |url: &String| ActorHost::Remote {
-        url: url.clone(),
-        token: config.admin_token(),
-    };
-    match config.cluster.instances.is_empty() {
-        true => vec![ActorHost::Local(app.ctx.clone())],
-        false => config.cluster.instances.iter().map(there).collect(),
-    }
 }
 
 /// Lets a replay of the visitor's own, at the pace `step`, go on by one step; an exclusive one takes the admin token too.
@@ -448,8 +363,8 @@ pub(in crate::http) async fn step(
     InstanceState(replays): InstanceState<Replays>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Error> {
-    let replay = replays.find_own(&id, &visitor)?;
-    require_token_if(replay.is_exclusive, admin)?;
+    let replay = replays.queue.find_own(&id, &visitor)?;
+    require_token_if(replay.ticket.is_exclusive, admin)?;
     replay.step(NextMove::Step);
     Ok(StatusCode::NO_CONTENT)
 }
@@ -480,8 +395,8 @@ pub(in crate::http) async fn next(
     Path(id): Path<String>,
     Query(NextMoveQuery { actor }): Query<NextMoveQuery>,
 ) -> Result<StatusCode, Error> {
-    let replay = replays.find_own(&id, &visitor)?;
-    require_token_if(replay.is_exclusive, admin)?;
+    let replay = replays.queue.find_own(&id, &visitor)?;
+    require_token_if(replay.ticket.is_exclusive, admin)?;
     replay.step(actor);
     Ok(StatusCode::NO_CONTENT)
 }
@@ -501,9 +416,9 @@ pub(in crate::http) async fn cancel(
     InstanceState(replays): InstanceState<Replays>,
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
-    let replay = replays.find_own(&id, &visitor)?;
-    require_token_if(replay.is_exclusive, admin)?;
-    replay.cancel.cancel();
+    let replay = replays.queue.find_own(&id, &visitor)?;
+    require_token_if(replay.ticket.is_exclusive, admin)?;
+    replay.ticket.cancel.cancel();
     Ok((
         StatusCode::ACCEPTED,
         axum::Json(ReplayView::of(&app, &replays, &replay, &visitor)),
@@ -524,7 +439,7 @@ pub(in crate::http) async fn events(
     InstanceState(replays): InstanceState<Replays>,
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
-    let log = Arc::clone(&replays.find(&id)?.log);
+    let log = Arc::clone(&replays.queue.find(&id)?.log);
     Ok(sse::stream_response(&app, from_the_beginning(log)))
 }
 
@@ -614,5 +529,54 @@ struct RegisteredActor {
 impl Drop for RegisteredActor {
     fn drop(&mut self) {
         self.replays.actors.lock().remove(&self.id);
+    }
+}
+
+/// Refuses a request without the admin token where one is needed, such as for an exclusive replay.
+fn require_token_if(needs_token: bool, admin: Result<Admin, Error>) -> Result<(), Error> {
+    if needs_token { admin.map(drop) } else { Ok(()) }
+}
+
+/// Fails if `replays.enabled` is off, which the scripts of students need too.
+pub(super) fn check_replays_and_own_locks_enabled(app: &AppState) -> Result<(), Error> {
+    app.ctx
+        .config
+        .replays
+        .enabled
+        .then_some(())
+        .ok_or(Error::NoReplays)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::replays::tests::replay;
+
+    /// Its next step is a fail-over.
+    #[tokio::test]
+    async fn only_an_administrator_steps_an_exclusive_replay() {
+        for is_exclusive in [true, false] {
+            let replays = Arc::new(Replays::default());
+            let one = replay("one", "2.8", Pace::Scheduler, is_exclusive);
+            replays.queue.add(&one).expect("a place");
+            let next = async |admin| {
+                let actor = Query(NextMoveQuery {
+                    actor: NextMove::FailOver,
+                });
+                let id = Path(one.ticket.id.to_string());
+                let visitor = Visitor::named("one");
+                next(
+                    admin,
+                    visitor,
+                    InstanceState(Arc::clone(&replays)),
+                    id,
+                    actor,
+                )
+                .await
+            };
+            let stranger = next(Err(Error::Unauthorized)).await;
+            assert_eq!(stranger.is_err(), is_exclusive, "{stranger:?}");
+            assert!(next(Ok(Admin)).await.is_ok());
+        }
     }
 }

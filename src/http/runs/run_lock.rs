@@ -11,9 +11,11 @@
 //!
 //! Next to read: `run.rs`.
 
-use crate::http::routes::prelude::*;
 use crate::{ctx::Ctx, error::Error as Domain, section::session::Session};
 use oversell_lock::{Guard, Lease, LockError, mysql::RowDescription};
+use serde::Serialize;
+use std::time::Duration;
+use utoipa::ToSchema;
 
 /// The name of the lock's row in `tb_lock`.
 const NAME: &str = "run";

@@ -1,13 +1,13 @@
 //! `/runs`: start one, see how it stands, watch it, cancel it.
 
-use super::{
-    Runs,
-    run::{Progress, RunState, RunStatus, RunView},
-};
 use crate::http::routes::prelude::*;
 use crate::{
     http::{
         extract::Admin,
+        runs::{
+            Runs,
+            run::{Progress, RunState, RunStatus, RunView},
+        },
         sse,
         terms::HoldMs,
         visitor::{Visitor, origin},
@@ -104,8 +104,8 @@ pub(in crate::http) async fn current(
 ) -> Response {
     match runs.current(&visitor) {
         Some(run) => {
-            if run.visitor == visitor {
-                run.mark_seen();
+            if run.ticket.visitor == visitor {
+                run.ticket.note_sign_of_life();
             }
             axum::Json(runs.view(&run, &visitor)).into_response()
         }
@@ -128,7 +128,7 @@ pub(in crate::http) async fn cancel(
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
     let run = runs.find_own(&id, &visitor)?;
-    run.cancel();
+    run.ticket.cancel.cancel();
     Ok((StatusCode::ACCEPTED, axum::Json(runs.view(&run, &visitor))).into_response())
 }
 
