@@ -51,9 +51,16 @@ pub(super) fn router(app: &AppState) -> Router {
 
 /// The routes, those for operators apart, and the document that describes both.
 pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>, Document) {
-    // the lessons for several windows, each as it says of itself; a lock in the code, as an object, as a layer
+    // the lessons for several windows, each as it says of itself; a lock in the code, as an object, as a layer; the lessons with
+    // parameters of their own
     let lessons = lessons::windows::window_routes()
         .chain(lessons::demos::demo_routes(app))
+        .chain([
+            routes!(lessons::zk_atomic::atomic),
+            routes!(lessons::zk_double_barrier::enter),
+            routes!(lessons::zk_double_barrier::leave),
+            routes!(lessons::zk_herd::herd),
+        ])
         .map(refusing_head_and_embedding)
         .fold(
             OpenApiRouter::with_openapi(Api::openapi()),
@@ -67,17 +74,6 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(strategies::text))
         .routes(routes!(strategies::source))
         .routes(routes!(stock::read, stock::reset, stock::remove))
-        // the lessons that are asked for more than their like
-        .routes(refusing_head_and_embedding(routes!(
-            lessons::zk_atomic::atomic
-        )))
-        .routes(refusing_head_and_embedding(routes!(
-            lessons::zk_double_barrier::enter
-        )))
-        .routes(refusing_head_and_embedding(routes!(
-            lessons::zk_double_barrier::leave
-        )))
-        .routes(refusing_head_and_embedding(routes!(lessons::zk_herd::herd)))
         // deadlocks, limits
         .routes(routes!(deadlocks::list))
         .routes(routes!(deadlocks::play))
