@@ -177,7 +177,6 @@ impl StartOptions {
 
 /// A started replay.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ReplayView)]
 pub(in crate::http) struct ReplayView {
     #[schema(example = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b")]
     id: String,

@@ -6,7 +6,7 @@ use crate::{
         extract::Admin,
         runs::{
             Runs,
-            run::{Progress, RunState, RunStatus, RunView},
+            run::{Progress, RunState, RunUpdate, RunView},
         },
         sse,
         terms::HoldMs,
@@ -55,14 +55,13 @@ pub(in crate::http) struct RunRequest {
 
 /// Where to send the load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
 enum Target {
     /// To this instance.
     #[default]
-    #[serde(rename = "one")]
-    ThisInstance,
+    One,
     /// To `cluster.http`.
-    #[serde(rename = "three")]
-    ThreeBehindNginx,
+    Three,
 }
 
 /// Starts a run of load, on a product of its own that is removed at its end.
@@ -145,23 +144,23 @@ pub(in crate::http) async fn events(
     InstanceState(runs): InstanceState<Runs>,
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
-    let states = runs.find(&id)?.watch();
-    Ok(sse::stream_response(&app, until_the_end(states)))
+    let updates = runs.find(&id)?.watch();
+    Ok(sse::stream_response(&app, until_the_end(updates)))
 }
 
-/// Each state as events, up to and with the one that ends the run.
+/// Each update as events, up to and with the one that ends the run.
 fn until_the_end(
-    mut states: watch::Receiver<RunState>,
+    mut updates: watch::Receiver<RunUpdate>,
 ) -> impl Stream<Item = Result<Event, axum::Error>> + Send {
     stream! {
-        states.mark_changed();
-        while states.changed().await.is_ok() {
-            let RunState { progress, status } = states.borrow_and_update().clone();
+        updates.mark_changed();
+        while updates.changed().await.is_ok() {
+            let RunUpdate { progress, state } = updates.borrow_and_update().clone();
             yield Event::default().event("progress").json_data(progress);
-            let last = match status {
-                RunStatus::Waiting | RunStatus::Running => continue,
-                RunStatus::Done { row } | RunStatus::Cancelled { row } => sse::done_event(row),
-                RunStatus::Failed { detail } => sse::failed_event(&detail),
+            let last = match state {
+                RunState::Waiting | RunState::Running => continue,
+                RunState::Done { row } | RunState::Cancelled { row } => sse::done_event(row),
+                RunState::Failed { detail } => sse::failed_event(&detail),
             };
             yield last;
             break;
@@ -174,13 +173,13 @@ fn plan_of(app: &AppState, wanted: &RunRequest) -> Result<Plan, Error> {
     let strategy =
         stock::find(&wanted.strategy).ok_or_else(|| Error::no_strategy(wanted.strategy.clone()))?;
     let (target, base) = match wanted.target {
-        Target::ThisInstance => (ONE_INSTANCE, app.own_address()),
-        Target::ThreeBehindNginx if app.ctx.config.cluster.http.is_empty() => {
+        Target::One => (ONE_INSTANCE, app.own_address()),
+        Target::Three if app.ctx.config.cluster.http.is_empty() => {
             let rule =
                 "cannot be three: this instance does not know its cluster (setting cluster.http)";
             return Err(Error::bad_input("target", rule));
         }
-        Target::ThreeBehindNginx => (THREE_BEHIND_NGINX, app.ctx.config.cluster.http.clone()),
+        Target::Three => (THREE_BEHIND_NGINX, app.ctx.config.cluster.http.clone()),
     };
     let (threads, loops) = (
         wanted.threads.map_or(100, BoundedInteger::get),
@@ -213,18 +212,18 @@ mod tests {
 
     #[test]
     fn the_events_end_with_the_run_though_its_state_stays() {
-        let state = watch::Sender::new(RunState::default());
-        let mut events = Box::pin(until_the_end(state.subscribe()));
+        let sender = watch::Sender::new(RunUpdate::default());
+        let mut events = Box::pin(until_the_end(sender.subscribe()));
         assert!(
             events.next().now_or_never().flatten().is_some(),
             "the newest state comes at once"
         );
         assert!(events.next().now_or_never().is_none(), "it goes on");
-        state.send_replace(RunState {
-            status: RunStatus::Failed {
+        sender.send_replace(RunUpdate {
+            state: RunState::Failed {
                 detail: "why".into(),
             },
-            ..RunState::default()
+            ..RunUpdate::default()
         });
         let last = events
             .collect::<Vec<_>>()

@@ -1,6 +1,6 @@
 //! One run: driven by a task of its own, so that it goes on with or without watchers.
 
-use super::run_lock::{RunInProgress, acquire_run_lock};
+use super::run_lock::{RunElsewhere, acquire_run_lock};
 use crate::{
     ctx::Ctx,
     http::{
@@ -35,8 +35,8 @@ pub(in crate::http) struct Run {
     pub(in crate::http) ticket: Ticket,
     pub(in crate::http) about: RunProperties,
     /// The run of another instance for which it waits.
-    elsewhere: Mutex<Option<RunInProgress>>,
-    state: watch::Sender<RunState>,
+    elsewhere: Mutex<Option<RunElsewhere>>,
+    updates: watch::Sender<RunUpdate>,
 }
 
 /// The fixed properties of a run.
@@ -59,9 +59,9 @@ pub(in crate::http) struct RunProperties {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(in crate::http) struct RunState {
+pub(in crate::http) struct RunUpdate {
     pub(in crate::http) progress: Progress,
-    pub(in crate::http) status: RunStatus,
+    pub(in crate::http) state: RunState,
 }
 
 /// How a run stands.
@@ -89,8 +89,7 @@ struct OutsideState {
 /// Whether a run goes on, or how it ended.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
 #[serde(tag = "state", rename_all = "lowercase")]
-#[schema(as = RunState)]
-pub(in crate::http) enum RunStatus {
+pub(in crate::http) enum RunState {
     /// Others come first.
     #[default]
     Waiting,
@@ -115,7 +114,7 @@ pub(in crate::http) struct RunView {
     #[serde(flatten)]
     pub(in crate::http) about: RunProperties,
     #[serde(flatten)]
-    status: RunStatus,
+    state: RunState,
     snapshot: Snapshot,
     #[serde(flatten)]
     outside: OutsideState,
@@ -130,10 +129,10 @@ pub(in crate::http) struct RunView {
     #[schema(example = 0)]
     starts_in_ms: u64,
     /// The run of another instance for which it waits.
-    elsewhere: Option<RunInProgress>,
+    elsewhere: Option<RunElsewhere>,
 }
 
-impl RunStatus {
+impl RunState {
     fn failed(why: impl ToString) -> Self {
         Self::Failed {
             detail: why.to_string(),
@@ -153,13 +152,13 @@ impl QueueEntry for Run {
     }
 
     fn is_watched(&self) -> bool {
-        self.state.receiver_count() > 0
+        self.updates.receiver_count() > 0
     }
 
     fn has_ended(&self) -> bool {
         !matches!(
-            self.state.borrow().status,
-            RunStatus::Waiting | RunStatus::Running
+            self.updates.borrow().state,
+            RunState::Waiting | RunState::Running
         )
     }
 
@@ -186,7 +185,7 @@ impl Run {
             },
             ticket,
             elsewhere: Mutex::default(),
-            state: watch::Sender::new(RunState::default()),
+            updates: watch::Sender::new(RunUpdate::default()),
         }
     }
 
@@ -194,44 +193,44 @@ impl Run {
     pub(super) fn begin(&self) {
         self.ticket.begin();
         *self.elsewhere.lock() = None;
-        self.state
-            .send_modify(|state| state.status = RunStatus::Running);
+        self.updates
+            .send_modify(|update| update.state = RunState::Running);
     }
 
     pub(super) fn fail(&self, why: impl ToString) {
-        self.state
-            .send_modify(|state| state.status = RunStatus::failed(why));
+        self.updates
+            .send_modify(|update| update.state = RunState::failed(why));
     }
 
-    pub(super) fn note_elsewhere(&self, run: RunInProgress) {
+    pub(super) fn note_elsewhere(&self, run: RunElsewhere) {
         *self.elsewhere.lock() = Some(run);
     }
 
     /// The remaining time; `None` unless it runs and has measured something.
     fn measured_time_left(&self) -> Option<Duration> {
         let elapsed = self.ticket.elapsed()?;
-        let state = self.state.borrow();
-        let left = left_ms(&state.progress.snapshot, elapsed);
-        left.filter(|_| matches!(state.status, RunStatus::Running))
+        let update = self.updates.borrow();
+        let left = left_ms(&update.progress.snapshot, elapsed);
+        left.filter(|_| matches!(update.state, RunState::Running))
             .map(Duration::from_millis)
     }
 
-    /// The states of the run, from the newest on.
-    pub(in crate::http) fn watch(&self) -> watch::Receiver<RunState> {
-        self.state.subscribe()
+    /// The updates of the run, from the newest on.
+    pub(in crate::http) fn watch(&self) -> watch::Receiver<RunUpdate> {
+        self.updates.subscribe()
     }
 
     /// The run at this place of the queue, as answers show it to this visitor.
     pub(super) fn view(&self, place: Place, visitor: &Visitor) -> RunView {
         let left_ms = self.measured_time_left().map(millis);
-        let RunState { progress, status } = self.state.borrow().clone();
-        let waits = matches!(status, RunStatus::Waiting);
+        let RunUpdate { progress, state } = self.updates.borrow().clone();
+        let waits = matches!(state, RunState::Waiting);
         let elsewhere = self.elsewhere.lock().clone().filter(|_| waits);
         let place = if waits { place } else { Place::default() };
         RunView {
             about: self.about.clone(),
             left_ms,
-            status,
+            state,
             snapshot: progress.snapshot,
             outside: progress.outside,
             own: self.ticket.visitor == *visitor,
@@ -242,7 +241,7 @@ impl Run {
     }
 
     /// As the function [`acquire_run_lock`], for this run.
-    pub(super) async fn acquire_run_lock(&self, ctx: &Ctx) -> Result<Option<Guard>, RunInProgress> {
+    pub(super) async fn acquire_run_lock(&self, ctx: &Ctx) -> Result<Option<Guard>, RunElsewhere> {
         acquire_run_lock(
             ctx,
             &self.about.id,
@@ -265,14 +264,14 @@ impl Run {
             ended = work => ended,
             () = self.publish_progress(&app, snapshots.clone()) => return,
         };
-        let status = match ended {
+        let state = match ended {
             Ok(Ok(row)) => match serde_json::to_value(row) {
-                Ok(row) if self.ticket.cancel.is_cancelled() => RunStatus::Cancelled { row },
-                Ok(row) => RunStatus::Done { row },
-                Err(error) => RunStatus::failed(error),
+                Ok(row) if self.ticket.cancel.is_cancelled() => RunState::Cancelled { row },
+                Ok(row) => RunState::Done { row },
+                Err(error) => RunState::failed(error),
             },
-            Ok(Err(failure)) => RunStatus::failed(failure),
-            Err(_) => RunStatus::failed("the load generator panicked; the log says where"),
+            Ok(Err(failure)) => RunState::failed(failure),
+            Err(_) => RunState::failed("the load generator panicked; the log says where"),
         };
         let progress = self
             .progress(&app.ctx, &mut snapshots, BTreeMap::new())
@@ -282,7 +281,7 @@ impl Run {
         {
             tracing::warn!(%error, "the lock of the run was not released cleanly");
         }
-        self.state.send_replace(RunState { progress, status });
+        self.updates.send_replace(RunUpdate { progress, state });
     }
 
     /// Publishes the progress every [`PROGRESS_INTERVAL`]; never returns.
@@ -296,8 +295,8 @@ impl Run {
                 ticks.tick().await;
                 let under_way = latest.borrow().clone();
                 let progress = self.progress(&app.ctx, &mut snapshots, under_way).await;
-                let status = RunStatus::Running;
-                self.state.send_replace(RunState { progress, status });
+                let state = RunState::Running;
+                self.updates.send_replace(RunUpdate { progress, state });
             }
         };
         tokio::join!(polling, tell);

@@ -27,15 +27,14 @@ const LEASE: Lease = Lease::Watchdog(Duration::from_secs(10));
 /// faster.
 const MYSQL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Id, strategy, instance and client of the run that has the lock, as [`RunInProgress`] has them.
+/// Id, strategy, instance and client of the run that has the lock, as [`RunElsewhere`] has them.
 const CURRENT_RUN: &str = "SELECT COALESCE(class_name, ''), COALESCE(method_name, ''), COALESCE(server_name, ''), \
                      COALESCE(`desc`, '') FROM tb_lock WHERE lock_name = ? \
                      AND (expires_at IS NULL OR expires_at > NOW(3))";
 
 /// A run of load in another instance.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(as = RunElsewhere)]
-pub(super) struct RunInProgress {
+pub(super) struct RunElsewhere {
     #[schema(example = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b")]
     id: String,
     /// The instance that sends it, and knows how it stands.
@@ -56,7 +55,7 @@ pub(super) async fn acquire_run_lock(
     id: &str,
     strategy: &str,
     by: &str,
-) -> Result<Option<Guard>, RunInProgress> {
+) -> Result<Option<Guard>, RunElsewhere> {
     let description = RowDescription {
         class: id.into(),
         method: strategy.into(),
@@ -86,14 +85,14 @@ pub(super) async fn acquire_run_lock(
 }
 
 /// The run that has the lock; `None` if nobody has it, or its lease has ended.
-async fn current_run(ctx: &Ctx) -> Result<Option<RunInProgress>, Domain> {
+async fn current_run(ctx: &Ctx) -> Result<Option<RunElsewhere>, Domain> {
     let mut conn = ctx.admin_conn(MYSQL_TIMEOUT).await?;
     let read = sqlx::query_as(CURRENT_RUN).bind(NAME);
     let row: Option<(String, String, String, String)> = Session::of(&conn)
         .bounded(MYSQL_TIMEOUT, read.fetch_optional(&mut *conn))
         .await?;
     conn.done();
-    Ok(row.map(|(id, strategy, instance, by)| RunInProgress {
+    Ok(row.map(|(id, strategy, instance, by)| RunElsewhere {
         id,
         instance,
         by,
