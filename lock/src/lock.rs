@@ -9,7 +9,8 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 /// A lock that any number of processes may contend for; every kind of lock in this crate implements it.
 ///
-/// A value is one contender's handle; it is cheap. Each acquire has an [`Owner`] of its own, unless the handle was given one.
+/// A value is one contender's handle; it is cheap. Each acquire has an [`Owner`](crate::Owner) of its own, unless the handle was
+/// given one.
 ///
 /// ```
 /// # use oversell_lock::{Lock, LockError};

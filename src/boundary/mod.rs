@@ -129,19 +129,21 @@ fn no_files_of_a_package_need_each_other() {
     );
 }
 
+/// The number of circles among these files of `lock/src/redis/`; `lib` is the crate's root.
+fn count_cycles(files: &[(&str, &str)]) -> usize {
+    let files = files.iter().map(|(file, code)| {
+        let name = match *file {
+            "lib" => "lock/src/lib.rs".to_owned(),
+            file => format!("lock/src/redis/{file}.rs"),
+        };
+        Source::new("lock/src", "oversell_lock", &name, code)
+    });
+    import_cycles(&files.collect::<Vec<_>>()).len()
+}
+
 /// The twins: circles in each form that they can have.
 #[test]
 fn a_circle_is_seen() {
-    let count = |files: &[(&str, &str)]| {
-        let files = files.iter().map(|(file, code)| {
-            let name = match *file {
-                "lib" => "lock/src/lib.rs".to_owned(),
-                file => format!("lock/src/redis/{file}.rs"),
-            };
-            Source::new("lock/src", "oversell_lock", &name, code)
-        });
-        import_cycles(&files.collect::<Vec<_>>()).len()
-    };
     for (what, files) in [
         (
             "two files",
@@ -207,8 +209,12 @@ fn a_circle_is_seen() {
             ],
         ),
     ] {
-        assert_ne!(count(files), 0, "{what} were not seen");
+        assert_ne!(count_cycles(files), 0, "{what} were not seen");
     }
+}
+
+#[test]
+fn what_is_no_circle_is_not_called_one() {
     for (what, files) in [
         (
             "a parent that only declares and re-exports its children",
@@ -250,7 +256,7 @@ fn a_circle_is_seen() {
             ],
         ),
     ] {
-        assert_eq!(count(files), 0, "{what} was called a circle");
+        assert_eq!(count_cycles(files), 0, "{what} was called a circle");
     }
 }
 
