@@ -1,9 +1,10 @@
 # The commands of the project. `make` alone lists them.
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-RELEASE := $(TARGET)/release/oversell
+# Of Cargo.toml: `release`, since figures are taken from most commands.
+PROFILE = release
 # The program that is run: one that is named, as `make demo OVERSELL=target/debug/oversell`, is there already.
-OVERSELL ?= $(RELEASE)
+OVERSELL ?= $(TARGET)/$(PROFILE)/oversell
 LAB_JSON := target/lab/lab.json
 MAVEN := mvn -f jmeter -q verify
 # What npm writes last.
@@ -25,10 +26,11 @@ REDIS_PY := interop/redis-py/venv/installed
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' $(MAKEFILE_LIST)
 
-demo: install build ## the course's main claims on real servers, with a verdict each, and target/course.html
+demo: PROFILE = demo
+demo: build ## the course's main claims on real servers, with a verdict each, and target/course.html
 	$(OVERSELL) course --lab --quick --html target/course.html --json target/course.json
 
-lab: install build ## servers, three instances and nginx, until Ctrl-C; LAB='--ways --replica' for the races that cut links or promote a replica
+lab: build ## servers, three instances and nginx, until Ctrl-C; LAB='--ways --replica' for the races that cut links or promote a replica
 	$(OVERSELL) lab $(LAB)
 
 # The unit tests wait for labs and for rounds of loads: eight at a time keep two cores busy.
@@ -121,7 +123,7 @@ browser:
 docs: rust ## the pages of docs/ that are made from data
 	OVERSELL_WRITE_DOCS=1 cargo test --workspace --quiet --locked --bins -- no_generated_page_is_stale
 
-course: committed install build ## every claim in full, about 35 minutes on a quiet machine, kept in src/claims/last_run.json; then `make docs`
+course: committed build ## every claim in full, about 35 minutes on a quiet machine, kept in src/claims/last_run.json; then `make docs`
 	$(OVERSELL) course --lab --store src/claims/last_run.json
 
 # The stored run names its commit.
@@ -129,13 +131,13 @@ course: committed install build ## every claim in full, about 35 minutes on a qu
 committed:
 	@git diff --quiet HEAD || { echo 'commit first: the stored run names the commit that it is of' >&2; exit 2; }
 
-changed: install build ## the claims whose experiment, strategies or locks have changed since the stored run, kept there; then `make docs`
+changed: build ## the claims whose experiment, strategies or locks have changed since the stored run, kept there; then `make docs`
 	$(OVERSELL) course --lab --changed
 
-faults: install build ## strategies while servers break, about 10 minutes, kept in course/src/trials/fault_matrix/last_run.json; then `make docs`
+faults: build ## strategies while servers break, about 10 minutes, kept in course/src/trials/fault_matrix/last_run.json; then `make docs`
 	$(OVERSELL) faults --json course/src/trials/fault_matrix/last_run.json
 
-bench: install build ## strategies as ratios to ceilings of the same run; wanted and seen
+bench: build ## strategies as ratios to ceilings of the same run; wanted and seen
 	$(OVERSELL) bench --lab
 
 # Without Python's venv it goes on, and says what it leaves out.
@@ -182,11 +184,12 @@ interop/%/venv/installed: interop/%/requirements.txt
 	$(@D)/bin/pip install -q --disable-pip-version-check -r $<
 	touch $@
 
-ifeq ($(OVERSELL),$(RELEASE))
+# Packages are installed while the program is built.
+ifeq ($(origin OVERSELL),file)
 build: rust
-	cargo build --release --locked
+	scripts/install while cargo build --profile $(PROFILE) --locked
 else
-build: $(OVERSELL)
+build: install $(OVERSELL)
 endif
 
 install: rust
