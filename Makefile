@@ -21,7 +21,7 @@ FEATURES := redis zookeeper mysql tls tower
 KAZOO := interop/kazoo/venv/installed
 REDIS_PY := interop/redis-py/venv/installed
 
-.PHONY: help demo lab test servers soak package check course changed faults docs bench lockbench jmeter interop install build
+.PHONY: help demo lab test servers soak package check course faults figures docs bench lockbench jmeter interop install build
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -90,7 +90,7 @@ package: install ## the lock library as others get it: each feature alone, its .
 # CI names another, which builds what the tests run.
 LINT = cargo clippy --workspace --all-targets --locked -- -D warnings
 
-check: rust linters $(NODE_MODULES) ## formatting, clippy, scripts, JavaScript, what the project stands on (cargo-deny), and whether the stored run is of this program
+check: rust linters $(NODE_MODULES) ## formatting, clippy, scripts, JavaScript, and what the project stands on (cargo-deny)
 	shellcheck scripts/install scripts/install-packages scripts/packaged scripts/servers scripts/on-servers scripts/with-stops config/galera config/replicated .ci/run .ci/clippy
 	node_modules/.bin/oxlint static/js tests/page
 	node_modules/.bin/tsc
@@ -99,7 +99,6 @@ check: rust linters $(NODE_MODULES) ## formatting, clippy, scripts, JavaScript, 
 	    ! $$compose version >/dev/null 2>&1 || $$compose --profile ha config -q || exit 1; done
 	rustfmt --edition 2024 --check $$(git ls-files '*.rs')
 	$(LINT)
-	cargo test --workspace --quiet --locked --bins -- --ignored
 	@if cargo deny --version >/dev/null 2>&1; then \
 	    cargo fetch --locked --quiet && cargo deny --locked --offline check bans licenses sources || exit 1; \
 	    if cargo deny fetch db >/dev/null 2>&1; then cargo deny --locked --offline check advisories; \
@@ -120,22 +119,25 @@ linters:
 browser:
 	@scripts/install test
 
-docs: rust ## the pages of docs/ that are made from data
-	OVERSELL_WRITE_DOCS=1 cargo test --workspace --quiet --locked --bins -- no_generated_page_is_stale
+docs: install ## what is made from data: docs/course*, docs/strategies* and the README's totals; in target/docs the statements that are sent, openapi.json, the matrix of `make faults`
+	cargo test --workspace --quiet --locked --lib --bins -- --ignored make_docs
+	OVERSELL_WRITE_DOCS=1 cargo test --quiet --locked --test main -- statements
 
-course: committed build ## every claim in full, about 35 minutes on a quiet machine, kept in src/claims/last_run.json; then `make docs`
+course: committed $(PEERS) build ## before a release: every claim in full, about 35 minutes on a quiet machine, kept as the last full run; then `make docs`
 	$(OVERSELL) course --lab --store src/claims/last_run.json
 
-# The stored run names its commit.
+# The run names its commit.
 .PHONY: committed
 committed:
-	@git diff --quiet HEAD || { echo 'commit first: the stored run names the commit that it is of' >&2; exit 2; }
+	@git diff --quiet HEAD || { echo 'commit first: the run names the commit that it is of' >&2; exit 2; }
 
-changed: build ## the claims whose experiment, strategies or locks have changed since the stored run, kept there; then `make docs`
-	$(OVERSELL) course --lab --changed
+faults: build ## strategies while servers break, about 10 minutes; then `make docs` writes the matrix
+	$(OVERSELL) faults --json target/faults.json
 
-faults: build ## strategies while servers break, about 10 minutes, kept in course/src/trials/fault_matrix/last_run.json; then `make docs`
-	$(OVERSELL) faults --json course/src/trials/fault_matrix/last_run.json
+figures: build ## what each strategy sells, and `make bench`, into target/docs/figures.md; on a quiet machine
+	@mkdir -p target/docs
+	$(OVERSELL) compare --lab --all --markdown >target/docs/figures.md
+	$(OVERSELL) bench --lab --markdown >>target/docs/figures.md
 
 bench: build ## strategies as ratios to ceilings of the same run; wanted and seen
 	$(OVERSELL) bench --lab

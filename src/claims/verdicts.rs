@@ -1,16 +1,20 @@
-//! The verdicts of a run, as `oversell course --json` writes them and as the instances keep them.
+//! The verdicts of a run, as `oversell course --json` writes them and as the instances keep them; and the last full run, which
+//! comes with the program.
 
 use super::{ClaimVerdict, Words, find, lessons};
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::sync::LazyLock;
 use utoipa::{
     ToSchema,
     openapi::{ArrayBuilder, ObjectBuilder, Schema, Type},
 };
 
-/// The last full run as JSON, which comes with the program.
-pub const LAST_RUN: &str = include_str!("last_run.json");
+/// The last full run, as it was when this program was built. `make course` writes it before a release; no test asks whether the
+/// program is still the one of that run.
+pub static LAST_RUN: LazyLock<Verdicts> =
+    LazyLock::new(|| Verdicts::parse(include_str!("last_run.json")));
 
 /// The verdicts of a run.
 #[derive(Debug, Serialize, Deserialize, Validate, ToSchema)]
@@ -27,15 +31,26 @@ pub struct Verdicts {
 }
 
 impl Verdicts {
-    /// Parses a stored run; panics if it is malformed.
-    pub fn read(file: &str) -> Self {
-        serde_json::from_str(file).unwrap_or_else(|why| panic!("the last run: {why}"))
+    /// Parses a run in the form of [`to_file`](Self::to_file); panics if it is malformed.
+    fn parse(file: &str) -> Self {
+        let parse = || {
+            let mut run: Value = serde_json::from_str(file)?;
+            for lesson in run["lessons"].as_array_mut().into_iter().flatten() {
+                if let Value::String(text) = &lesson["seen"] {
+                    lesson["seen"] = json!(Words::untranslated(text));
+                }
+            }
+            serde_json::from_value(run)
+        };
+        parse().unwrap_or_else(|why: serde_json::Error| panic!("the last run: {why}"))
     }
 
-    /// Keeps of each lesson only id, systems, verdict and words.
-    pub fn without_details(mut self) -> Self {
-        self.lessons.iter_mut().for_each(|found| found.more.clear());
-        self
+    /// The text of `last_run.json` for this run: a line for each lesson, with what a reader needs of it. Words that are the same in
+    /// both languages stand once.
+    pub fn to_file(&self) -> String {
+        let lessons: Vec<_> = self.lessons.iter().map(LessonResult::to_line).collect();
+        let (conditions, lessons) = (json!(self.conditions), lessons.join(",\n"));
+        format!("{{\"conditions\":{conditions},\"lessons\":[\n{lessons}\n]}}\n")
     }
 
     /// The result of the lesson with this id; `None` if it was not run.
@@ -69,16 +84,26 @@ pub struct LessonResult {
 }
 
 impl LessonResult {
-    /// The digest of what the lesson rested on in this run; `None` if the run is not to be stored.
-    pub fn sources(&self) -> Option<&str> {
-        self.more.get("run")?["sources"].as_str()
+    /// The verdict on our service alone, where it was tried.
+    pub fn own_verdict(&self) -> ClaimVerdict {
+        let ours = self.more.get("figures").and_then(|all| all.get("ours"));
+        let ours = ours.and_then(|ours| ClaimVerdict::deserialize(ours).ok());
+        ours.unwrap_or(self.verdict)
     }
-}
 
-impl LessonResult {
-    /// The verdict on our service alone; `None` if no library was tried beside it, or our service came to none.
-    pub fn own_verdict(&self) -> Option<ClaimVerdict> {
-        ClaimVerdict::deserialize(self.more.get("figures")?.get("ours")?).ok()
+    /// The line of `last_run.json`: of the figures only the verdict on our service, where it is another one.
+    fn to_line(&self) -> String {
+        let Words { zh, en } = &self.seen;
+        let mut line = json!({"id": self.id, "on": self.on, "verdict": self.verdict});
+        line["seen"] = if zh == en {
+            json!(zh)
+        } else {
+            json!(self.seen)
+        };
+        if self.own_verdict() != self.verdict {
+            line["figures"] = json!({"ours": self.own_verdict()});
+        }
+        line.to_string()
     }
 }
 
@@ -110,5 +135,53 @@ fn check_lesson_id(id: &str, (): &()) -> garde::Result {
         None => Err(garde::Error::new(format!(
             "{id} is no lesson of GET /course"
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_lesson_of_the_last_run_is_one_of_the_course() {
+        for found in &LAST_RUN.lessons {
+            assert!(find(&found.id).is_some(), "{}", found.id);
+        }
+        assert!(LAST_RUN.conditions["commit"].is_string());
+        assert!(LAST_RUN.conditions["date"].is_string());
+    }
+
+    #[test]
+    fn a_run_is_read_from_its_file_as_it_was() {
+        let lesson = |id: &str, zh: &str, ours: &str| {
+            json!({
+                "id": id, "on": ["oversell", "redisson-3.11.2"], "verdict": "reproduced", "took_ms": 7,
+                "seen": {"zh": zh, "en": "1 sold"}, "figures": {"ours": ours, "sales": [1, 2]},
+            })
+        };
+        let lessons = [
+            lesson("1.3", "卖出 1 件", "not-reproduced"),
+            lesson("1.4", "1 sold", "reproduced"),
+        ];
+        let run = json!({"conditions": {"commit": "c"}, "lessons": lessons});
+        let run: Verdicts = serde_json::from_value(run).expect("a run");
+        let file = run.to_file();
+        assert!(!file.contains("sales"), "{file}");
+        assert_eq!(file.matches("1 sold").count(), 2, "{file}");
+        let read = Verdicts::parse(&file);
+        assert_eq!(read.conditions, run.conditions);
+        for (read, run) in read.lessons.iter().zip(&run.lessons) {
+            assert_eq!((&read.id, &read.on), (&run.id, &run.on));
+            assert_eq!((&read.seen, read.verdict), (&run.seen, run.verdict));
+            assert_eq!(read.own_verdict(), run.own_verdict());
+        }
+        assert_eq!(read.lessons.len(), 2);
+        assert_eq!(read.lessons[0].own_verdict(), ClaimVerdict::NotReproduced);
+        assert_eq!(read.to_file(), file);
+    }
+
+    #[test]
+    fn the_stored_file_has_the_form_that_is_written() {
+        assert_eq!(LAST_RUN.to_file(), include_str!("last_run.json"));
     }
 }

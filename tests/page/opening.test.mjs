@@ -40,10 +40,10 @@ describe('the first view', () => {
     tab.assertNoErrors();
   });
 
-  it('shows the stored verdicts, their date and machine', async () => {
+  it('shows the stored verdicts, their date, commit and machine', async () => {
     const tab = await suite.openTab('#/1.3');
     await tab.waitForLesson('1.3');
-    await tab.waitForText('#found', /随程序附带的完整运行：\d{4}-\d\d-\d\d，oversell .*核/);
+    await tab.waitForText('#found', /随程序附带的完整运行：\d{4}-\d\d-\d\d，oversell .*，提交 [0-9a-f]{12}.*核/);
     await tab.go('verdicts');
     await tab.waitForText('#verdicts-say', /随程序附带的完整运行/);
     await tab.waitFor(() => document.querySelectorAll('#verdicts .reproduced').length > 100);

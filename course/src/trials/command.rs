@@ -3,13 +3,12 @@
 use super::{
     Cluster, NoVerdict, Observation,
     java_libraries::JavaLibraries,
-    kinds, last_run, report,
-    results::{CourseResults, RunOrigin, TrialResult},
-    sources::SOURCES,
+    kinds, report,
+    results::{CourseResults, TrialResult},
     table::{self, Lang},
     twin,
 };
-use clap::builder::{ArgPredicate, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use http::Method;
 use oversell::{
     claims::{ALL, Chapter, ClaimVerdict, Lesson, find, lessons, verdicts::Verdicts},
@@ -29,10 +28,7 @@ use oversell_lab::{
     },
 };
 use serde_json::{Value, json};
-use std::{
-    fs,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -51,7 +47,6 @@ const LESSONS_PER_REQUEST: usize = 40;
   oversell course --lesson 2.2 2.3 2.5                    three lessons, against the lab that runs
   oversell course --lang zh --json course.json
   oversell course --lab --twins                           whether each verdict can say no
-  oversell course --lab --changed                         what has changed since the stored run
 
 Races show on the first try. In the full form leases and sessions end by the clock and holders are killed; in the quick form they are
 ended by order, and the row says so. Rates are compared in pairs, round by round; where the rounds do not agree, the verdict is noise.
@@ -69,13 +64,9 @@ pub(crate) struct Args {
     /// Tries the twin of each claim instead: a system in which it is false, and which must be refused
     #[arg(long, conflicts_with = "html")]
     twins: bool,
-    /// Takes the verdicts over into this stored run; those of other lessons stay
-    #[arg(long, value_name = "FILE", requires = "lab", conflicts_with_all = ["quick", "twins"],
-        default_value_if("changed", ArgPredicate::Equals("true".into()), last_run::FILE))]
+    /// Writes the run to this file as the last full run, if every lesson was tried
+    #[arg(long, value_name = "FILE", requires = "lab", conflicts_with_all = ["lessons", "quick", "twins"])]
     store: Option<Output>,
-    /// Only the lessons whose experiment, strategies or locks have changed since the stored run
-    #[arg(long, requires = "lab", conflicts_with_all = ["lessons", "quick", "twins"])]
-    changed: bool,
     /// Writes every figure to this file; - is stdout, and the table then goes to stderr
     #[arg(long, value_name = "FILE")]
     json: Option<Output>,
@@ -106,21 +97,19 @@ impl Outputs for Args {
 #[derive(Debug)]
 pub(crate) struct Course {
     args: Args,
-    /// The run that is to be updated.
-    stored: Option<Verdicts>,
     found: Option<CourseResults>,
 }
 
 impl Course {
-    /// Reads the stored run, if one is to be updated.
-    ///
-    /// It fails with [`Failure::Unusable`] where that is no stored run, or this program does not know its commit.
+    /// It fails with [`Failure::Unusable`] where the run is to be stored and this program does not know its commit.
     pub(crate) fn new(args: Args) -> Result<Self, Failure> {
-        Ok(Self {
-            stored: args.store.as_ref().map(stored_run).transpose()?,
-            args,
-            found: None,
-        })
+        if args.store.is_some() && COMMIT == "unknown" {
+            return Err(unusable_localized!(
+                "这个程序不知道自己是哪个提交的（调试构建，或者不在仓库里），它的运行不能存放：用 `make course`",
+                "this program does not know its commit (a debug build, or one outside a repository), so its run cannot be stored: use `make course`"
+            ));
+        }
+        Ok(Self { args, found: None })
     }
 
     /// Tries the chosen lessons that match `is_its`, against the lab at `at` or the cluster that the arguments name. Adds the
@@ -134,7 +123,6 @@ impl Course {
         stop: CancellationToken,
     ) -> Result<(), Failure> {
         let args = &self.args;
-        let is_to_store = at.is_some() && COMMIT != "unknown" && !args.quick && !args.twins;
         let cluster = args.place.find(at)?;
         let conditions = Conditions::read(cluster.lab.as_ref()).await;
         let mut on = Cluster::new(cluster, args.quick, stop.clone())?;
@@ -180,14 +168,7 @@ impl Course {
                 ),
             };
             on.mend_all().await;
-            let mut tried = TrialResult::of(chapter.id, lesson, twin, seen, begun.elapsed());
-            if is_to_store && tried.failed.is_none() {
-                tried.run = Some(RunOrigin {
-                    commit: COMMIT,
-                    date: conditions.date.clone(),
-                    sources: SOURCES.digest(lesson),
-                });
-            }
+            let tried = TrialResult::of(chapter.id, lesson, twin, seen, begun.elapsed());
             if stop.is_cancelled() {
                 break;
             }
@@ -241,38 +222,24 @@ impl Course {
         all.filter(|(_, lesson)| self.is_chosen(lesson))
     }
 
-    /// Whether the options choose this lesson: by name, as outdated, or as part of the quick or the full form.
+    /// Whether the options choose this lesson: by name, or as part of the quick or the full form.
     fn is_chosen(&self, lesson: &Lesson) -> bool {
         let args = &self.args;
-        match (&args.lessons[..], &self.stored) {
+        match &args.lessons[..] {
             // A lesson that is not tried has no twin.
             _ if args.twins && !lesson.is_tried() => false,
-            (_, Some(run)) if args.changed => last_run::is_outdated(run, lesson, &SOURCES),
-            ([], _) => !args.quick || lesson.quick,
-            (named, _) => named.iter().any(|named| named.id == lesson.id),
+            [] => !args.quick || lesson.quick,
+            named => named.iter().any(|named| named.id == lesson.id),
         }
     }
 
-    /// Prints and writes the results, and updates the stored run. Without results it writes nothing.
+    /// Prints and writes the results. Without results it writes nothing.
     ///
     /// It fails with [`Failure::Promise`] where a claim came out otherwise than in the last full run or a twin was not refused,
     /// [`Failure::Unusable`] where an experiment failed or a file cannot be written.
     pub(crate) fn write_results(self) -> Result<(), Failure> {
-        let Self {
-            args,
-            stored,
-            found,
-        } = self;
+        let Self { args, found } = self;
         let Some(mut found) = found else {
-            if args.changed {
-                say!(
-                    "{}",
-                    localized!(
-                        "上次运行以后，没有一课的实验、策略或锁改过",
-                        "no lesson's experiment, strategies or locks have changed since the stored run"
-                    )
-                );
-            }
             return Ok(());
         };
         found
@@ -298,14 +265,16 @@ impl Course {
         if let Some(file) = &args.json {
             file.write_json(&without_events(&found)?)?;
         }
-        if let (Some(file), Some(mut run)) = (&args.store, stored) {
-            let new = serde_json::from_value(without_events(&found)?);
-            last_run::update(&mut run, new.map_err(|why| unusable!("{why}"))?);
-            // By way of a value, which sorts the names of its fields.
-            let run_as_json = serde_json::to_value(&run);
-            file.write_json(&run_as_json.map_err(|why| unusable!("{why}"))?)?;
-            if let Some(outdated) = last_run::outdated(&run, &SOURCES) {
-                print_to_stderr(format_args!("oversell: {outdated}"));
+        if let Some(file) = &args.store {
+            match found.is_whole() {
+                true => file.write(&verdicts_of(&found)?.to_file())?,
+                false => print_to_stderr(format_args!(
+                    "oversell: {}",
+                    localized!(
+                        "有的课没能验证，{file} 没有改动",
+                        "not every lesson could be tried, so {file} stays as it was"
+                    )
+                )),
             }
         }
         if let Some(file) = &args.html {
@@ -316,21 +285,10 @@ impl Course {
     }
 }
 
-/// Reads the stored run; an empty file is one without lessons. Fails if this program does not know its commit.
-fn stored_run(file: &Output) -> Result<Verdicts, Failure> {
-    if COMMIT == "unknown" {
-        return Err(unusable_localized!(
-            "这个程序不知道自己是哪个提交的（调试构建，或者不在仓库里），它的运行不能存放：用 `make course`",
-            "this program does not know its commit (a debug build, or one outside a repository), so its run cannot be stored: use `make course`"
-        ));
-    }
-    let text = fs::read_to_string(file.to_string()).map_err(|why| unusable!("{file}: {why}"))?;
-    // It was created when it was opened.
-    let text = match text.is_empty() {
-        true => r#"{"conditions": {}, "lessons": []}"#,
-        false => &text,
-    };
-    serde_json::from_str(text).map_err(|why| unusable!("{file}: {why}"))
+/// The verdicts of these results.
+fn verdicts_of(found: &CourseResults) -> Result<Verdicts, Failure> {
+    let verdicts = serde_json::from_value(without_events(found)?);
+    verdicts.map_err(|why| unusable!("{why}"))
 }
 
 /// The results as JSON, without the events of races, which only the report draws.
@@ -397,6 +355,7 @@ impl Args {
 mod tests {
     use super::*;
     use clap::Parser;
+    use oversell::claims::verdicts::LAST_RUN;
     use oversell::config::Config;
 
     #[derive(Debug, Parser)]
@@ -407,19 +366,26 @@ mod tests {
         args: Args,
     }
 
-    fn store(options: &[&str]) -> Option<Option<String>> {
+    /// Whether these options are accepted.
+    fn is_accepted(options: &[&str]) -> bool {
         let line = ["course"].iter().chain(options);
-        let parsed = WithLab::try_parse_from(line).ok()?;
-        assert!(parsed.lab || parsed.args.store.is_none(), "{options:?}");
-        Some(parsed.args.store.map(|file| file.to_string()))
+        let parsed = WithLab::try_parse_from(line);
+        parsed.is_ok_and(|parsed| parsed.lab || parsed.args.store.is_none())
     }
 
     #[test]
     fn an_instance_accepts_the_verdicts_of_a_whole_run() {
-        let stored: Value = serde_json::from_str(oversell::claims::verdicts::LAST_RUN).unwrap();
-        let lessons = |run: &Value| run["lessons"].as_array().map_or(0, Vec::len);
-        let parts: Vec<_> = parts_of(&stored).collect();
-        assert_eq!(parts.iter().map(lessons).sum::<usize>(), lessons(&stored));
+        // Twice what a lesson's figures take on average.
+        let figures = "9".repeat(1_200);
+        let lesson = |lesson: &Lesson| {
+            let found = LAST_RUN.result_of(lesson.id);
+            json!({"id": lesson.id, "claim": lesson.claim, "seen": found.map(|found| &found.seen), "figures": figures})
+        };
+        let lessons: Vec<_> = lessons().map(lesson).collect();
+        let whole = json!({"conditions": LAST_RUN.conditions, "lessons": lessons});
+        let count = |run: &Value| run["lessons"].as_array().map_or(0, Vec::len);
+        let parts: Vec<_> = parts_of(&whole).collect();
+        assert_eq!(parts.iter().map(count).sum::<usize>(), count(&whole));
         let defaults = Config::load_with(None, &[]).unwrap();
         let limit = defaults.server.body_limit;
         for part in parts {
@@ -427,23 +393,19 @@ mod tests {
             assert!(length < limit / 2, "{length} bytes");
         }
         // The twin: all of them in one request.
-        assert!(stored.to_string().len() > limit);
+        assert!(whole.to_string().len() > limit);
     }
 
     #[test]
     fn only_a_full_run_on_a_lab_of_its_own_is_stored() {
-        let file = || Some(last_run::FILE.to_owned());
-        assert_eq!(store(&["--lab", "--changed"]), Some(file()));
-        assert_eq!(store(&["--lab", "--store", last_run::FILE]), Some(file()));
-        assert_eq!(store(&["--lab"]), Some(None));
+        assert!(is_accepted(&["--lab", "--store", "x"]));
         for refused in [
-            &["--changed"][..],
-            &["--store", "x"],
+            &["--store", "x"][..],
             &["--lab", "--quick", "--store", "x"],
-            &["--lab", "--twins", "--changed"],
-            &["--lab", "--changed", "--lesson", "2.3"],
+            &["--lab", "--twins", "--store", "x"],
+            &["--lab", "--lesson", "2.3", "--store", "x"],
         ] {
-            assert_eq!(store(refused), None, "{refused:?}");
+            assert!(!is_accepted(refused), "{refused:?}");
         }
     }
 }

@@ -234,10 +234,8 @@ async fn compare_rates(
     otherwise: Option<Bilingual>,
 ) -> Result<Observation, NoVerdict> {
     let ratio = on.measure_ratio(first, second, says).await?;
-    let [one, other] = ratio.names();
-    let sides = format!("{} / {}", one.en, other.en);
     let mut seen = Observation::holds(true, describe_ratio(&ratio))
-        .require_ratio(&sides, says, ratio.ratio)
+        .require_ratio(says, ratio.ratio)
         .ratios([ratio]);
     if let (ClaimVerdict::NotReproduced, Some(why)) = (seen.verdict, otherwise) {
         seen.words = Words::join(&[seen.words, Words::new(why.zh, why.en)], ["", " "]);

@@ -6,7 +6,7 @@ use oversell::{
     replay::{ReplayEvent, ReplayResult},
 };
 use oversell_lab::{clients::http_client::HttpError, spread::Spread, terminal::failure::Failure};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -18,58 +18,8 @@ pub(crate) struct Observation {
     #[serde(rename = "seen")]
     pub words: Words,
     pub figures: Figures,
-    /// The ratios that decide the verdict, if rates do.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rates: Option<MeasuredRates>,
     /// The systems on which the claim was tried: `oversell`, `redisson-3.11.2` …
     pub on: Vec<String>,
-}
-
-/// The ratios of rates that decide a verdict, in the form of the stored run.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct MeasuredRates {
-    /// The verdict of everything else that the claim says.
-    pub besides: ClaimVerdict,
-    pub ratios: Vec<MeasuredRatio>,
-}
-
-/// A ratio of two rates, with the bounds of the claim.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct MeasuredRatio {
-    /// The names of both sides; empty if a custom experiment has only one ratio.
-    pub of: String,
-    pub least: f64,
-    /// The upper bound; `None` if the claim has none.
-    pub most: Option<f64>,
-    /// The median of this run; in the stored run the medians of the last runs, the newest last.
-    pub medians: Vec<f64>,
-}
-
-impl MeasuredRates {
-    /// The verdict of the last runs, joined with [`besides`](Self::besides).
-    pub(super) fn verdict(&self) -> ClaimVerdict {
-        let ratios = self.ratios.iter().map(MeasuredRatio::verdict);
-        ratios.fold(self.besides, join_verdicts)
-    }
-}
-
-impl MeasuredRatio {
-    /// The spread of the medians.
-    pub(super) fn spread(&self) -> Spread {
-        Spread::from_values(self.medians.iter().copied())
-    }
-
-    /// Whether both ratios have the same sides and the same bounds.
-    pub(super) fn is_same_claim(&self, other: &Self) -> bool {
-        let bounds = |ratio: &Self| (ratio.least.to_bits(), ratio.most.map(f64::to_bits));
-        self.of == other.of && bounds(self) == bounds(other)
-    }
-
-    /// The verdict that the medians of the last runs give.
-    fn verdict(&self) -> ClaimVerdict {
-        let most = self.most.unwrap_or(f64::INFINITY);
-        verdict_on_ratio(RatioClaim::Between(self.least, most), self.spread())
-    }
 }
 
 /// The figures of one experiment, in forms that the report draws: loads, ratios, races, and others by name.
@@ -187,7 +137,7 @@ fn join_verdicts(first: ClaimVerdict, second: ClaimVerdict) -> ClaimVerdict {
     }
 }
 
-/// The verdict of a claim about a ratio: noise if the rounds, or the runs, do not agree.
+/// The verdict of a claim about a ratio: noise if the rounds do not agree.
 fn verdict_on_ratio(says: RatioClaim, ratio: Spread) -> ClaimVerdict {
     let (least, most) = says.bounds();
     let Spread { min, max, .. } = ratio;
@@ -264,7 +214,6 @@ impl Observation {
             verdict,
             words,
             figures: Figures::default(),
-            rates: None,
             on: vec![OURS.to_owned()],
         }
     }
@@ -277,13 +226,6 @@ impl Observation {
     /// Joins two observations: the claim holds only if it holds in both. Equal names have `other`'s value; `on` is that of
     /// `self`.
     pub(super) fn and(self, other: Self) -> Self {
-        let rates = (self.rates.is_some() || other.rates.is_some()).then(|| {
-            let [first, second] = [self.rates_so_far(), other.rates_so_far()];
-            MeasuredRates {
-                besides: join_verdicts(first.besides, second.besides),
-                ratios: [first.ratios, second.ratios].concat(),
-            }
-        });
         let words = Words::new(
             self.words.zh + &other.words.zh,
             self.words.en + " " + &other.words.en,
@@ -297,32 +239,14 @@ impl Observation {
             verdict: join_verdicts(self.verdict, other.verdict),
             words,
             figures,
-            rates,
             ..self
         }
     }
 
-    /// The ratios that decide the verdict so far, with the verdict of everything else.
-    fn rates_so_far(&self) -> MeasuredRates {
-        self.rates.clone().unwrap_or_else(|| MeasuredRates {
-            besides: self.verdict,
-            ratios: Vec::new(),
-        })
-    }
-
-    /// Adds a ratio that must be within its bounds, too, but not to the figures. `of` names the sides.
-    pub(super) fn require_ratio(self, of: &str, says: RatioClaim, ratio: Spread) -> Self {
-        let mut rates = self.rates_so_far();
-        let (least, most) = says.bounds();
-        rates.ratios.push(MeasuredRatio {
-            of: of.to_owned(),
-            least,
-            most: most.is_finite().then_some(most),
-            medians: vec![ratio.median],
-        });
+    /// Requires a ratio to be within its bounds, too; it is not added to the figures.
+    pub(super) fn require_ratio(self, says: RatioClaim, ratio: Spread) -> Self {
         Self {
             verdict: join_verdicts(self.verdict, verdict_on_ratio(says, ratio)),
-            rates: Some(rates),
             ..self
         }
     }
@@ -440,22 +364,16 @@ mod tests {
         use ClaimVerdict::{Noise, NotReproduced, Reproduced};
         let seen = |holds| Observation::holds(holds, Words::default());
         let with = |holds, rounds| {
-            seen(holds).require_ratio("", RatioClaim::Faster, Spread::from_values(rounds))
+            seen(holds).require_ratio(RatioClaim::Faster, Spread::from_values(rounds))
         };
-        for (seen, verdict, besides) in [
-            (with(true, [1.2, 1.3]), Reproduced, Reproduced),
-            (with(true, [1.1, 1.3]), Noise, Reproduced),
-            (with(false, [1.2, 1.3]), NotReproduced, NotReproduced),
-            (
-                seen(false).and(with(true, [1.2, 1.3])),
-                NotReproduced,
-                NotReproduced,
-            ),
-            (with(true, [1.1, 1.3]).and(seen(true)), Noise, Reproduced),
+        for (seen, verdict) in [
+            (with(true, [1.2, 1.3]), Reproduced),
+            (with(true, [1.1, 1.3]), Noise),
+            (with(false, [1.2, 1.3]), NotReproduced),
+            (seen(false).and(with(true, [1.2, 1.3])), NotReproduced),
+            (with(true, [1.1, 1.3]).and(seen(true)), Noise),
         ] {
-            let rates = seen.rates.expect("it has rates");
-            assert_eq!((seen.verdict, rates.besides), (verdict, besides));
-            assert_eq!(rates.ratios.len(), 1);
+            assert_eq!(seen.verdict, verdict);
         }
     }
 

@@ -120,8 +120,6 @@ async fn join_with_ours(
         }
     };
     seen.verdict = verdict(&versions, of_ours);
-    // The rates of our service do not decide the verdict.
-    seen.rates = None;
     seen.words = describe(script, &versions, of_ours, &seen.words);
     seen.on
         .extend(versions.iter().map(|version| version.java.to_string()));

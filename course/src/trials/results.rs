@@ -1,8 +1,8 @@
 //! The results of a run: a row for each lesson, and a verdict on all of them.
 
-use super::{NoVerdict, Observation, last_run};
+use super::{NoVerdict, Observation};
 use oversell::{
-    claims::{ClaimVerdict, Lesson, Words},
+    claims::{ClaimVerdict, Lesson, Words, lessons, verdicts::LAST_RUN},
     load::conditions::Conditions,
 };
 use oversell_lab::terminal::{
@@ -27,15 +27,6 @@ pub(super) struct TwinResult {
     verdict: ClaimVerdict,
 }
 
-/// The program and the day of a run whose verdict is to be stored.
-#[derive(Debug, Serialize)]
-pub(super) struct RunOrigin {
-    pub(super) commit: &'static str,
-    pub(super) date: String,
-    /// The digest of what the lesson rests on.
-    pub(super) sources: String,
-}
-
 /// The result of one lesson, or of its twin.
 #[derive(Debug, Serialize)]
 pub(super) struct TrialResult {
@@ -50,9 +41,6 @@ pub(super) struct TrialResult {
     #[serde(flatten)]
     pub(super) seen: Observation,
     pub(super) took_ms: u64,
-    /// `None` where the result is not to be stored: the quick form, a twin, a failure, another lab, an unknown commit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) run: Option<RunOrigin>,
     /// Why the experiment failed, if it did.
     #[serde(skip)]
     pub(super) failed: Option<String>,
@@ -93,7 +81,6 @@ impl TrialResult {
             twin: twin.map(|what| TwinResult { what, verdict }),
             seen,
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-            run: None,
             failed,
         }
     }
@@ -111,14 +98,35 @@ impl TrialResult {
                 ClaimVerdict::NotReproduced | ClaimVerdict::Noise
             );
         }
-        let before = last_run::verdict(self.id, &self.seen.on);
+        let before = expected_verdict(self.id, &self.seen.on);
         !self.timing
             && self.verdict() != ClaimVerdict::Unavailable
             && before.is_some_and(|before| before != self.verdict())
     }
 }
 
+/// The expected verdict of a lesson tried on these systems: that of the last full run, or `Reproduced` if it has none. Without
+/// the libraries of that run it is what our service came to there; `None` on other systems.
+fn expected_verdict(id: &str, on: &[String]) -> Option<ClaimVerdict> {
+    match LAST_RUN.result_of(id) {
+        None => Some(ClaimVerdict::Reproduced),
+        Some(found) if found.verdict == ClaimVerdict::Unavailable => Some(ClaimVerdict::Reproduced),
+        Some(found) if found.on == on => Some(found.verdict),
+        Some(found) if on.len() == 1 && found.on.starts_with(on) => Some(found.own_verdict()),
+        Some(_) => None,
+    }
+}
+
 impl CourseResults {
+    /// Whether every lesson of the course was tried, and no experiment failed.
+    pub(super) fn is_whole(&self) -> bool {
+        let is_done = |lesson: &Lesson| {
+            let found = self.lessons.iter().find(|tried| tried.id == lesson.id);
+            found.is_some_and(|tried| tried.failed.is_none())
+        };
+        lessons().all(is_done)
+    }
+
     pub(super) fn count(&self, verdict: ClaimVerdict) -> usize {
         let lessons = self
             .lessons
@@ -157,7 +165,8 @@ impl CourseResults {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use oversell::claims::find;
+    use crate::trials::observation::OURS;
+    use oversell::claims::{find, verdicts::LessonResult};
 
     fn found(id: &str, seen: Result<ClaimVerdict, &str>) -> CourseResults {
         let seen = match seen {
@@ -191,6 +200,18 @@ mod tests {
     }
 
     #[test]
+    fn without_its_libraries_a_claim_is_held_against_our_own_verdict() {
+        let all = |found: &&LessonResult| {
+            found.on.len() > 1 && found.on[0] == OURS && found.own_verdict() != found.verdict
+        };
+        let found = LAST_RUN.lessons.iter().find(all).expect("one of Redisson");
+        let expected = |on: &[String]| expected_verdict(&found.id, on);
+        assert_eq!(expected(&found.on), Some(found.verdict));
+        assert_eq!(expected(&found.on[..1]), Some(found.own_verdict()));
+        assert_eq!(expected(&found.on[1..]), None);
+    }
+
+    #[test]
     fn a_twin_that_is_not_refused_fails() {
         use ClaimVerdict::{Noise, Reproduced, Unavailable};
         for (verdict, refused) in [(Reproduced, false), (Unavailable, false), (Noise, true)] {
@@ -199,6 +220,29 @@ mod tests {
             found.lessons[0].twin = Some(TwinResult { what, verdict });
             assert_eq!(found.verdict().is_ok(), refused, "{verdict:?}");
         }
+    }
+
+    #[test]
+    fn a_run_with_a_failed_or_missing_lesson_is_not_whole() {
+        let tried = |lesson: &Lesson| {
+            let seen = Ok(Observation::of(ClaimVerdict::Noise, Words::default()));
+            TrialResult::of(
+                "1",
+                find(lesson.id).expect("it"),
+                None,
+                seen,
+                Duration::ZERO,
+            )
+        };
+        let mut run = CourseResults {
+            conditions: Conditions::default(),
+            lessons: lessons().map(tried).collect(),
+        };
+        assert!(run.is_whole());
+        run.lessons[3].failed = Some("no Redis".to_owned());
+        assert!(!run.is_whole());
+        run.lessons.remove(3);
+        assert!(!run.is_whole());
     }
 
     #[test]

@@ -15,20 +15,18 @@ use crate::{
 };
 use oversell_lab::{addresses::LAB_JSON, terminal::bilingual::Bilingual};
 use secrecy::ExposeSecret;
-use std::sync::LazyLock;
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct Course {
     chapters: Vec<Chapter>,
 }
 
-/// Whether to leave the details out.
+/// Whether to leave details out.
 #[derive(Debug, Default, Deserialize, Validate, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(in crate::http) struct DetailQuery {
-    /// Less than half of it: the course without what a student types and why a lesson is not run, which `GET /course/{lesson}` has;
-    /// a run without figures and claims.
+    /// Less than half of it: without what a student types and why a lesson is not run, which `GET /course/{lesson}` has.
     #[serde(default)]
     #[garde(skip)]
     #[param(default = false)]
@@ -100,17 +98,11 @@ pub(in crate::http) async fn get_verdicts(State(app): State<AppState>) -> Result
     })
 }
 
-/// What the last full run has found, with its date, version and machine.
-#[utoipa::path(get, path = "/course/last-run", tag = "course", params(DetailQuery),
+/// What the last full run has found, with its commit, date and machine. It comes with the program.
+#[utoipa::path(get, path = "/course/last-run", tag = "course",
     responses((status = 200, description = "The run that comes with the program", body = Verdicts)))]
-pub(in crate::http) async fn get_last_run(
-    Query(DetailQuery { brief }): Query<DetailQuery>,
-) -> Response {
-    static BRIEF: LazyLock<Verdicts> = LazyLock::new(|| Verdicts::read(LAST_RUN).without_details());
-    match brief {
-        true => axum::Json(&*BRIEF).into_response(),
-        false => ([(http::header::CONTENT_TYPE, "application/json")], LAST_RUN).into_response(),
-    }
+pub(in crate::http) async fn get_last_run() -> axum::Json<&'static Verdicts> {
+    axum::Json(&*LAST_RUN)
 }
 
 /// Keeps the verdicts of a run; those of other lessons stay.

@@ -5,7 +5,7 @@ import { currentLanguage, t } from '../shared/language.js';
 
 /** @typedef {{id: string, verdict: 'reproduced' | 'not-reproduced' | 'noise' | 'unavailable', seen: import('./course.js').Title}} LessonVerdict */
 /** @typedef {{at: string, lessons: LessonVerdict[]}} KeptRun */
-/** @typedef {{conditions: {date?: string, version: string, cpu: string, cores: number, kernel: string}, lessons: LessonVerdict[]}} StoredRun */
+/** @typedef {{conditions: {date?: string, version: string, commit: string, cpu: string, cores: number, kernel: string}, lessons: LessonVerdict[]}} StoredRun */
 /** @typedef {{kept: KeptRun | null, stored: StoredRun | null}} Verdicts */
 
 /** @param {KeptRun | null} kept @param {StoredRun | null} stored @returns {Verdicts | null} */
@@ -18,8 +18,8 @@ function verdictOf(last, id) {
   return { found, when: own && last?.kept ? timeOf(last.kept) : last?.stored ? storedWhen(last.stored) : '' };
 }
 
-/** Date, version and machine. @param {StoredRun} run */
-const storedWhen = ({ conditions: { date, version, cpu, cores } }) => t('storedRun', date ?? '', version, cpu, cores);
+/** Date, version, commit and machine. @param {StoredRun} run */
+const storedWhen = ({ conditions: { date, version, commit, cpu, cores } }) => t('storedRun', date ?? '', version, commit, cpu, cores);
 
 /** What was seen quotes commands, and answers of the service, which are Chinese. @param {string} text */
 const inLanguages = (text) => (currentLanguage() === 'en' ? markChinese(text) : markCode(text));

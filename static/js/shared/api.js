@@ -64,7 +64,7 @@ export const course = async () => (await request('course?brief=true', { accept: 
 export const lesson = async (id) => (await request(`course/${encodeURIComponent(id)}`)).json;
 
 /** The full run that comes with the program, without its figures. */
-export const storedRun = async () => (await request('course/last-run?brief=true')).json;
+export const storedRun = async () => (await request('course/last-run')).json;
 
 /** The results of the last `oversell course`; null if there was none. */
 export const verdicts = async () => (await request('course/verdicts', { accept: [404] })).json;

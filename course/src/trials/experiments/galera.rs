@@ -348,7 +348,7 @@ async fn compare_one_and_three_writers(
     );
     let holds = is_exact && by_three > 0 && [by_one, by_each] == [0, 0];
     Ok(Observation::holds(holds, words)
-        .require_ratio("", RatioClaim::Faster, ratio)
+        .require_ratio(RatioClaim::Faster, ratio)
         .value("ratio", json!(ratio))
         .value("refused", json!([by_one, by_three, by_each])))
 }

@@ -12,8 +12,6 @@ type ExperimentFn = for<'a> fn(&'a Cluster) -> BoxFuture<'a, Result<Observation,
 pub(super) struct Experiment {
     /// The lesson's section.
     pub(super) lesson: &'static str,
-    /// The path of its module.
-    pub(super) module: &'static str,
     pub(super) claim: ExperimentFn,
     /// The same on a system in which the claim is false.
     pub(super) twin: ExperimentFn,
@@ -27,7 +25,6 @@ macro_rules! experiments {
         pub(super) const EXPERIMENTS: &[$crate::trials::experiments::Experiment] = &[$(
             $crate::trials::experiments::Experiment {
                 lesson: $lesson,
-                module: module_path!(),
                 claim: |on| Box::pin($function(on, $($claim),*)),
                 twin: |on| Box::pin($function(on, $($twin),*)),
             }

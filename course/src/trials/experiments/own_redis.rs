@@ -204,7 +204,7 @@ async fn compare_flush_policies(
     );
     let everysec = default == "everysec";
     let holds = everysec && left.is_some();
-    Ok(Observation::holds(holds, words).require_ratio("", RatioClaim::Faster, ratio))
+    Ok(Observation::holds(holds, words).require_ratio(RatioClaim::Faster, ratio))
 }
 
 /// Writes for half a second, one command after the other; returns the rate.

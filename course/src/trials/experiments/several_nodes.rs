@@ -79,7 +79,7 @@ async fn compare_one_and_two_masters(
         ),
     );
     let apart = refused && left[0].is_some() && left[1].is_none();
-    Ok(Observation::holds(apart, words).require_ratio("", RatioClaim::Faster, ratio))
+    Ok(Observation::holds(apart, words).require_ratio(RatioClaim::Faster, ratio))
 }
 
 /// For half a second: locks on one node after the other, then unlocks on each. Returns rounds per second.
@@ -183,7 +183,7 @@ async fn compare_equal_and_random_delays(
             told.en
         ),
     );
-    Ok(Observation::holds(true, words).require_ratio("", RatioClaim::Faster, ratio))
+    Ok(Observation::holds(true, words).require_ratio(RatioClaim::Faster, ratio))
 }
 
 /// Counts the rounds until a client has a majority of nodes; 20 if none ever has. In each, clients first wait at `random` or

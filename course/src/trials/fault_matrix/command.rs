@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
   oversell faults --engine sentinels ensemble    two of them
 
 The server that is written, or that leads, is killed, paused, cut off, or replaced by plan, and mended after 8 s. What each strategy
-promises under that stands beside what was seen: docs/faults.md has the last full run.
+promises under that stands beside what was seen; each release has the matrix of a full run attached.
 
 Exit status: 0 every promise kept, 1 one was broken, 2 bad usage, a missing server, a fault that was not felt, 130 cut short by a signal.")]
 pub(crate) struct Args {

@@ -5,18 +5,20 @@ use crate::trials::table::Lang;
 use oversell::load::terminal::{self, Column};
 use oversell_lab::terminal::bilingual::Bilingual;
 
-/// The page docs/faults.md, from the last full run that the repository keeps.
+/// The page target/docs/faults.md, from the run that `make faults` has left in `target/faults.json`; `None` without one.
 #[cfg(test)]
-pub(in crate::trials) fn page(lang: Lang) -> String {
-    let last = serde_json::from_str::<Matrix>(include_str!("last_run.json"));
-    let last = last.unwrap_or_else(|why| panic!("the last run of the fault matrix: {why}"));
-    let found = if last.runs.is_empty() {
-        lang.of(Bilingual::of("还没有运行过。\n", "Not run yet.\n"))
-            .to_owned()
-    } else {
-        format!("{}{}", conditions(&last, lang), tables(&last, lang))
-    };
-    format!("{}\n{found}", lang.of(HEAD))
+pub(in crate::trials) fn page(lang: Lang) -> Option<String> {
+    let last = std::fs::read_to_string("target/faults.json").ok()?;
+    let last = serde_json::from_str(&last);
+    let last = last.unwrap_or_else(|why| panic!("target/faults.json: {why}"));
+    Some(page_of(&last, lang))
+}
+
+/// The page of this run.
+#[cfg(test)]
+fn page_of(found: &Matrix, lang: Lang) -> String {
+    let (head, conditions) = (lang.of(HEAD), conditions(found, lang));
+    format!("{head}\n{conditions}{}", tables(found, lang))
 }
 
 #[cfg(test)]
@@ -24,7 +26,7 @@ const HEAD: Bilingual = Bilingual::of("# 故障矩阵
 
 [English](faults.md)
 
-由 `make docs` 从 `oversell faults` 上一次完整运行的结果 `src/trials/fault_matrix/last_run.json`（`make faults`）生成。每种服务器上，用到它的策略同时卖，各卖各的商品，
+由 `make docs` 从 `make faults` 的一次运行生成。每种服务器上，用到它的策略同时卖，各卖各的商品，
 每个实例一个买家，每个请求在临界区停 10 ms，最多等 3 s；正卖着，被写的那个节点或者 Leader 出故障，8 秒后修好，直到每种策略又卖出 20 件。
 
 - **丢**：已答“卖出”，库存却未减。**重**：重复售出，同一件（答的余量相同）答给了两个买家；不说余量的 `single-update` 系列，这两种都算“丢”。
@@ -38,9 +40,9 @@ const HEAD: Bilingual = Bilingual::of("# 故障矩阵
 
 [中文](faults.zh-CN.md)
 
-Made by `make docs` from the last full run of `oversell faults`, `src/trials/fault_matrix/last_run.json` (`make faults`). On each engine
-all strategies that need it sell at once, each a product of its own: a buyer at each instance, 10 ms inside, a wait of 3 s at most. While
-they sell, the node that is written or the server that leads is hit, and mended after 8 s; then each strategy sells 20 pieces more.
+Made by `make docs` from a run of `make faults`. On each engine all strategies that need it sell at once, each a product of its own: a
+buyer at each instance, 10 ms inside, a wait of 3 s at most. While they sell, the node that is written or the server that leads is hit,
+and mended after 8 s; then each strategy sells 20 pieces more.
 
 - **lost**: sold by answer, and still on the shelf. **doubled**: the same piece (the same number left) was answered to two buyers;
   of the `single-update` family, which tells no number, both are `lost`.
@@ -56,7 +58,7 @@ they sell, the node that is written or the server that leads is hit, and mended 
   cells may show nothing: the instances were at another server then.
 ");
 
-/// The sentence about the machine of the run.
+/// The sentences about the run: its day, its commit, its machine.
 #[cfg(test)]
 fn conditions(found: &Matrix, lang: Lang) -> String {
     let said = |what: &str| {
@@ -64,13 +66,15 @@ fn conditions(found: &Matrix, lang: Lang) -> String {
         said.map(|said| said.to_string().replace('"', ""))
             .unwrap_or_default()
     };
-    let [cpu, cores, kernel] = ["cpu", "cores", "kernel"].map(said);
+    let [date, commit, cpu, cores, kernel] = ["date", "commit", "cpu", "cores", "kernel"].map(said);
     match lang {
         Lang::Zh => {
-            format!("{cpu}，{cores} 核，所有进程共用，Linux {kernel}。每格一次，时间只作参考。\n")
+            format!(
+                "{date}，提交 {commit}；{cpu}，{cores} 核，所有进程共用，Linux {kernel}。每格一次，时间只作参考。\n"
+            )
         }
         Lang::En => format!(
-            "{cpu}, {cores} cores that all processes share, Linux {kernel}. Each cell once: the times are no measurements.\n"
+            "{date}, commit {commit}; {cpu}, {cores} cores that all processes share, Linux {kernel}. Each cell once: the times are no measurements.\n"
         ),
     }
 }
@@ -180,4 +184,37 @@ fn row(fault: Fault, cell: &FaultResult, lang: Lang, markdown: bool) -> [String;
     [
         fault, strategy, sold, lost, doubled, refused, unknown, gap, promise,
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trials::fault_matrix::FaultRun;
+    use serde_json::json;
+
+    #[test]
+    fn the_page_has_a_row_for_each_cell_of_the_stored_run() {
+        let cell = |strategy: &str| FaultResult {
+            strategy: strategy.into(),
+            promises: true,
+            sold: 9,
+            without_service_ms: Some(8100),
+            ..FaultResult::default()
+        };
+        let mut found = Matrix::default();
+        found.conditions.insert("commit".into(), json!("abc"));
+        found.runs.push(FaultRun {
+            engine: ENGINES[0].id.into(),
+            fault: Fault::Kill,
+            cells: vec![cell("none"), cell("redis-lock")],
+        });
+        let stored = json!(found).to_string();
+        let page = page_of(&serde_json::from_str(&stored).expect("a run"), Lang::En);
+        assert!(page.contains("commit abc"), "{page}");
+        for strategy in ["none", "redis-lock"] {
+            let row = format!("| killed | `{strategy}` | 9 | 0 | 0 | 0 | 0 | 8.1 | each once |");
+            assert!(page.contains(&row), "{page}");
+        }
+        assert!(!page.contains(ENGINES[1].title.en), "{page}");
+    }
 }
