@@ -19,8 +19,8 @@ mod link;
 pub mod plan;
 pub mod row;
 pub mod run;
-mod stock_api;
-mod voucher;
+pub mod stock_api;
+pub mod voucher;
 
 pub mod bench;
 mod ceiling;

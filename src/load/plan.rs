@@ -1,5 +1,6 @@
 //! The plan of one row: its target and its workload.
 
+use http::Method;
 use oversell_lab::terminal::chinese::localized;
 use secrecy::SecretString;
 use serde::Serialize;
@@ -52,6 +53,9 @@ pub struct Plan {
     /// The admin token, for a cluster that has one: `PUT /stock` needs it.
     #[serde(skip)]
     pub token: Option<SecretString>,
+    /// `POST`, which no proxy repeats, unless that is what is tried.
+    #[serde(skip)]
+    pub method: Method,
     /// The visitor whose own lock is tried.
     #[serde(skip)]
     pub visitor: Option<String>,
@@ -126,6 +130,7 @@ impl Plan {
             stock_id: own_product(),
             count: 5000,
             token: None,
+            method: Method::POST,
             visitor: None,
             draws: false,
             timed: None,

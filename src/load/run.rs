@@ -11,9 +11,12 @@ use super::{
     row::{OrderCheck, Row, SaleResult},
     stock_api::StockApi,
     verdict::StockChange,
-    voucher::{Buyers, LoadVoucher},
+    voucher::{Buyers, LoadVoucher, ON_SALE},
 };
-use crate::{seckill, stock};
+use crate::{
+    seckill,
+    stock::{self, Strategy},
+};
 use http::{HeaderValue, Request, header};
 use oversell_lab::terminal::failure::{Failure, unusable};
 use serde::Serialize;
@@ -93,38 +96,58 @@ async fn sell_product(
     progress: &watch::Sender<Snapshot>,
     cancel: &CancellationToken,
 ) -> Result<RunResult, Failure> {
-    let strategy = stock::find(&plan.strategy)
-        .ok_or_else(|| unusable!("there is no strategy {}", plan.strategy))?;
-    let stock = StockApi {
-        base: &plan.base,
-        stock_id: plan.stock_id,
-        strategy,
-        token: plan.token.as_ref(),
-    };
+    let stock = StockApi::of(plan, strategy_of(plan)?);
     stock.put(plan.count).await?;
-    let measured = async {
-        let wait = plan.wait_ms.map(|ms| format!("&wait_ms={ms}"));
-        let path = format!(
-            "/check/lock/{}?stock_id={}&hold_ms={}{}",
-            strategy.slug,
-            plan.stock_id,
-            plan.hold_ms,
-            wait.unwrap_or_default()
-        );
-        let mut request = json_request(&origin, &path)?;
-        let visitor = plan.visitor.as_deref().map(HeaderValue::from_str);
-        if let Some(Ok(visitor)) = visitor {
-            request.headers_mut().insert("x-visitor", visitor);
-        }
-        let make_request = Box::new(move |_| request.clone());
-        let read_answer = Box::new(|_, status, body: &[u8]| answer::classify_answer(status, body));
-        let before = stock.count().await?;
-        let ended = send_load(plan, origin, make_request, read_answer, progress, cancel).await?;
-        let after = stock.count().await?;
-        let sold = SaleResult::product(strategy, StockChange { before, after }, ended.all.counts);
-        Ok(Row::new(plan, sold, ended, cancel.is_cancelled()))
-    };
-    Ok((measured.await, stock.remove().await))
+    let measured = sell_from_stock(plan, origin, progress, cancel).await;
+    Ok((measured, stock.remove().await))
+}
+
+/// As [`run`], for a product that is there, and stays: another one may buy of it too, and look at what the buyers leave.
+/// Errors: [`Failure::Unusable`] where the stock cannot be read, no connection opens, or the strategy is not one.
+pub async fn sell(
+    plan: &Plan,
+    progress: &watch::Sender<Snapshot>,
+    cancel: &CancellationToken,
+) -> Result<Row, Failure> {
+    sell_from_stock(plan, Origin::parse(&plan.base)?, progress, cancel).await
+}
+
+fn strategy_of(plan: &Plan) -> Result<&'static Strategy, Failure> {
+    let strategy = stock::find(&plan.strategy);
+    strategy.ok_or_else(|| unusable!("there is no strategy {}", plan.strategy))
+}
+
+/// Sends the load of a plan, and compares the stock before and after.
+async fn sell_from_stock(
+    plan: &Plan,
+    origin: Origin,
+    progress: &watch::Sender<Snapshot>,
+    cancel: &CancellationToken,
+) -> Result<Row, Failure> {
+    let strategy = strategy_of(plan)?;
+    let (stock, store) = (StockApi::of(plan, strategy), strategy.spec.store);
+    let wait = plan.wait_ms.map(|ms| format!("&wait_ms={ms}"));
+    let path = format!(
+        "/check/lock/{}?stock_id={}&hold_ms={}{}",
+        plan.strategy,
+        plan.stock_id,
+        plan.hold_ms,
+        wait.unwrap_or_default()
+    );
+    let mut request = json_request(&origin, &path)?;
+    *request.method_mut() = plan.method.clone();
+    let visitor = plan.visitor.as_deref().map(HeaderValue::from_str);
+    if let Some(Ok(visitor)) = visitor {
+        request.headers_mut().insert("x-visitor", visitor);
+    }
+    let make_request = Box::new(move |_| request.clone());
+    let read_answer = Box::new(|_, status, body: &[u8]| answer::classify_answer(status, body));
+    let before = stock.count(store).await?;
+    let ended = send_load(plan, origin, make_request, read_answer, progress, cancel).await?;
+    let after = stock.count(store).await?;
+    let change = StockChange { before, after };
+    let sold = SaleResult::product(strategy, change, ended.all.counts);
+    Ok(Row::new(plan, sold, ended, cancel.is_cancelled()))
 }
 
 /// Runs a load on a voucher of its own.
@@ -137,7 +160,7 @@ async fn sell_voucher(
 ) -> Result<RunResult, Failure> {
     let step = seckill::find(&plan.strategy)
         .ok_or_else(|| unusable!("there is no step {}", plan.strategy))?;
-    let voucher = LoadVoucher::add(&plan.base, plan.count, plan.token.as_ref()).await?;
+    let voucher = LoadVoucher::add(&plan.base, plan.count, ON_SALE, plan.token.as_ref()).await?;
     let measured = async {
         let path = format!(
             "/voucher-order/seckill/{}?strategy={}&hold_ms={}",
@@ -159,7 +182,7 @@ async fn sell_voucher(
         let sold = SaleResult::voucher(step, OrderCheck { to, tally, report }, counts);
         Ok(Row::new(plan, sold, ended, cancel.is_cancelled()))
     };
-    Ok((measured.await, voucher.remove(plan.token.as_ref()).await))
+    Ok((measured.await, voucher.remove().await))
 }
 
 /// A POST that asks for an answer in JSON.

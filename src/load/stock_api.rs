@@ -1,6 +1,6 @@
 //! The routes that make, show and remove a product, and the list of strategies that a cluster knows.
 
-use crate::stock::{Store, Strategy};
+use super::plan::Plan;
 use oversell_lab::{
     clients::http_client::{Answer, Ask, HttpError, client},
     terminal::{
@@ -17,12 +17,14 @@ use std::time::Duration;
 /// Bounds each request; setting the stock also clears locks and queues, which takes a moment.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A product at one address, as one strategy needs it; stores that only other strategies need are left alone and may be missing.
-pub(super) struct StockApi<'a> {
-    pub(super) base: &'a str,
-    pub(super) stock_id: i64,
-    pub(super) strategy: &'a Strategy,
-    pub(super) token: Option<&'a SecretString>,
+/// A product at one address, as one strategy needs it, or as all do; stores that only other strategies need are left alone and may
+/// be missing.
+#[derive(Debug)]
+pub struct StockApi<'a> {
+    pub base: &'a str,
+    pub stock_id: i64,
+    pub strategy: Option<&'a Strategy>,
+    pub token: Option<&'a SecretString>,
 }
 
 /// The part of an entry of the list of strategies that is read.
@@ -31,9 +33,19 @@ struct RegistryEntry {
     slug: String,
 }
 
-impl StockApi<'_> {
+impl<'a> StockApi<'a> {
+    /// The product of a plan, for its strategy.
+    pub(super) fn of(plan: &'a Plan, strategy: &'a Strategy) -> Self {
+        Self {
+            base: &plan.base,
+            stock_id: plan.stock_id,
+            strategy: Some(strategy),
+            token: plan.token.as_ref(),
+        }
+    }
+
     /// Makes the product with `count` pieces, and clears the strategy's locks of it.
-    pub(super) async fn put(&self, count: i64) -> Result<(), Failure> {
+    pub async fn put(&self, count: i64) -> Result<(), Failure> {
         let url = self.product_url();
         let request = client().put(&url).json(&json!({"count": count}));
         require_success(&format!("PUT {url}"), request.token(self.token))
@@ -42,7 +54,7 @@ impl StockApi<'_> {
     }
 
     /// Removes the product, with the strategy's locks of it.
-    pub(super) async fn remove(&self) -> Result<(), Failure> {
+    pub async fn remove(&self) -> Result<(), Failure> {
         let url = self.product_url();
         let request = client().delete(&url).token(self.token);
         require_success(&format!("DELETE {url}"), request)
@@ -50,14 +62,14 @@ impl StockApi<'_> {
             .map(drop)
     }
 
-    /// How many pieces of the product the strategy's store has; an error if the answer does not tell that.
-    pub(super) async fn count(&self) -> Result<i64, Failure> {
+    /// How many pieces of the product a store has; an error if the answer does not tell that.
+    pub async fn count(&self, store: Store) -> Result<i64, Failure> {
         let url = format!(
             "{}/stock?stock_id={}",
             without_trailing_slash(self.base),
             self.stock_id
         );
-        let store = match self.strategy.spec.store {
+        let store = match store {
             Store::MySql => "mysql",
             Store::Redis => "redis",
         };
@@ -69,11 +81,12 @@ impl StockApi<'_> {
 
     /// The product's URL, with the strategy in its query.
     fn product_url(&self) -> String {
+        let strategy = self.strategy.map(|one| format!("&strategy={}", one.slug));
         format!(
-            "{}/stock?stock_id={}&strategy={}",
+            "{}/stock?stock_id={}{}",
             without_trailing_slash(self.base),
             self.stock_id,
-            self.strategy.slug
+            strategy.unwrap_or_default()
         )
     }
 }

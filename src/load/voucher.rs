@@ -24,8 +24,13 @@ use parking_lot::Mutex;
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::{
+    ops::Range,
+    time::{Duration, Instant},
+};
 
+/// The period of a voucher that is on sale: it begins an hour ago, so that clocks may differ.
+pub const ON_SALE: Range<TimeDelta> = TimeDelta::hours(-1)..TimeDelta::days(1);
 /// The header that names the ordering user.
 const USER_HEADER: HeaderName = HeaderName::from_static("x-user-id");
 
@@ -34,10 +39,12 @@ const QUIET_TIME: Duration = Duration::from_secs(10);
 /// The pause between looks at the orders: short beside [`QUIET_TIME`].
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The voucher of one run: its address and its id.
-pub(super) struct LoadVoucher {
+/// A voucher of one run or experiment. Dropping it does not remove it.
+#[derive(Debug)]
+pub struct LoadVoucher {
     url: String,
-    pub(super) id: i64,
+    pub id: i64,
+    token: Option<SecretString>,
 }
 
 /// The users of a voucher, and the answers to them.
@@ -125,10 +132,12 @@ impl Buyers {
 }
 
 impl LoadVoucher {
-    /// Adds a voucher on sale since an hour ago, so that clocks may differ.
-    pub(super) async fn add(
+    /// Adds a voucher; its period is relative to now. For one that is on sale it is [`ON_SALE`].
+    /// Errors: [`Failure::Unusable`] where that is refused, or not answered.
+    pub async fn add(
         at: &str,
         pieces: i64,
+        period: Range<TimeDelta>,
         token: Option<&SecretString>,
     ) -> Result<Self, Failure> {
         #[derive(Deserialize)]
@@ -136,8 +145,7 @@ impl LoadVoucher {
             id: i64,
         }
         let url = format!("{}/voucher", without_trailing_slash(at));
-        let now = Utc::now();
-        let (begin, end) = (now - TimeDelta::hours(1), now + TimeDelta::days(1));
+        let [begin, end] = [period.start, period.end].map(|by| Utc::now() + by);
         let voucher =
             json!({"title": "oversell seckill", "stock": pieces, "begin": begin, "end": end});
         let what = format!("POST {url}");
@@ -146,7 +154,13 @@ impl LoadVoucher {
         Ok(Self {
             url: format!("{url}/{id}"),
             id,
+            token: token.cloned(),
         })
+    }
+
+    /// Reads the voucher with its orders.
+    pub async fn read_records(&self) -> Result<VoucherRecords, Failure> {
+        read(&format!("{}/orders", self.url)).await
     }
 
     /// Waits until all answered orders are written, or none has appeared for [`QUIET_TIME`]; returns the report of the checker.
@@ -156,7 +170,7 @@ impl LoadVoucher {
     ) -> Result<OrdersReport, Failure> {
         let (mut most, mut since) = (0, Instant::now());
         loop {
-            let records: VoucherRecords = read(&format!("{}/orders", self.url)).await?;
+            let records = self.read_records().await?;
             if records.orders.len() > most {
                 (most, since) = (records.orders.len(), Instant::now());
             }
@@ -169,8 +183,8 @@ impl LoadVoucher {
     }
 
     /// Deletes the voucher with its orders.
-    pub(super) async fn remove(&self, token: Option<&SecretString>) -> Result<(), Failure> {
-        let request = client().delete(&self.url).token(token);
+    pub async fn remove(&self) -> Result<(), Failure> {
+        let request = client().delete(&self.url).token(self.token.as_ref());
         let removed = require_success(&format!("DELETE {}", self.url), request).await;
         removed.map(drop)
     }

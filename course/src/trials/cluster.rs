@@ -54,7 +54,7 @@ pub(crate) struct Cluster {
     http: String,
     instances: Vec<String>,
     lab: Option<Addresses>,
-    token: Option<SecretString>,
+    pub(super) token: Option<SecretString>,
     /// The quick form has fewer rounds and requests.
     pub quick: bool,
     pub(super) java_libraries: JavaLibraries,

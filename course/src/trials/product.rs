@@ -2,9 +2,12 @@
 
 use super::{Cluster, NoVerdict, tools::get_json};
 use http::Method;
-use oversell::load::plan::own_product;
-use oversell_lab::clients::http_client::{Ask, HttpError};
-use serde_json::{Value, json};
+use oversell::{
+    load::{plan::own_product, stock_api::StockApi},
+    stock::Store,
+};
+use oversell_lab::clients::http_client::HttpError;
+use serde_json::Value;
 
 /// A product of an experiment, in the stock of MySQL and of Redis. Dropping it does not remove it.
 #[derive(Debug)]
@@ -27,12 +30,9 @@ impl Cluster {
     /// Makes a product with `count` pieces.
     pub(crate) async fn create_product(&self, count: i64) -> Result<Product<'_>, NoVerdict> {
         let id = own_product();
-        let put = format!("{}/stock?stock_id={id}", self.nginx());
-        let put = self
-            .request(Method::PUT, &put)
-            .json(&json!({"count": count}));
-        put.answer().await?.success()?;
-        Ok(Product { on: self, id })
+        let product = Product { on: self, id };
+        product.stock().put(count).await?;
+        Ok(product)
     }
 }
 
@@ -51,16 +51,21 @@ impl Cluster {
 }
 
 impl Product<'_> {
+    /// The routes of its stock.
+    pub(super) fn stock(&self) -> StockApi<'_> {
+        StockApi {
+            base: self.on.nginx(),
+            stock_id: self.id,
+            strategy: None,
+            token: self.on.token.as_ref(),
+        }
+    }
+
     /// Reads how many pieces each store has, by `GET /stock`. Fails if one is missing.
     pub(crate) async fn remaining(&self) -> Result<StockCounts, NoVerdict> {
-        let stock: Value = self.on.get(&self.stock_url()).await?.success()?.json()?;
-        let count = |store: &str| {
-            let count = stock[store]["count"].as_i64();
-            count.ok_or_else(|| NoVerdict::failed("a store is missing"))
-        };
         Ok(StockCounts {
-            mysql: count("mysql")?,
-            redis: count("redis")?,
+            mysql: self.stock().count(Store::MySql).await?,
+            redis: self.stock().count(Store::Redis).await?,
         })
     }
 
@@ -81,12 +86,6 @@ impl Product<'_> {
 
     /// Removes the product from both stores, with its locks.
     pub(crate) async fn remove(self) -> Result<(), NoVerdict> {
-        let removed = self.on.request(Method::DELETE, &self.stock_url()).answer();
-        removed.await?.success()?;
-        Ok(())
-    }
-
-    fn stock_url(&self) -> String {
-        format!("{}/stock?stock_id={}", self.on.nginx(), self.id)
+        Ok(self.stock().remove().await?)
     }
 }

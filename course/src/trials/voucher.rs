@@ -1,17 +1,22 @@
 //! A voucher of an experiment, and its orders.
 
 use super::{Cluster, NoVerdict};
-use chrono::{TimeDelta, Utc};
+use chrono::TimeDelta;
 use http::{Method, header::ACCEPT};
 use oversell::{
     claims::Target,
-    load::{Row, row::OrderFigures},
+    load::{
+        Row,
+        row::OrderFigures,
+        voucher::{LoadVoucher, ON_SALE},
+    },
+    seckill::check::VoucherRecords,
 };
 use oversell_lab::{
     clients::http_client::{Ask, HttpError},
     terminal::failure::{Failure, unusable},
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// How long each order of a crowd stays in the section in which its step breaks: other orders come in between.
 const HOLD_MS: u64 = 20;
@@ -20,7 +25,7 @@ const HOLD_MS: u64 = 20;
 #[derive(Debug)]
 pub(super) struct TrialVoucher<'a> {
     on: &'a Cluster,
-    pub id: i64,
+    voucher: LoadVoucher,
 }
 
 impl Cluster {
@@ -31,19 +36,9 @@ impl Cluster {
         from: TimeDelta,
         until: TimeDelta,
     ) -> Result<TrialVoucher<'_>, NoVerdict> {
-        let [begin, end] = [from, until].map(|by| (Utc::now() + by).to_rfc3339());
-        let new = json!({"title": "100元代金券", "stock": pieces, "begin": begin, "end": end});
-        let added: Value = self
-            .request(Method::POST, &format!("{}/voucher", self.nginx()))
-            .json(&new)
-            .answer()
-            .await?
-            .success()?
-            .json()?;
-        let id = added["id"]
-            .as_i64()
-            .ok_or_else(|| NoVerdict::failed("a voucher without a number"))?;
-        Ok(TrialVoucher { on: self, id })
+        let token = self.token.as_ref();
+        let voucher = LoadVoucher::add(self.nginx(), pieces, from..until, token).await?;
+        Ok(TrialVoucher { on: self, voucher })
     }
 
     /// Makes a voucher that is on sale now.
@@ -51,7 +46,7 @@ impl Cluster {
         &self,
         pieces: i64,
     ) -> Result<TrialVoucher<'_>, NoVerdict> {
-        self.create_voucher(pieces, -TimeDelta::hours(1), TimeDelta::hours(1))
+        self.create_voucher(pieces, ON_SALE.start, ON_SALE.end)
             .await
     }
 
@@ -84,7 +79,7 @@ impl TrialVoucher<'_> {
     ) -> Result<(u16, Value), HttpError> {
         let url = format!(
             "{at}/voucher-order/seckill/{}?strategy={step}{more}",
-            self.id
+            self.voucher.id
         );
         let user = self.user(user).to_string();
         let request = self
@@ -97,19 +92,16 @@ impl TrialVoucher<'_> {
 
     /// The id of this voucher's own user with this number.
     pub(super) const fn user(&self, user: i64) -> i64 {
-        self.id * 1_000_000 + user
+        self.voucher.id * 1_000_000 + user
+    }
+
+    /// Reads the voucher with its orders.
+    pub(super) async fn read_records(&self) -> Result<VoucherRecords, NoVerdict> {
+        Ok(self.voucher.read_records().await?)
     }
 
     /// Deletes the voucher with its orders.
     pub(super) async fn remove(self) -> Result<(), NoVerdict> {
-        self.on
-            .request(
-                Method::DELETE,
-                &format!("{}/voucher/{}", self.on.nginx(), self.id),
-            )
-            .answer()
-            .await?
-            .success()?;
-        Ok(())
+        Ok(self.voucher.remove().await?)
     }
 }

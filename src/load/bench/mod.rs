@@ -176,7 +176,7 @@ impl Bench<'_> {
         let product = StockApi {
             base: &self.at.http,
             stock_id,
-            strategy,
+            strategy: Some(strategy),
             token: token.as_ref(),
         };
         product.put(PLENTIFUL_STOCK).await?;

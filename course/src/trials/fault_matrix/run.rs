@@ -5,11 +5,16 @@ use crate::trials::{
     Cluster, NoVerdict, Product,
     own_lab::OwnLab,
     purchases::{Purchases, STOCK, outcome, run_buyers_during},
-    tools::{get_json, send_command},
+    tools::send_command,
     voucher::TrialVoucher,
 };
 use futures::future::{join_all, try_join_all};
 use oversell::stock::{self, Store};
+use oversell::stock::{self, Store};
+use oversell_lab::{
+    clients::{http_client::HttpError, redis_at::redis_at},
+    fault::Action,
+};
 use oversell_lab::{
     clients::{http_client::HttpError, redis_at::redis_at},
     fault::Action,
@@ -80,24 +85,16 @@ impl<'a> Goods<'a> {
 
     /// Waits, without a limit, until the stock or the orders can be read, and compares them with the answers; a lost order gets
     /// [`WRITE_BEHIND_LIMIT`] to be written.
-    async fn compare_with(&self, on: &Cluster, told: &BuyerAnswers) -> FaultResult {
+    async fn compare_with(&self, told: &BuyerAnswers) -> FaultResult {
         let begun = Instant::now();
         loop {
             let cell = match self {
                 Self::Product(product, store) => {
-                    let store = match store {
-                        Store::MySql => "mysql",
-                        Store::Redis => "redis",
-                    };
-                    let stock = format!("{}/stock?stock_id={}", on.nginx(), product.id);
-                    let stock = get_json(on, &stock).await.ok();
-                    let left = stock.and_then(|stock| stock[store]["count"].as_i64());
+                    let left = product.stock().count(*store).await.ok();
                     left.map(|left| FaultResult::of(told, STOCK - left))
                 }
                 Self::Voucher(voucher, _) => {
-                    let records = format!("{}/voucher/{}/orders", on.nginx(), voucher.id);
-                    let records = get_json(on, &records).await.ok();
-                    let records = records.and_then(|records| serde_json::from_value(records).ok());
+                    let records = voucher.read_records().await.ok();
                     let cell = records.map(|records| FaultResult::of_orders(told, &records));
                     // Orders that are written behind may still be missing.
                     cell.filter(|cell| cell.lost == 0 || begun.elapsed() > WRITE_BEHIND_LIMIT)
@@ -135,15 +132,10 @@ impl StrategyUnderTest<'_> {
 
     /// Takes the answers out, and compares them with the goods; fails after [`RECOVERY_TIMEOUT`]. `back`: the strategy has sold
     /// again, so the longest gap since the fault is a figure.
-    async fn cell(
-        &self,
-        on: &Cluster,
-        since: Instant,
-        back: bool,
-    ) -> Result<FaultResult, NoVerdict> {
+    async fn cell(&self, since: Instant, back: bool) -> Result<FaultResult, NoVerdict> {
         let told = mem::take(&mut *self.answers.lock());
         let late = |_| NoVerdict::failed("the stock cannot be read");
-        let counted = timeout(RECOVERY_TIMEOUT, self.goods.compare_with(on, &told)).await;
+        let counted = timeout(RECOVERY_TIMEOUT, self.goods.compare_with(&told)).await;
         let gap = self.purchases.longest_gap(since, Instant::now());
         Ok(FaultResult {
             strategy: self.slug.to_owned(),
@@ -201,7 +193,7 @@ pub(super) async fn run(
     let (since, back) = run_buyers_during(buyers, broken).await?;
     let mut cells = Vec::new();
     for (one, back) in tried.iter().zip(back) {
-        let cell = one.cell(on, since, back.is_some()).await?;
+        let cell = one.cell(since, back.is_some()).await?;
         let promises = engine.promises(one.slug, fault);
         cells.push(FaultResult { promises, ..cell });
     }
