@@ -9,7 +9,10 @@
 use crate::{config::Config, ctx::Ctx, seckill::id_worker};
 use oversell_lab::{
     addresses::Addresses,
-    terminal::failure::{Failure, unusable},
+    terminal::{
+        bilingual::Bilingual,
+        failure::{Failure, unusable},
+    },
 };
 use sqlx::{Executor, MySqlConnection};
 use std::{
@@ -75,19 +78,21 @@ impl BareWork {
             Self::Incr | Self::Id | Self::Ids => &[100],
         }
     }
-}
 
-impl fmt::Display for BareWork {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Update => "UPDATE without HTTP",
-            Self::ForUpdate => "FOR UPDATE without HTTP",
-            Self::RedisLock => "redis-lock: one client, nobody else",
-            Self::ZkNode => "zk-lock: one client: create, section, delete",
-            Self::Incr => "INCR alone",
-            Self::Id => "ids, one by one",
-            Self::Ids => "ids, in batches of 100",
-        })
+    /// Its name in the table.
+    pub(super) const fn name(self) -> Bilingual {
+        let (zh, en) = match self {
+            Self::Update | Self::ForUpdate => ("不经 HTTP 的同样 SQL", "the same SQL without HTTP"),
+            Self::RedisLock => ("一个客户端，没有别人", "one client, nobody else"),
+            Self::ZkNode => (
+                "一个客户端：建节点、临界区、删节点",
+                "one client: create, section, delete",
+            ),
+            Self::Incr => ("只有 INCR", "INCR alone"),
+            Self::Id => ("编号，逐个", "ids, one by one"),
+            Self::Ids => ("编号，一百个一批", "ids, in batches of 100"),
+        };
+        Bilingual::of(zh, en)
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
 use axum::body::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use oversell_lab::terminal::failure::Failure;
+use oversell_lab::terminal::{bilingual::Bilingual, failure::Failure};
 use oversell_lock::{
     redis::{RedisClient, RedisOptions},
     tower::LockLayer,
@@ -46,18 +46,34 @@ pub(super) async fn measure_keys(redis: &str) -> Result<Vec<BenchResult>, Failur
     let again = memory_while_holding(&client, "again", KEY_COUNT).await? - before - held;
     let left = client.locks_in_use();
     client.close().await;
-    let result = |what: &str, seen: f64, most: f64| {
-        BenchResult::at_most(what, &[seen], Unit::Megabytes, most)
+    let result = |name, seen: f64, most, bounded_by| {
+        BenchResult::at_most(name, &[seen], Unit::Megabytes, most, bounded_by)
     };
     Ok(vec![
-        result("100,000 keys of the layer, held at once", held, 1000.0)
-            .bounded_by("a task, a request and a guard for each"),
         result(
-            "100,000 other keys after them: more than the first took",
+            Bilingual::of(
+                "锁层的 100,000 个键，同时持有",
+                "100,000 keys of the layer, held at once",
+            ),
+            held,
+            1000.0,
+            Bilingual::of(
+                "各有一个任务、一个请求、一个 guard",
+                "a task, a request and a guard for each",
+            ),
+        ),
+        result(
+            Bilingual::of(
+                "之后另外 100,000 个键：比先前多用的",
+                "100,000 other keys after them: more than the first took",
+            ),
             again,
             0.25 * held,
+            Bilingual::of(
+                "没人用的键什么也不留",
+                "nothing is kept for a key that nobody uses",
+            ),
         )
-        .bounded_by("nothing is kept for a key that nobody uses")
         .void_if((left > 0).then(|| format!("{left} are still used"))),
     ])
 }

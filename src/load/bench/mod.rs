@@ -12,7 +12,6 @@ mod keys;
 mod memory;
 mod result;
 mod thresholds;
-mod words;
 
 pub use memory::peak_memory_mb;
 
@@ -20,6 +19,7 @@ use super::{
     conditions::Conditions,
     measure::run_with_progress,
     plan::{PLENTIFUL_STOCK, Plan, own_product},
+    row::Row,
     run::Snapshot,
     stock_api::StockApi,
     target::{Registry, check, token},
@@ -30,14 +30,15 @@ use ceilings::Ceilings;
 use oversell_lab::{
     addresses::{Addresses, LAB_JSON},
     terminal::{
+        bilingual::Bilingual,
         chinese::localized,
         failure::Failure,
         stdout::{Output, Outputs, say},
     },
 };
-use result::{BenchResult, Goal, Unit, results_table};
+use result::{BenchResult, Goal, Unit, named, results_table};
 use serde::Serialize;
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use thresholds::{Threshold, WAITERS, Work, measurements, thresholds};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -84,18 +85,21 @@ struct BenchReport {
     figures: Vec<BenchResult>,
 }
 
-/// The lab that is measured, and the measurements so far.
-struct Bench<'a> {
-    at: &'a Addresses,
-    bar: Bar,
-    stop: &'a CancellationToken,
-    /// The rate of each round.
-    rates: BTreeMap<Work, Vec<f64>>,
-    /// For each lock with 100 waiters, in each round: the longest latency over the mean, and the 99 % line over the median.
-    waits: BTreeMap<&'static str, [Vec<f64>; 2]>,
-    /// Why the results of a measurement do not count, by its name ([`Work::name`]).
-    void_reasons: BTreeMap<String, String>,
+/// One measurement of a round.
+#[derive(Debug, Default)]
+struct RoundResult {
+    /// Pieces sold, commands or ids.
+    per_second: f64,
+    /// The longest latency over the mean; 0 without HTTP.
+    longest: f64,
+    /// The 99 % line over the median; 0 without HTTP.
+    tail: f64,
+    /// Why it does not count.
+    broken_promise: Option<String>,
 }
+
+/// The measurements of all rounds.
+struct Rounds(BTreeMap<Work, Vec<RoundResult>>);
 
 /// Runs the command, against the lab at `at` or the one that the arguments name; `starts` is how long an instance took
 /// to start, where that was measured.
@@ -122,27 +126,18 @@ pub async fn run(
         "{conditions}\n{}",
         localized!("{rounds} 轮的中位数", "median of {rounds} rounds")
     );
-    let mut bench = Bench {
-        at: &at,
-        bar: Bar::new(args.rounds as usize * works.len()),
-        stop: &stop,
-        rates: BTreeMap::new(),
-        waits: BTreeMap::new(),
-        void_reasons: BTreeMap::new(),
-    };
-    bench.measure(args.rounds, &works).await?;
-    let mut figures = bench.results(&starts)?;
+    let measured = measure(&at, &works, rounds as usize, &stop).await?;
+    let mut figures = measured.figures();
+    figures.extend(process_figures(&at, &starts)?);
     figures.extend(keys);
-    drop(bench);
 
     say!("{}", results_table(&figures, args.markdown));
     let missed: Vec<_> = figures
         .iter()
         .filter(|result| !result.is_reached)
-        .map(|result| words::localized(&result.name))
+        .map(|result| result.name.localized())
         .collect();
     if let Some(file) = &args.json {
-        let rounds = args.rounds;
         file.write_json(&BenchReport {
             conditions,
             rounds,
@@ -160,160 +155,190 @@ pub async fn run(
     }
 }
 
-/// Why a ratio does not count: the measurement had errors, or its ceiling had, which is too low then. `None` if it counts.
-fn void_reason(void_reasons: &BTreeMap<String, String>, threshold: &Threshold) -> Option<String> {
-    let sides = [threshold.measured, threshold.ceiling];
-    sides
-        .iter()
-        .find_map(|work| void_reasons.get(&work.name()).cloned())
+/// Measures all of `works` in each round. The ceilings share a product, which is removed at the end; each load has its own.
+/// Errors: [`Failure::Interrupted`] on `stop`, [`Failure::Unusable`] where something could not be measured.
+async fn measure(
+    at: &Addresses,
+    works: &[Work],
+    rounds: usize,
+    stop: &CancellationToken,
+) -> Result<Rounds, Failure> {
+    let token = token(Some(at));
+    let product = StockApi {
+        base: &at.http,
+        stock_id: own_product(),
+        strategy: stock::find("single-update"),
+        token: token.as_ref(),
+    };
+    product.put(PLENTIFUL_STOCK).await?;
+    let ceilings = Ceilings::open(at, product.stock_id).await?;
+    let bar = Bar::new(rounds * works.len());
+    let mut measured = Rounds(BTreeMap::new());
+    let all = async {
+        for work in (0..rounds).flat_map(|_| works) {
+            let result = match work.plan(at) {
+                Ok(plan) => {
+                    let token = token.clone();
+                    RoundResult::of(run_with_progress(&bar, &Plan { token, ..plan }, stop).await?)
+                }
+                Err(bare) => {
+                    let nothing = watch::channel(Snapshot::default()).1;
+                    let rate = ceilings.per_second(bare);
+                    let per_second = bar.run_step(work.name().localized(), nothing, rate).await?;
+                    RoundResult {
+                        per_second,
+                        ..RoundResult::default()
+                    }
+                }
+            };
+            if stop.is_cancelled() {
+                return Err(stopped_by_signal());
+            }
+            measured.0.entry(*work).or_default().push(result);
+        }
+        Ok(())
+    };
+    let all = all.await;
+    ceilings.close().await;
+    all.and(product.remove().await).map(|()| measured)
 }
 
-impl Bench<'_> {
-    /// Measures all of `works` in each round. The ceilings share a product, which is removed at the end; each load has its own.
-    async fn measure(&mut self, rounds: u32, works: &[Work]) -> Result<(), Failure> {
-        let strategy = stock::find("single-update").expect("it is in the registry");
-        let (token, stock_id) = (token(Some(self.at)), own_product());
-        let product = StockApi {
-            base: &self.at.http,
-            stock_id,
-            strategy: Some(strategy),
-            token: token.as_ref(),
-        };
-        product.put(PLENTIFUL_STOCK).await?;
-        let ceilings = Ceilings::open(self.at, stock_id).await?;
-        let measured = async {
-            for work in (0..rounds).flat_map(|_| works) {
-                self.measure_once(*work, &ceilings).await?;
-            }
-            Ok(())
-        };
-        let measured = measured.await;
-        ceilings.close().await;
-        measured.and(product.remove().await)
-    }
-
-    /// Measures once, and adds the rate to those of the earlier rounds.
-    async fn measure_once(&mut self, work: Work, on: &Arc<Ceilings>) -> Result<(), Failure> {
-        if self.stop.is_cancelled() {
-            return Err(stopped_by_signal());
+impl RoundResult {
+    /// The measurement of a load.
+    fn of(row: Row) -> Self {
+        Self {
+            per_second: row.sold_per_sec,
+            longest: row.stats.max / row.stats.average,
+            tail: row.stats.p99_line / row.stats.median,
+            broken_promise: row.broken_promise(),
         }
-        let rate = match work.plan(self.at) {
-            Ok(plan) => self.send_load(work, plan).await?,
-            Err(bare) => {
-                let nothing = watch::channel(Snapshot::default()).1;
-                let rate = on.per_second(bare);
-                self.bar.run_step(&work.to_string(), nothing, rate).await?
-            }
+    }
+}
+
+impl Rounds {
+    /// A figure of a measurement, in each round.
+    fn each(&self, work: Work, figure: fn(&RoundResult) -> f64) -> Vec<f64> {
+        let rounds = self.0.get(&work).into_iter().flatten();
+        rounds.map(figure).collect()
+    }
+
+    fn rates(&self, work: Work) -> Vec<f64> {
+        self.each(work, |round| round.per_second)
+    }
+
+    /// Why the results of a measurement do not count, whatever the number of waiters of its lock; `None` if they do.
+    fn void_reason(&self, of: Work) -> Option<String> {
+        let is_of = |work: Work| {
+            work == of
+                || work
+                    .strategy()
+                    .is_some_and(|slug| of.strategy() == Some(slug))
         };
-        self.rates.entry(work).or_default().push(rate);
-        Ok(())
+        let its = self.0.iter().filter(|(work, _)| is_of(**work));
+        let mut rounds = its.flat_map(|(_, rounds)| rounds);
+        rounds.find_map(|round| round.broken_promise.clone())
     }
 
-    /// Sends a load; returns the pieces sold per second. Notes a broken promise as a void reason, and the waits for a lock.
-    async fn send_load(&mut self, work: Work, plan: Plan) -> Result<f64, Failure> {
-        let plan = Plan {
-            token: token(Some(self.at)),
-            ..plan
-        };
-        let row = run_with_progress(&self.bar, &plan, self.stop).await?;
-        if self.stop.is_cancelled() {
-            return Err(stopped_by_signal());
-        }
-        let complaint = row.broken_promise().map(|why| (work.name(), why));
-        self.void_reasons.extend(complaint);
-        if let Work::Wait(slug, waiters) = work
-            && waiters == WAITERS[1]
-        {
-            let [longest, tail] = self.waits.entry(slug).or_default();
-            longest.push(row.stats.max / row.stats.average);
-            tail.push(row.stats.p99_line / row.stats.median);
-        }
-        Ok(row.sold_per_sec)
-    }
-
-    /// Pieces sold per second, in each round so far.
-    fn rates(&self, work: Work) -> &[f64] {
-        self.rates.get(&work).map_or(&[], Vec::as_slice)
-    }
-
-    /// The ratio of a measurement to its ceiling over all rounds, void if one of the two is.
-    fn ratio_of(&self, threshold: &Threshold) -> BenchResult {
-        let (seen, ceiling) = (
-            self.rates(threshold.measured),
-            self.rates(threshold.ceiling),
-        );
-        BenchResult::ratio(
-            &threshold.measured.name(),
-            seen,
-            threshold.ceiling_name,
-            ceiling,
-            threshold.goal,
-        )
-        .bounded_by(threshold.bounded_by)
-        .void_if(void_reason(&self.void_reasons, threshold))
-    }
-
-    /// The results of all measurements.
-    fn results(&self, starts: &[Duration]) -> Result<Vec<BenchResult>, Failure> {
+    /// The figures of all thresholds.
+    fn figures(&self) -> Vec<BenchResult> {
         let mut figures = Vec::new();
         for threshold in thresholds() {
             figures.push(self.ratio_of(&threshold));
             if let Work::Wait(slug, _) = threshold.measured {
-                figures.extend(self.results_of_lock(slug, threshold.bounded_by));
+                figures.extend(self.figures_of_lock(slug, threshold.bounded_by));
             }
         }
-        let mut memory = 0.0_f64;
-        for instance in &self.at.instances {
-            memory = memory.max(memory::peak_memory_mb(instance.pid)?);
-        }
-        let what = "memory of an instance, its peak";
-        figures.push(
-            BenchResult::at_most(what, &[memory], Unit::Megabytes, 60.0)
-                .bounded_by("1,000 connections at once"),
-        );
-        if !starts.is_empty() {
-            let ms = starts.iter().map(|took| took.as_secs_f64() * 1000.0);
-            let (ms, what) = (ms.collect::<Vec<_>>(), "start-up of an instance");
-            figures.push(
-                BenchResult::at_most(what, &ms, Unit::Milliseconds, 1000.0)
-                    .bounded_by("a ZooKeeper session, and how often the lab looks"),
-            );
-        }
-        Ok(figures)
+        figures
     }
 
-    /// The results that tell how much its number of waiters slows a lock down, and how long its unluckiest waiters wait.
-    fn results_of_lock(
-        &self,
-        slug: &'static str,
-        bounded_by: &'static str,
-    ) -> impl Iterator<Item = BenchResult> {
+    /// The ratio of a measurement to its ceiling over all rounds, void if one of the two is: a ceiling with errors is too low.
+    fn ratio_of(&self, threshold: &Threshold) -> BenchResult {
+        let (measured, ceiling) = (threshold.measured, threshold.ceiling);
+        BenchResult::ratio(
+            measured.name(),
+            &self.rates(measured),
+            ceiling.ceiling_name(),
+            &self.rates(ceiling),
+            threshold.goal,
+            threshold.bounded_by,
+        )
+        .void_if(
+            [measured, ceiling]
+                .iter()
+                .find_map(|work| self.void_reason(*work)),
+        )
+    }
+
+    /// The figures that tell how much its number of waiters slows a lock down, and how long its unluckiest waiters wait.
+    fn figures_of_lock(&self, slug: &'static str, bounded_by: Bilingual) -> [BenchResult; 3] {
         let each = WAITERS.map(|waiters| self.rates(Work::Wait(slug, waiters)));
         let extreme = |pick: fn(f64, f64) -> f64| -> Vec<f64> {
-            let rounds = each.iter().map(|rates| rates.len()).min().unwrap_or(0);
+            let rounds = each.iter().map(Vec::len).min().unwrap_or(0);
             let of_round = |i: usize| each.iter().map(|rates| rates[i]).reduce(pick);
             (0..rounds).filter_map(of_round).collect()
         };
         let flat = BenchResult::ratio(
-            &format!("{slug}, slowest of 10, 100 and 1,000 waiters"),
+            named!(
+                "{slug}, 10、100、1,000 人等待时最慢的",
+                "{slug}, slowest of 10, 100 and 1,000 waiters"
+            ),
             &extreme(f64::min),
-            "the fastest of them",
+            Bilingual::of("其中最快的", "the fastest of them"),
             &extreme(f64::max),
             Goal::Ratio(MIN_FLATNESS),
+            bounded_by,
         );
-        let [longest, tail] = self.waits.get(slug).cloned().unwrap_or_default();
-        let times = |what: &str, seen: &[f64], most| {
-            BenchResult::at_most(&format!("{slug}, {what}"), seen, Unit::Times, most)
+        let work = Work::Wait(slug, WAITERS[1]);
+        let times = |name, figure, most| {
+            BenchResult::at_most(
+                name,
+                &self.each(work, figure),
+                Unit::Times,
+                most,
+                bounded_by,
+            )
         };
-        let void_reason = self.void_reasons.get(slug).cloned();
+        let longest = named!(
+            "{slug}, 最长等待比平均",
+            "{slug}, longest wait over the mean"
+        );
+        let tail = named!("{slug}, p99 比中位数", "{slug}, p99 over the median");
         [
             flat,
-            times("longest wait over the mean", &longest, 20.0),
-            times("p99 over the median", &tail, 10.0),
+            times(longest, |round| round.longest, 20.0),
+            times(tail, |round| round.tail, 10.0),
         ]
-        .into_iter()
-        .map(move |figure| figure.bounded_by(bounded_by).void_if(void_reason.clone()))
+        .map(|figure| figure.void_if(self.void_reason(work)))
     }
+}
+
+/// The figures of the processes of the instances: their memory, and their start where it was measured.
+fn process_figures(at: &Addresses, starts: &[Duration]) -> Result<Vec<BenchResult>, Failure> {
+    let mut memory = 0.0_f64;
+    for instance in &at.instances {
+        memory = memory.max(memory::peak_memory_mb(instance.pid)?);
+    }
+    let mut figures = vec![BenchResult::at_most(
+        Bilingual::of("一个实例的内存峰值", "memory of an instance, its peak"),
+        &[memory],
+        Unit::Megabytes,
+        60.0,
+        Bilingual::of("同时 1,000 个连接", "1,000 connections at once"),
+    )];
+    if !starts.is_empty() {
+        let ms = starts.iter().map(|took| took.as_secs_f64() * 1000.0);
+        figures.push(BenchResult::at_most(
+            Bilingual::of("一个实例的启动", "start-up of an instance"),
+            &ms.collect::<Vec<_>>(),
+            Unit::Milliseconds,
+            1000.0,
+            Bilingual::of(
+                "ZooKeeper 会话，以及实验环境多久看一次",
+                "a ZooKeeper session, and how often the lab looks",
+            ),
+        ));
+    }
+    Ok(figures)
 }
 
 #[cfg(test)]
@@ -325,22 +350,25 @@ mod tests {
         let threshold = thresholds()
             .find(|threshold| threshold.ceiling == Work::Sell("redis-script"))
             .expect("redis-watch-merged is measured against it");
-        let failed = |of: Work| BTreeMap::from([(of.name(), "3 errors".to_owned())]);
-        for (errors, counts) in [
-            (failed(threshold.ceiling), false),
-            (failed(threshold.measured), false),
-            (failed(Work::Sell("single-update")), true),
-            (BTreeMap::new(), true),
+        let round = |per_second, broken_promise: Option<&str>| RoundResult {
+            per_second,
+            broken_promise: broken_promise.map(str::to_owned),
+            ..RoundResult::default()
+        };
+        for (failed, counts) in [
+            (Some(threshold.ceiling), false),
+            (Some(threshold.measured), false),
+            (Some(Work::Sell("single-update")), true),
+            (None, true),
         ] {
-            let ratio = BenchResult::ratio(
-                "x",
-                &[60.0],
-                threshold.ceiling_name,
-                &[6.0],
-                Goal::Ratio(0.6),
-            );
-            let figure = ratio.void_if(void_reason(&errors, &threshold));
-            assert_eq!(figure.is_reached, counts, "{errors:?}");
+            let mut rounds = Rounds(BTreeMap::from([
+                (threshold.measured, vec![round(60.0, None)]),
+                (threshold.ceiling, vec![round(6.0, None)]),
+            ]));
+            let broken = failed.map(|work| (work, vec![round(60.0, Some("3 errors"))]));
+            rounds.0.extend(broken);
+            let figure = rounds.ratio_of(&threshold);
+            assert_eq!(figure.is_reached, counts, "{failed:?}");
         }
     }
 }

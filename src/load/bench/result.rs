@@ -1,13 +1,23 @@
 //! A result of the bench: a value, its ceiling, and the goal that it must reach.
 
-use super::words::localized;
-use crate::load::terminal::{Column, ms, rate, table};
-use comfy_table::{Cell, Color};
-use oversell_lab::{
+use crate::load::{
     spread::Spread,
-    terminal::{bilingual::Bilingual, chinese::localized},
+    terminal::{Column, ms, rate, table},
 };
-use serde::Serialize;
+use comfy_table::{Cell, Color};
+use oversell_lab::terminal::{bilingual::Bilingual, chinese::localized};
+use serde::{Serialize, Serializer};
+
+/// A name in both languages, as `format!` writes it: Chinese, then English. It is kept for as long as the program runs.
+macro_rules! named {
+    ($zh:literal, $en:literal) => {
+        $crate::terminal::bilingual::Bilingual::of(
+            $crate::terminal::bilingual::leak(format!($zh)),
+            $crate::terminal::bilingual::leak(format!($en)),
+        )
+    };
+}
+pub(super) use named;
 
 /// What a result must reach: a least ratio to its ceiling, a greatest value, or nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -37,16 +47,16 @@ pub(super) enum Unit {
 /// A row of the bench: a value with its ceiling and its goal, over all rounds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct BenchResult {
-    #[serde(rename = "figure")]
-    pub(super) name: String,
+    #[serde(rename = "figure", serialize_with = "english")]
+    pub(super) name: Bilingual,
     /// The median of the rounds.
     #[serde(rename = "seen")]
     pub(super) value: f64,
     pub(super) unit: Unit,
     /// The median of the ceiling, in the same unit; `None` for a value without one.
     pub(super) ceiling: Option<f64>,
-    #[serde(rename = "against")]
-    pub(super) ceiling_name: String,
+    #[serde(rename = "against", serialize_with = "english")]
+    pub(super) ceiling_name: Bilingual,
     /// `value / ceiling`, round by round.
     pub(super) ratio: Option<Spread>,
     #[serde(rename = "wanted")]
@@ -54,7 +64,8 @@ pub(super) struct BenchResult {
     #[serde(rename = "reached")]
     pub(super) is_reached: bool,
     /// The bottleneck that keeps the value from being better.
-    pub(super) bounded_by: &'static str,
+    #[serde(serialize_with = "english")]
+    pub(super) bounded_by: Bilingual,
     /// Why the result does not count: requests failed, or pieces were oversold.
     #[serde(rename = "void")]
     pub(super) void_reason: Option<String>,
@@ -63,47 +74,45 @@ pub(super) struct BenchResult {
 impl BenchResult {
     /// A rate, judged by the median of its ratios to a ceiling, round by round.
     pub(super) fn ratio(
-        name: &str,
+        name: Bilingual,
         rates: &[f64],
-        ceiling_name: &str,
+        ceiling_name: Bilingual,
         ceiling: &[f64],
         goal: Goal,
+        bounded_by: Bilingual,
     ) -> Self {
         let ratio = Spread::from_ratios(rates, ceiling);
         Self {
             ceiling: Some(median(ceiling)),
-            ceiling_name: ceiling_name.into(),
+            ceiling_name,
             ratio: Some(ratio),
             goal,
-            is_reached: match goal {
-                Goal::Ratio(least) => ratio.median >= least,
-                Goal::AtMost(most) => ratio.median <= most,
-                Goal::Nothing => true,
-            },
-            ..Self::at_most(name, rates, Unit::PerSecond, 0.0)
+            is_reached: !matches!(goal, Goal::Ratio(least) if ratio.median < least),
+            ..Self::at_most(name, rates, Unit::PerSecond, 0.0, bounded_by)
         }
     }
 
     /// The median of `values`, which must be at most `most`.
-    pub(super) fn at_most(name: &str, values: &[f64], unit: Unit, most: f64) -> Self {
+    pub(super) fn at_most(
+        name: Bilingual,
+        values: &[f64],
+        unit: Unit,
+        most: f64,
+        bounded_by: Bilingual,
+    ) -> Self {
         let value = median(values);
         Self {
-            name: name.into(),
+            name,
             value,
             unit,
             ceiling: None,
-            ceiling_name: String::new(),
+            ceiling_name: Bilingual::of("", ""),
             ratio: None,
             goal: Goal::AtMost(most),
             is_reached: value <= most,
-            bounded_by: "",
+            bounded_by,
             void_reason: None,
         }
-    }
-
-    /// Sets the bottleneck that is shown beside the result.
-    pub(super) fn bounded_by(self, bounded_by: &'static str) -> Self {
-        Self { bounded_by, ..self }
     }
 
     /// Makes the result void if there is a reason; a void result does not reach its goal.
@@ -129,7 +138,7 @@ impl BenchResult {
 /// The columns of the table of results.
 const COLUMNS: [Column<BenchResult>; 8] = [
     (Bilingual::of("数字", "figure"), |f| {
-        localized(&f.name).into()
+        f.name.localized().into()
     }),
     (Bilingual::of("测得", "seen"), |f| {
         f.with_unit(f.value).into()
@@ -138,7 +147,7 @@ const COLUMNS: [Column<BenchResult>; 8] = [
         f.ceiling.map(|c| f.with_unit(c)).unwrap_or_default().into()
     }),
     (Bilingual::of("上限是", "of"), |f| {
-        localized(&f.ceiling_name).into()
+        f.ceiling_name.localized().into()
     }),
     (Bilingual::of("比值", "ratio"), |f| {
         let ratio = |r: Spread| format!("{:.2} ({:.2}–{:.2})", r.median, r.min, r.max);
@@ -154,12 +163,18 @@ const COLUMNS: [Column<BenchResult>; 8] = [
         false => Cell::new(localized!("否", "NO")).fg(Color::Red),
     }),
     (Bilingual::of("受限于", "bounded by"), |f| {
-        localized(f.void_reason.as_deref().unwrap_or(f.bounded_by)).into()
+        let reason = f.void_reason.as_deref();
+        reason.unwrap_or_else(|| f.bounded_by.localized()).into()
     }),
 ];
 
 pub(super) fn results_table(results: &[BenchResult], markdown: bool) -> String {
     table(&COLUMNS, &[0, 3, 5, 6, 7], results, markdown)
+}
+
+/// Files have the English words.
+fn english<S: Serializer>(words: &Bilingual, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(words.en)
 }
 
 /// The median; 0 without values.
@@ -171,29 +186,39 @@ fn median(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
+    fn ratio(seen: f64, ceiling: &[f64]) -> BenchResult {
+        let (name, of, bounded_by) = (
+            Bilingual::of("", "x"),
+            Bilingual::of("", "y"),
+            Bilingual::of("", "z"),
+        );
+        BenchResult::ratio(name, &[seen], of, ceiling, Goal::Ratio(0.6), bounded_by)
+    }
+
     #[test]
     fn a_ratio_without_a_ceiling_is_never_reached() {
-        let figure = |seen, ceiling: &[f64]| {
-            BenchResult::ratio("x", &[seen], "y", ceiling, Goal::Ratio(0.6))
-        };
-        assert_eq!(figure(60.0, &[100.0]).ratio.unwrap().median, 0.6);
+        assert_eq!(ratio(60.0, &[100.0]).ratio.unwrap().median, 0.6);
         for (seen, ceiling, reached) in [
             (60.0, &[100.0][..], true),
             (59.9, &[100.0], false),
             (60.0, &[], false),
             (60.0, &[0.0], false),
         ] {
-            assert_eq!(
-                figure(seen, ceiling).is_reached,
-                reached,
-                "{seen} {ceiling:?}"
-            );
+            let result = ratio(seen, ceiling);
+            assert_eq!(result.is_reached, reached, "{seen} {ceiling:?}");
         }
     }
 
     #[test]
     fn a_result_whose_requests_failed_is_not_reached() {
-        let result = BenchResult::ratio("x", &[99.0], "y", &[100.0], Goal::Ratio(0.6));
+        let result = ratio(99.0, &[100.0]);
         assert!(!result.void_if(Some("3 errors".into())).is_reached);
+    }
+
+    #[test]
+    fn a_file_has_the_english_words() {
+        let json = serde_json::to_value(ratio(60.0, &[100.0])).unwrap();
+        let words = ["figure", "against", "bounded_by"].map(|key| json[key].clone());
+        assert_eq!(words, ["x", "y", "z"]);
     }
 }

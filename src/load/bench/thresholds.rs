@@ -1,12 +1,16 @@
 //! The lists of the bench: the threshold of each result, and the measurements of a round.
 
-use super::{ceilings::BareWork, result::Goal};
+use super::{
+    ceilings::BareWork,
+    result::{Goal, named},
+};
 use crate::{
     load::plan::{ONE_INSTANCE, Plan, THREE_BEHIND_NGINX, Timed},
     seckill,
 };
-use oversell_lab::addresses::Addresses;
-use std::{collections::BTreeSet, fmt, time::Duration};
+use Work::{Bare, Order, Sell, Wait};
+use oversell_lab::{addresses::Addresses, terminal::bilingual::Bilingual};
+use std::{collections::BTreeSet, time::Duration};
 
 /// How many wait for a lock, from few to many; its ratio to the ceiling is measured with the second number.
 pub(super) const WAITERS: [usize; 3] = [10, 100, 1000];
@@ -36,121 +40,79 @@ pub(super) enum Work {
     /// Orders by a step of the seckill, each of another user: at three instances, or at one if each order stays inside for a while.
     Order { step: &'static str, hold_ms: u64 },
     /// The work of a ceiling, without HTTP.
-    BareWork(BareWork),
+    Bare(BareWork),
 }
 
-/// A ratio of two measurements, and its goal.
+/// A ratio of two measurements, its goal, and the bottleneck that keeps the ratio from being better.
 pub(super) struct Threshold {
     pub(super) measured: Work,
     /// The measurement that is its ceiling.
     pub(super) ceiling: Work,
-    /// The name of the ceiling in the table.
-    pub(super) ceiling_name: &'static str,
     pub(super) goal: Goal,
-    /// The bottleneck that keeps the ratio from being better.
-    pub(super) bounded_by: &'static str,
+    pub(super) bounded_by: Bilingual,
 }
 
-/// The ceiling's name in the table, for a strategy of one transaction in MySQL.
-const SAME_SQL: &str = "the same SQL without HTTP";
+/// Rows of the table of thresholds: what is measured, its ceiling, the goal, and the bottleneck in Chinese and in English.
+macro_rules! thresholds {
+    ($($measured:expr, $ceiling:expr, $goal:expr, $zh:literal, $en:literal;)*) => {
+        [$(Threshold {
+            measured: $measured,
+            ceiling: $ceiling,
+            goal: $goal,
+            bounded_by: Bilingual::of($zh, $en),
+        }),*]
+    };
+}
 
 /// The thresholds for strategies.
-const SALES: [Threshold; 7] = [
-    Threshold {
-        measured: Work::Sell("single-update"),
-        ceiling: Work::BareWork(BareWork::Update),
-        ceiling_name: SAME_SQL,
-        goal: Goal::Ratio(0.6),
-        bounded_by: "one row: each commit waits for the one before; HTTP shares the cores",
-    },
-    Threshold {
-        measured: Work::Sell("single-update-merged"),
-        ceiling: Work::BareWork(BareWork::Update),
-        ceiling_name: SAME_SQL,
-        goal: Goal::Ratio(1.0),
-        bounded_by: "HTTP: one commit is for all who wait",
-    },
-    Threshold {
-        measured: Work::Sell("single-update-buckets"),
-        ceiling: Work::BareWork(BareWork::Update),
-        ceiling_name: SAME_SQL,
-        goal: Goal::Ratio(0.6),
-        bounded_by: "commits of 16 rows; HTTP shares the cores",
-    },
-    Threshold {
-        measured: Work::Sell("select-for-update"),
-        ceiling: Work::BareWork(BareWork::ForUpdate),
-        ceiling_name: SAME_SQL,
-        goal: Goal::Ratio(0.7),
-        bounded_by: "one row, locked for four round trips",
-    },
-    Threshold {
-        measured: Work::Sell("redis-watch-merged"),
-        ceiling: Work::Sell("redis-script"),
-        ceiling_name: "redis-script",
-        goal: Goal::Ratio(0.6),
-        bounded_by: "HTTP: one transaction is for all who wait",
-    },
-    Threshold {
-        measured: Work::Wait("redis-lock", WAITERS[1]),
-        ceiling: Work::BareWork(BareWork::RedisLock),
-        ceiling_name: "one client, nobody else",
-        goal: Goal::Ratio(0.9),
-        bounded_by: "one at a time: lock, two statements, unlock",
-    },
-    Threshold {
-        measured: Work::Wait("zk-lock", WAITERS[1]),
-        ceiling: Work::BareWork(BareWork::ZkNode),
-        ceiling_name: "one client: create, section, delete",
-        goal: Goal::Ratio(0.8),
-        bounded_by: "one at a time, each with two writes of ZooKeeper",
-    },
-];
+const SALES: [Threshold; 7] = thresholds! {
+    Sell("single-update"), Bare(BareWork::Update), Goal::Ratio(0.6),
+        "一行：提交要等前一个；HTTP 也占核", "one row: each commit waits for the one before; HTTP shares the cores";
+    Sell("single-update-merged"), Bare(BareWork::Update), Goal::Ratio(1.0),
+        "HTTP：一次提交为所有等着的人", "HTTP: one commit is for all who wait";
+    Sell("single-update-buckets"), Bare(BareWork::Update), Goal::Ratio(0.6),
+        "16 行的提交；HTTP 也占核", "commits of 16 rows; HTTP shares the cores";
+    Sell("select-for-update"), Bare(BareWork::ForUpdate), Goal::Ratio(0.7),
+        "一行，锁住四次往返", "one row, locked for four round trips";
+    Sell("redis-watch-merged"), Sell("redis-script"), Goal::Ratio(0.6),
+        "HTTP：一个事务为所有等着的人", "HTTP: one transaction is for all who wait";
+    Wait("redis-lock", WAITERS[1]), Bare(BareWork::RedisLock), Goal::Ratio(0.9),
+        "一次一个：加锁、两条语句、解锁", "one at a time: lock, two statements, unlock";
+    Wait("zk-lock", WAITERS[1]), Bare(BareWork::ZkNode), Goal::Ratio(0.8),
+        "一次一个，各写 ZooKeeper 两次", "one at a time, each with two writes of ZooKeeper";
+};
 
 /// The thresholds for global ids.
-const IDS: [Threshold; 2] = [
-    Threshold {
-        measured: Work::BareWork(BareWork::Id),
-        ceiling: Work::BareWork(BareWork::Incr),
-        ceiling_name: "INCR alone",
-        goal: Goal::Ratio(0.8),
-        bounded_by: "one command for each",
-    },
-    Threshold {
-        measured: Work::BareWork(BareWork::Ids),
-        ceiling: Work::BareWork(BareWork::Incr),
-        ceiling_name: "INCR alone",
-        goal: Goal::Ratio(20.0),
-        bounded_by: "one command for 100",
-    },
-];
+const IDS: [Threshold; 2] = thresholds! {
+    Bare(BareWork::Id), Bare(BareWork::Incr), Goal::Ratio(0.8), "每个一条命令", "one command for each";
+    Bare(BareWork::Ids), Bare(BareWork::Incr), Goal::Ratio(20.0), "一百个一条命令", "one command for 100";
+};
 
 /// The thresholds for the steps of the seckill. The cost of a lock for each user shows against the step that the text ends with;
 /// the cost of the row in MySQL, against the step that asks Redis alone and writes behind. That one lock for all users is too
 /// coarse shows on one instance, where each order stays a while inside.
 fn order_thresholds() -> impl Iterator<Item = Threshold> {
-    let threshold = |step, ceiling_name, hold_ms, goal| Threshold {
-        measured: Work::Order { step, hold_ms },
-        ceiling: Work::Order {
-            step: ceiling_name,
-            hold_ms,
-        },
-        ceiling_name,
-        goal,
-        bounded_by: match step {
-            "global-mutex" => "one order at a time in each instance",
-            "script-stream" => "HTTP; the task that writes behind shares the cores",
-            _ => "one row of the voucher: each commit waits for the one before",
-        },
-    };
-    let steps = seckill::ALL.iter().map(move |step| {
-        let goal = match step.slug {
-            "script-stream" => Goal::Ratio(5.0),
-            _ => Goal::Nothing,
-        };
-        threshold(step.slug, "redis-rlock", 0, goal)
+    let order = |step, hold_ms| Order { step, hold_ms };
+    let steps = seckill::ALL.iter().flat_map(move |step| {
+        let (slug, ceiling) = (step.slug, order("redis-rlock", 0));
+        match slug {
+            "global-mutex" => thresholds! {
+                order(slug, 0), ceiling, Goal::Nothing, "每个实例一次一单", "one order at a time in each instance";
+            },
+            "script-stream" => thresholds! {
+                order(slug, 0), ceiling, Goal::Ratio(5.0),
+                    "HTTP；后台写库的任务也占核", "HTTP; the task that writes behind shares the cores";
+            },
+            _ => thresholds! {
+                order(slug, 0), ceiling, Goal::Nothing,
+                    "优惠券的一行：提交要等前一个", "one row of the voucher: each commit waits for the one before";
+            },
+        }
     });
-    steps.chain([threshold("user-mutex", "global-mutex", 5, Goal::Ratio(3.0))])
+    steps.chain(thresholds! {
+        order("user-mutex", 5), order("global-mutex", 5), Goal::Ratio(3.0),
+            "优惠券的一行：提交要等前一个", "one row of the voucher: each commit waits for the one before";
+    })
 }
 
 /// All thresholds, in the order of the table.
@@ -178,21 +140,36 @@ impl Work {
     pub(super) const fn strategy(self) -> Option<&'static str> {
         match self {
             Self::Sell(slug) | Self::Wait(slug, _) => Some(slug),
-            Self::Order { .. } | Self::BareWork(_) => None,
+            Self::Order { .. } | Self::Bare(_) => None,
         }
     }
 
     /// The name of the measurement in the table: the same for all numbers of waiters of a lock.
-    pub(super) fn name(self) -> String {
-        self.strategy()
-            .map_or_else(|| self.to_string(), str::to_owned)
+    pub(super) fn name(self) -> Bilingual {
+        match self {
+            Self::Sell(slug) | Self::Wait(slug, _) => Bilingual::of(slug, slug),
+            Self::Order { step, hold_ms: 0 } => named!("下单：{step}", "orders by {step}"),
+            Self::Order { step, hold_ms } => named!(
+                "下单：{step}, {hold_ms} 毫秒在临界区，一个实例",
+                "orders by {step}, {hold_ms} ms inside, one instance"
+            ),
+            Self::Bare(bare) => bare.name(),
+        }
+    }
+
+    /// Its name in the table as the ceiling of another measurement.
+    pub(super) fn ceiling_name(self) -> Bilingual {
+        match self {
+            Self::Order { step, .. } => Bilingual::of(step, step),
+            work => work.name(),
+        }
     }
 
     /// The load that measures the rate; an error with the work if that needs no HTTP.
     pub(super) fn plan(self, at: &Addresses) -> Result<Plan, BareWork> {
         let on_three = |slug| Plan::new(&at.http, THREE_BEHIND_NGINX, slug);
         Ok(match self {
-            Self::BareWork(bare) => return Err(bare),
+            Self::Bare(bare) => return Err(bare),
             Self::Sell(slug) => on_three(slug).with_duration(MEASURED_TIME),
             Self::Wait(slug, threads) => Plan {
                 threads,
@@ -209,19 +186,5 @@ impl Work {
                 }
             }
         })
-    }
-}
-
-impl fmt::Display for Work {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sell(slug) => f.write_str(slug),
-            Self::Wait(slug, waiters) => write!(f, "{slug} {waiters}"),
-            Self::Order { step, hold_ms: 0 } => write!(f, "orders by {step}"),
-            Self::Order { step, hold_ms } => {
-                write!(f, "orders by {step}, {hold_ms} ms inside, one instance")
-            }
-            Self::BareWork(bare) => bare.fmt(f),
-        }
     }
 }
