@@ -137,6 +137,19 @@ fn drawn_width(table: &Table) -> usize {
     contents + columns.len().saturating_sub(1)
 }
 
+/// A table in the style of all tables of the terminal, or in Markdown.
+pub fn empty_table(markdown: bool) -> Table {
+    let mut table = Table::new();
+    if !has_colours() {
+        table.force_no_tty();
+    }
+    table.load_style(match markdown {
+        true => ASCII_MARKDOWN,
+        false => NOTHING.header_separator(LineStyle::none().fill('─').junction('─')),
+    });
+    table
+}
+
 /// Draws a table of these columns, each with its number.
 fn draw_columns<T>(
     columns: &[(usize, &Column<T>)],
@@ -144,15 +157,7 @@ fn draw_columns<T>(
     rows: &[T],
     markdown: bool,
 ) -> Table {
-    let mut table = Table::new();
-    if !has_colours() {
-        table.force_no_tty();
-    }
-    if markdown {
-        table.load_style(ASCII_MARKDOWN);
-    } else {
-        table.load_style(NOTHING.header_separator(LineStyle::none().fill('─').junction('─')));
-    }
+    let mut table = empty_table(markdown);
     table.set_header(columns.iter().map(|(_, (head, _))| head.localized()));
     table.add_rows(
         rows.iter()

@@ -1,11 +1,14 @@
 //! The verdicts as a table for the terminal: a row for each claim.
 
 use super::results::{CourseResults, TrialResult};
-use comfy_table::{ContentArrangement, LineStyle, Table, presets::NOTHING};
-use oversell::claims::{ClaimVerdict, Words};
+use comfy_table::{ContentArrangement, Table};
+use oversell::{
+    claims::{ClaimVerdict, Words},
+    load::terminal::empty_table,
+};
 use oversell_lab::terminal::{
     bilingual::Bilingual,
-    stdout::{colour_mark, has_colours, terminal_width},
+    stdout::{colour_mark, terminal_width},
     wrap::wrap_lines,
 };
 
@@ -84,11 +87,7 @@ fn verdict_words(tried: &TrialResult, lang: Lang) -> String {
 pub(super) fn verdict_table(lessons: &[&TrialResult], lang: Lang) -> Table {
     let width = terminal_width().and_then(|width| u16::try_from(width).ok());
     let width = width.map_or(MAX_WIDTH, |width| width.clamp(MIN_WIDTH, MAX_WIDTH));
-    let mut table = Table::new();
-    if !has_colours() {
-        table.force_no_tty();
-    }
-    table.load_style(NOTHING.header_separator(LineStyle::none().fill('─').junction('─')));
+    let mut table = empty_table(false);
     table
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(width);

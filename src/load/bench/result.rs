@@ -1,11 +1,11 @@
 //! A result of the bench: a value, its ceiling, and the goal that it must reach.
 
-use crate::load::{
-    spread::Spread,
-    terminal::{Column, ms, rate, table},
-};
+use crate::load::terminal::{Column, ms, rate, table};
 use comfy_table::{Cell, Color};
-use oversell_lab::terminal::{bilingual::Bilingual, chinese::localized};
+use oversell_lab::{
+    spread::Spread,
+    terminal::{bilingual::Bilingual, chinese::localized},
+};
 use serde::{Serialize, Serializer};
 
 /// A name in both languages, as `format!` writes it: Chinese, then English. It is kept for as long as the program runs.
