@@ -1,6 +1,7 @@
 //! The routes that make, show and remove a product, and the list of strategies that a cluster knows.
 
 use super::plan::Plan;
+use crate::stock::{Store, Strategy};
 use oversell_lab::{
     clients::http_client::{Answer, Ask, HttpError, client},
     terminal::{

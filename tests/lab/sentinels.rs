@@ -2,7 +2,7 @@
 
 use crate::support::{
     buyers::under_load,
-    http::{ask, body_with_status, check_url, status},
+    http::{ask, body_with_status, check_url, check_url_of, put_stock_of, status},
     labs::short_leases,
     *,
 };
@@ -13,9 +13,9 @@ use oversell_lab::{
 };
 use redis::Value;
 use reqwest::StatusCode;
-use std::sync::atomic::Ordering;
 
 const REFUSED: &[StatusCode] = &[StatusCode::SERVICE_UNAVAILABLE];
+const OTHER_PRODUCT: usize = 2;
 
 async fn group(env: &[(&str, &str)]) -> Result<Lab> {
     let mut options = Options {
@@ -48,6 +48,7 @@ async fn instances_follow_a_fail_over_and_lose_no_sale_silently() -> Result<()> 
         )
         .await?;
     }
+    put_stock_of(&lab.addresses().http, OTHER_PRODUCT, 10).await?;
     under_load(&mut lab, "redis-lock", REFUSED, async |lab, buyers| {
         lab.kill("redis").await?;
         buyers.wait_until_refused().await?;
@@ -58,12 +59,12 @@ async fn instances_follow_a_fail_over_and_lose_no_sale_silently() -> Result<()> 
         buyers.buy(100).await?;
         for instance in &instances {
             wait_until("it is ready again", || ready(instance)).await?;
+            // A product that the buyers do not buy.
             body_with_status(
-                check_url(&instance.url, "redis-lock", 0, 5_000),
+                check_url_of(&instance.url, "redis-lock", OTHER_PRODUCT, 0, 5_000),
                 StatusCode::OK,
             )
             .await?;
-            buyers.count.sold.fetch_add(1, Ordering::Relaxed);
             body_with_status(
                 check_url(&instance.url, "redis-watch", 0, 100),
                 StatusCode::OK,

@@ -1,120 +1,76 @@
-//! Buyers that buy while a server is broken, with counts of their answers.
+//! Buyers that buy while a server is broken: a load, whose row says what they were answered and what left the stock.
 
 use super::{http::*, leftovers::ensure_nothing_is_left, *};
-use oversell::stock::Store;
-use oversell_lab::lab::Lab;
-use reqwest::{Client, StatusCode};
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicI64, Ordering},
+use ::http::Method;
+use oversell::load::{
+    Plan, Row, THREE_BEHIND_NGINX,
+    run::{Snapshot, sell},
 };
-use tokio::task::JoinHandle;
+use oversell_lab::lab::Lab;
+use reqwest::StatusCode;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 pub(crate) const PIECES: i64 = 1_000_000;
-const BUYERS: usize = 20;
 
-pub(crate) struct Buyers {
-    pub(crate) count: Arc<Count>,
-    crowd: Vec<JoinHandle<Result<()>>>,
-}
+/// What the buyers have been answered so far.
+pub(crate) struct Buyers(watch::Receiver<Snapshot>);
 
 impl Buyers {
-    /// Starts the buyers. An answer that is neither a sale nor one of `refusals` ends a buyer with an error.
-    pub(crate) fn send(
-        client: &Client,
-        base: &str,
-        slug: &'static str,
-        refusals: &'static [StatusCode],
-    ) -> Self {
-        let count = Arc::new(Count::default());
-        let crowd = (0..BUYERS)
-            .map(|_| {
-                let (client, base, count) = (client.clone(), base.to_owned(), Arc::clone(&count));
-                tokio::spawn(async move {
-                    while !count.over.load(Ordering::Relaxed) {
-                        let answer = client
-                            .get(check_url(&base, slug, 0, MINUTE))
-                            .header("accept", "application/json");
-                        let answer = answer.send().await?;
-                        let refused = refusals.contains(&answer.status());
-                        let (status, body) = (answer.status(), answer.text().await?);
-                        let counter = match status {
-                            StatusCode::OK => &count.sold,
-                            _ if refused && body.contains("\"unknown\"") => &count.unknown,
-                            _ if refused => &count.refused,
-                            other => bail!("{slug}: {other} {body}"),
-                        };
-                        counter.fetch_add(1, Ordering::Relaxed);
-                    }
-                    Ok(())
-                })
-            })
-            .collect();
-        Self { count, crowd }
-    }
-
     pub(crate) async fn wait_until_refused(&self) -> Result<()> {
         wait_until("somebody is told", || async {
-            Ok(self.count.refused.load(Ordering::Relaxed) > 0)
+            Ok(self.0.borrow().errors > 0)
         })
         .await
     }
 
     /// Waits until this many more pieces are sold.
-    pub(crate) async fn buy(&self, more: i64) -> Result<()> {
-        self::wait_for_more(&self.count.sold, more).await
-    }
-
-    /// Stops the buyers after their current request.
-    pub(crate) async fn finish(self) -> Result<Arc<Count>> {
-        self.count.over.store(true, Ordering::Relaxed);
-        for buyer in self.crowd {
-            buyer.await??;
-        }
-        Ok(self.count)
+    pub(crate) async fn buy(&self, more: u64) -> Result<()> {
+        let enough = self.0.borrow().sold + more;
+        wait_until("pieces are sold", || async {
+            Ok(self.0.borrow().sold >= enough)
+        })
+        .await
     }
 }
 
-/// Buyers on all instances while `break_and_mend` runs: afterwards they go on, their answers explain the missing
-/// pieces, and nothing is left.
+/// Buyers on all instances while `fault` breaks and mends a server: afterwards they go on, their answers explain the missing
+/// pieces, and nothing is left. An answer that is neither a sale nor one of `refusals` is an error. They buy by GET, which nginx
+/// would send again unless told not to.
 pub(crate) async fn under_load(
     lab: &mut Lab,
     slug: &'static str,
     refusals: &'static [StatusCode],
     fault: impl AsyncFnOnce(&mut Lab, &Buyers) -> Result<()>,
-) -> Result<Arc<Count>> {
-    let (client, nginx) = (Client::new(), lab.addresses().http.clone());
+) -> Result<Row> {
+    let nginx = lab.addresses().http.clone();
     put_stock(&nginx, PIECES).await?;
-    let buyers = Buyers::send(&client, &nginx, slug, refusals);
-    buyers.buy(200).await?;
-    fault(lab, &buyers).await?;
-    buyers.buy(200).await?;
-    let count = buyers.finish().await?;
-    let gone = PIECES - stock(&nginx, Store::MySql).await?;
+    let mut plan = Plan::new(&nginx, THREE_BEHIND_NGINX, slug);
+    (plan.threads, plan.loops) = (20, usize::MAX);
+    (plan.stock_id, plan.wait_ms, plan.method) = (1, Some(MINUTE), Method::GET);
+    let (progress, snapshots) = watch::channel(Snapshot::default());
+    let (buyers, over) = (Buyers(snapshots), CancellationToken::new());
+    let breaking = async {
+        let _over = over.clone().drop_guard();
+        buyers.buy(200).await?;
+        fault(lab, &buyers).await?;
+        buyers.buy(200).await
+    };
+    let (row, broken) = tokio::join!(sell(&plan, &progress, &over), breaking);
+    broken?;
+    let row = row?;
     ensure_nothing_is_left(lab).await?;
-    count
-        .ensure_explains(gone)
-        .with_context(|| slug.to_owned())?;
-    Ok(count)
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Count {
-    pub(crate) sold: AtomicI64,
-    pub(crate) refused: AtomicI64,
-    pub(crate) unknown: AtomicI64,
-    pub(crate) over: AtomicBool,
-}
-
-impl Count {
-    /// Checks that these answers explain the missing pieces.
-    pub(crate) fn ensure_explains(&self, gone: i64) -> Result<()> {
-        let sold = self.sold.load(Ordering::Relaxed);
-        let unknown = self.unknown.load(Ordering::Relaxed);
-        ensure!(
-            (sold..=sold + unknown).contains(&gone),
-            "{sold} were sold, {unknown} are unknown, and {gone} left the shelf"
-        );
-        Ok(())
-    }
+    let is_known = |why: &String| {
+        let mut known = refusals.iter().map(StatusCode::as_str);
+        known.any(|status| why.starts_with(status)) || why.starts_with("given up when the run")
+    };
+    let other = row.reasons.keys().find(|why| !is_known(why));
+    ensure!(other.is_none(), "{slug}: {other:?}");
+    let (sold, unknown) = (row.counts.sold, row.counts.unknown);
+    let gone = row.pieces_gone();
+    ensure!(
+        (sold..=sold + unknown).contains(&gone.unsigned_abs()),
+        "{slug}: {sold} were sold, {unknown} are unknown, and {gone} left the shelf"
+    );
+    Ok(row)
 }

@@ -11,9 +11,9 @@ use serde::{Serialize, Serializer};
 /// A name in both languages, as `format!` writes it: Chinese, then English. It is kept for as long as the program runs.
 macro_rules! named {
     ($zh:literal, $en:literal) => {
-        $crate::terminal::bilingual::Bilingual::of(
-            $crate::terminal::bilingual::leak(format!($zh)),
-            $crate::terminal::bilingual::leak(format!($en)),
+        oversell_lab::terminal::bilingual::Bilingual::of(
+            oversell_lab::terminal::bilingual::leak(format!($zh)),
+            oversell_lab::terminal::bilingual::leak(format!($en)),
         )
     };
 }

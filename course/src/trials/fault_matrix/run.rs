@@ -10,11 +10,6 @@ use crate::trials::{
 };
 use futures::future::{join_all, try_join_all};
 use oversell::stock::{self, Store};
-use oversell::stock::{self, Store};
-use oversell_lab::{
-    clients::{http_client::HttpError, redis_at::redis_at},
-    fault::Action,
-};
 use oversell_lab::{
     clients::{http_client::HttpError, redis_at::redis_at},
     fault::Action,
