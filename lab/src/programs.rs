@@ -10,6 +10,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    time::Duration,
 };
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -130,6 +131,9 @@ pub(crate) fn output_of(program: &Path, option: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
+/// Time limit of a lesson's line in a shell: longer than any takes, so that only one that hangs is killed, which is no error.
+pub const LINE_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Where the package of ZooKeeper has `zkCli.sh`, which is not on everybody's path.
 const ZKCLI_FOLDER: &str = "/usr/share/zookeeper/bin";
 
@@ -153,7 +157,7 @@ const SELF_KILLING_SHELL: &str = r#"exec 3<&0 </dev/null
 exec bash -c "$0" 3<&-"#;
 
 /// What a shell has printed, as text; of each stream the first `max_bytes`.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShellOutput {
     pub stdout: String,
     pub stderr: String,

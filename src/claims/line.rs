@@ -1,6 +1,9 @@
 //! The lines that a student types in a terminal, and what each prints.
 
+use super::runner::Line;
+use oversell_lab::programs::LINE_TIMEOUT;
 use serde::{Deserialize, Serialize};
+use std::{collections::BTreeSet, time::Duration};
 use utoipa::ToSchema;
 
 /// One line that a student types in a terminal, and what it prints.
@@ -104,6 +107,34 @@ impl TypedLine {
         }
         left.ends_with(last)
     }
+}
+
+impl Line for TypedLine {
+    fn run(&self) -> &str {
+        &self.run
+    }
+
+    fn shares_terminal(&self, other: &Self) -> bool {
+        self.terminal == other.terminal
+    }
+
+    fn repeat_limit(&self) -> Option<Duration> {
+        self.again.then_some(LINE_TIMEOUT)
+    }
+
+    fn is_printed(&self, text: &str) -> bool {
+        Self::is_printed(self, text)
+    }
+}
+
+/// The lines, and at their end a `wait` in each terminal.
+pub fn with_waits(mut lines: Vec<TypedLine>) -> Vec<TypedLine> {
+    let terminals: BTreeSet<_> = lines.iter().map(|line| line.terminal).collect();
+    lines.extend(terminals.into_iter().map(|terminal| TypedLine {
+        terminal,
+        ..TypedLine::new("wait", "")
+    }));
+    lines
 }
 
 impl From<LineForm> for TypedLine {

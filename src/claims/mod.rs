@@ -1,7 +1,8 @@
 //! The course as data, in both languages: every claim of the documents, where it stands, what a student types, and which kind of
 //! experiment tries it. The experiments themselves are in `trials`.
 //!
-//! A chapter is a file in `lessons/`; [`ALL`] has them in the documents' order.
+//! A chapter is a file in `lessons/`; [`ALL`] has them in the documents' order. [`runner`] runs the lines of a lesson, for the
+//! experiments and for the tests.
 //!
 //! Next: `lessons/chapter_1.toml`, `lesson.rs`, `run.rs`.
 
@@ -9,6 +10,7 @@ mod lesson;
 mod line;
 pub mod placeholders;
 mod run;
+pub mod runner;
 mod script;
 mod toml;
 mod verdict;
@@ -16,7 +18,7 @@ pub mod verdicts;
 mod words;
 
 pub use lesson::{ALL, Chapter, Lesson};
-pub use line::TypedLine;
+pub use line::{TypedLine, with_waits};
 pub use run::{Burst, RateSide, Rates, RatioClaim, Run, SecondBurst, Target, Twin};
 pub use script::{Library, Script, ScriptLine, TwinChange};
 pub use verdict::ClaimVerdict;

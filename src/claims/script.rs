@@ -1,7 +1,12 @@
 //! The lines for Java processes, which try a claim about Redisson, Curator, Spring, the JVM or the code that the texts print.
 
+use super::{line::TypedLine, runner::Line};
 use oversell_lab::{clients::peer::Java, terminal::bilingual::Bilingual};
 use serde::Deserialize;
+use std::time::Duration;
+
+/// How long a line may take beyond its own duration: enough for the slowest answer of a busy machine.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The library that a claim is about: Redisson, Curator, Spring, or the printed classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -93,6 +98,37 @@ pub enum TwinChange {
     Line(usize, String),
     /// Replaces the first text by the second, in all lines.
     Word(String, String),
+}
+
+impl ScriptLine {
+    /// The time limit of the line, and of its repetitions.
+    pub fn time_limit(&self) -> Duration {
+        let own = self.takes_ms.map(|[_, most]| Duration::from_millis(most));
+        ANSWER_TIMEOUT + own.unwrap_or_default()
+    }
+}
+
+impl Line for ScriptLine {
+    fn run(&self) -> &str {
+        &self.run
+    }
+
+    fn shares_terminal(&self, other: &Self) -> bool {
+        (self.process, &self.thread) == (other.process, &other.thread)
+    }
+
+    fn repeat_limit(&self) -> Option<Duration> {
+        self.until.is_some().then(|| self.time_limit())
+    }
+
+    /// Whether this is its text (`prints`, else `until`) and a number within its bounds, as far as it has these.
+    fn is_printed(&self, text: &str) -> bool {
+        let expected = self.prints.as_ref().or(self.until.as_ref());
+        let number = || text.parse::<i64>().ok();
+        expected.is_none_or(|expected| TypedLine::new("", expected).is_printed(text))
+            && (self.between)
+                .is_none_or(|[least, most]| number().is_some_and(|n| (least..=most).contains(&n)))
+    }
 }
 
 /// The Java process that runs a line which names none.

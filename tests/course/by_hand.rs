@@ -1,24 +1,19 @@
 //! Types every line that a lesson shows, and compares what it prints.
 
 use crate::support::{labs, *};
-use oversell::claims::{self, Chapter, Lesson, TypedLine, placeholders::Placeholders};
-use oversell_lab::addresses::Addresses;
-use std::{
-    collections::HashMap,
-    env,
-    mem::discriminant,
-    path::Path,
-    process::{Output, Stdio},
-    time::Instant,
+use oversell::claims::{
+    self, Chapter, Lesson, TypedLine,
+    placeholders::Placeholders,
+    runner::{LineResult, run_lines},
+    with_waits,
 };
-use tokio::{process::Command, task::JoinHandle};
+use oversell_lab::{addresses::Addresses, programs::ShellOutput};
+use std::{collections::HashMap, env, mem::discriminant, path::Path, process::Stdio};
+use tokio::process::Command;
 
 const ZKCLI: &str = "/usr/share/zookeeper/bin";
 
 const LINE_TIMEOUT_SECONDS: &str = "300";
-
-/// Pause before a line is typed again.
-const RETYPE_DELAY: Duration = Duration::from_millis(200);
 
 type Lessons = Vec<&'static Lesson>;
 
@@ -122,38 +117,27 @@ fn no_two_lessons_write_the_same_file() -> Result<()> {
     Ok(())
 }
 
-/// Types the lines in order, and repeats a line that says so. A line that ends in ` &` runs beside the next ones; its
-/// output is read when its terminal waits for it, or at the end.
+/// Types the lines in order; fails with all lines that printed something else.
 async fn follow(lines: &[TypedLine], placeholders: &Placeholders) -> Result<()> {
-    let mut beside: Vec<(TypedLine, JoinHandle<Result<Output>>)> = Vec::new();
+    let lines = lines.iter().map(|line| placeholders.fill_line(line));
+    let lines = with_waits(lines.collect());
+    let type_line = |_, line: &str, _: &[LineResult]| bash(line.to_owned());
     let mut wrong = Vec::new();
-    for line in lines.iter().map(|line| placeholders.fill_line(line)) {
-        if line.run == "wait" {
-            let waits = |(other, _): &mut (TypedLine, _)| other.terminal == line.terminal;
-            for (line, output) in beside.extract_if(.., waits) {
-                wrong.extend(as_expected(&line, output.await?).err());
-            }
-        } else if let Some(run) = line.run.strip_suffix(" &") {
-            beside.push((line.clone(), tokio::spawn(bash(run.to_owned()))));
-        } else {
-            let mut last = as_expected(&line, bash(line.run.clone()).await);
-            let again = Instant::now() + TEST_WAIT_LIMIT;
-            while line.again && last.is_err() && Instant::now() < again {
-                tokio::time::sleep(RETYPE_DELAY).await;
-                last = as_expected(&line, bash(line.run.clone()).await);
-            }
-            wrong.extend(last.err());
+    for LineResult { index, output, .. } in run_lines(&lines, type_line, |_| true).await? {
+        let line = &lines[index];
+        if !line.is_printed(&output.stdout) {
+            wrong.push(format!(
+                "$ {}\nexpected: {}\nprinted:  {}{}",
+                line.run, line.expect, output.stdout, output.stderr
+            ));
         }
     }
-    for (line, output) in beside {
-        wrong.extend(as_expected(&line, output.await?).err());
-    }
-    let wrong: Vec<_> = wrong.iter().map(ToString::to_string).collect();
     ensure!(wrong.is_empty(), wrong.join("\n"));
     Ok(())
 }
 
-async fn bash(line: String) -> Result<Output> {
+/// Runs a line as a terminal does, which lets a lab live on that it has started.
+async fn bash(line: String) -> Result<ShellOutput> {
     let binary = Path::new(env!("CARGO_BIN_EXE_oversell"));
     let folder = binary.parent().context("no folder")?.display();
     let path = format!("{folder}:{}:{ZKCLI}", env::var("PATH")?);
@@ -162,19 +146,9 @@ async fn bash(line: String) -> Result<Output> {
         .args([LINE_TIMEOUT_SECONDS, "bash", "-c", &line])
         .env("PATH", path)
         .stdin(Stdio::null())
-        .output();
-    Ok(output.await?)
-}
-
-fn as_expected(line: &TypedLine, output: Result<Output>) -> Result<()> {
-    let output = output?;
-    let [printed, complained] =
+        .output()
+        .await?;
+    let [stdout, stderr] =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    ensure!(
-        line.is_printed(&printed),
-        "$ {}\nexpected: {}\nprinted:  {printed}{complained}",
-        line.run,
-        line.expect
-    );
-    Ok(())
+    Ok(ShellOutput { stdout, stderr })
 }

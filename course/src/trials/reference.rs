@@ -16,29 +16,23 @@ use futures::{
     future::{BoxFuture, FutureExt, try_join_all},
     stream,
 };
-use oversell::claims::{ClaimVerdict, Library, Script, ScriptLine, TypedLine, Words, words};
+use oversell::claims::{
+    ClaimVerdict, Library, Script, ScriptLine, TypedLine, Words,
+    runner::{self, Line},
+    words,
+};
 use oversell_lab::{
     clients::{
-        peer::{CallError, Java, Peer, PendingAnswer},
+        peer::{CallError, Java, Peer},
         redis_at::redis_at,
     },
+    programs::ShellOutput,
     terminal::bilingual::Bilingual,
 };
 use serde_json::{Value, json};
-use std::{
-    collections::BTreeMap,
-    net::TcpListener,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, net::TcpListener, path::Path, time::Duration};
 use tokio::{process::Command, time::sleep};
-use tokio_util::task::AbortOnDropHandle;
 use zookeeper_client::{Client, Error as Zk};
-
-/// How long a line may take beyond its own duration: enough for the slowest answer of a busy machine.
-const LINE_TIMEOUT: Duration = Duration::from_secs(20);
-/// The pause between repetitions of a line: short beside what the line waits for.
-const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// What a line printed, and how long it took.
 struct LineResult {
@@ -208,7 +202,7 @@ async fn try_version(
             remove_keys(servers.redis.iter().map(|node| &node.url[..]), key).await?;
             remove_nodes(&on.zookeeper().await?, "/", key).await?;
             let drop = format!("mysql {{mysql}} -e 'DROP DATABASE {key}'");
-            run_in_bash(on.placeholders().fill_line(&TypedLine::new(&drop, "")).run).await?;
+            run_in_bash(&on.placeholders().fill_line(&TypedLine::new(&drop, "")).run).await?;
         }
     }
     Ok(LibraryRun {
@@ -216,9 +210,6 @@ async fn try_version(
         lines: results?,
     })
 }
-
-/// The index of a line that ended in ` &`, and its pending answer.
-type BackgroundLine = (usize, AbortOnDropHandle<(String, Duration)>);
 
 /// Sends the lines in turn and returns their results; stops at the first line that does not print what it should.
 async fn send_lines(
@@ -228,133 +219,62 @@ async fn send_lines(
     key: &str,
 ) -> Result<Vec<LineResult>, NoVerdict> {
     let (placeholders, ports) = (on.placeholders(), [free_port()?, free_port()?]);
-    let mut results: Vec<LineResult> = Vec::new();
-    let mut background: Vec<BackgroundLine> = Vec::new();
-    let mut printed: Vec<String> = Vec::new();
-    for (n, line) in lines.iter().enumerate() {
-        let filled = |text: &str| {
-            let text = text
-                .replace("{key}", key)
-                .replace("{port}", &ports[0])
-                .replace("{port-2}", &ports[1]);
-            (printed.iter().enumerate()).fold(
-                placeholders.fill_line(&TypedLine::new(&text, "")).run,
-                |text, (n, printed)| text.replace(&format!("{{{}}}", n + 1), printed),
-            )
-        };
-        let (run, peer) = (filled(&line.run), &peers[&line.process]);
-        let finished = match run.strip_suffix(" &") {
-            Some(run) => {
-                let (pending, limit) = (peer.send_command(&line.thread, run), limit(line));
-                let answered = answer_within(pending, limit);
-                background.push((n, AbortOnDropHandle::new(tokio::spawn(answered))));
-                vec![]
-            }
-            None if run == "wait" => {
-                let is_awaited = |(n, _): &mut BackgroundLine| {
-                    (lines[*n].process, &lines[*n].thread) == (line.process, &line.thread)
-                };
-                let mut finished = Vec::new();
-                for (n, answer) in background.extract_if(.., is_awaited) {
-                    let (printed, took) = answer.await?;
-                    finished.push(LineResult {
-                        line: lines[n].clone(),
-                        printed,
-                        took,
-                    });
-                }
-                finished
-            }
-            None => vec![run_line(on, peer, line, &run).await?],
-        };
-        printed.push(
-            finished
-                .first()
-                .map(|result| result.printed.clone())
-                .unwrap_or_default(),
+    let run = |index: usize, text: &str, results: &[runner::LineResult]| {
+        let text = text
+            .replace("{key}", key)
+            .replace("{port}", &ports[0])
+            .replace("{port-2}", &ports[1]);
+        let text = results.iter().fold(
+            placeholders.fill_line(&TypedLine::new(&text, "")).run,
+            |text, result| {
+                text.replace(&format!("{{{}}}", result.index + 1), &result.output.stdout)
+            },
         );
-        let as_said = finished.iter().all(LineResult::is_as_said);
-        results.extend(finished);
-        if !as_said {
-            break;
-        }
-    }
-    Ok(results)
+        let line = &lines[index];
+        send_line(on, &peers[&line.process], line, text)
+    };
+    let result = |result: &runner::LineResult| LineResult {
+        line: lines[result.index].clone(),
+        printed: result.output.stdout.clone(),
+        took: result.took,
+    };
+    let results = runner::run_lines(lines, run, |ran| result(ran).is_as_said()).await?;
+    Ok(results.iter().map(result).collect())
 }
 
-/// Runs one line, again and again if it has an `until`, up to its time limit.
-async fn run_line(
-    on: &Cluster,
-    peer: &Peer,
-    line: &ScriptLine,
-    run: &str,
-) -> Result<LineResult, NoVerdict> {
-    let begun = Instant::now();
-    loop {
-        let printed = send_line(on, peer, line, run).await?;
-        let result = LineResult {
-            line: line.clone(),
-            printed,
-            took: begun.elapsed(),
-        };
-        if line.until.is_none() || result.prints_as_said() || result.took > limit(line) {
-            return Ok(result);
-        }
-        sleep(RETRY_PAUSE).await;
-    }
-}
-
-/// Sends a line to the Java process, or does what its first word says; returns what it prints.
+/// Sends a line to the Java process, or does what its first word says; returns what it prints, or `failed …`, `ended`, `no answer`.
 async fn send_line(
     on: &Cluster,
     peer: &Peer,
     line: &ScriptLine,
-    run: &str,
-) -> Result<String, NoVerdict> {
+    run: String,
+) -> Result<ShellOutput, NoVerdict> {
     let signal = async |name: &str| {
         let pid = peer.id().unwrap_or_default().to_string();
         let sent = Command::new("kill").args([name, &pid]).status().await;
-        sent.map(|_| String::new()).map_err(NoVerdict::failed)
+        sent.map(drop).map_err(NoVerdict::failed)
     };
-    match run.split_once(' ').unwrap_or((run, "")) {
-        ("kill", _) => {
-            peer.stop().await;
-            Ok(String::new())
-        }
-        ("stop", _) => signal("-STOP").await,
-        ("go-on", _) => signal("-CONT").await,
+    let mut printed = ShellOutput::default();
+    match run.split_once(' ').unwrap_or((&run, "")) {
+        ("kill", _) => peer.stop().await,
+        ("stop", _) => signal("-STOP").await?,
+        ("go-on", _) => signal("-CONT").await?,
         ("sleep", seconds) => {
-            sleep(Duration::from_secs_f64(
-                seconds.parse().map_err(NoVerdict::failed)?,
-            ))
-            .await;
-            Ok(String::new())
+            let seconds = seconds.parse().map_err(NoVerdict::failed)?;
+            sleep(Duration::from_secs_f64(seconds)).await;
         }
-        ("redis-cli" | "mysql" | "oversell", _) => run_line_or_fault(on, run).await,
-        _ => Ok(
-            answer_within(peer.send_command(&line.thread, run), limit(line))
-                .await
-                .0,
-        ),
+        ("redis-cli" | "mysql" | "oversell", _) => printed = run_line_or_fault(on, run).await?,
+        _ => {
+            let pending = peer.send_command(&line.thread, run);
+            printed.stdout = match pending.wait_at_most(line.time_limit()).await {
+                Ok(answer) => answer,
+                Err(CallError::Failed { why, .. }) => format!("failed {why}"),
+                Err(CallError::Ended(_)) => "ended".to_owned(),
+                Err(CallError::Unanswered(..)) => "no answer".to_owned(),
+            };
+        }
     }
-}
-
-/// Waits for an answer, up to a limit; returns what is printed for it (or `failed …`, `ended`, `no answer`), and its time.
-fn answer_within(
-    pending: PendingAnswer,
-    limit: Duration,
-) -> BoxFuture<'static, (String, Duration)> {
-    let begun = Instant::now();
-    async move {
-        let printed = match pending.wait_at_most(limit).await {
-            Ok(printed) => printed,
-            Err(CallError::Failed { why, .. }) => format!("failed {why}"),
-            Err(CallError::Ended(_)) => "ended".to_owned(),
-            Err(CallError::Unanswered(..)) => "no answer".to_owned(),
-        };
-        (printed, begun.elapsed())
-    }
-    .boxed()
+    Ok(printed)
 }
 
 /// A free port of this machine, as a text.
@@ -402,14 +322,6 @@ fn remove_nodes<'a>(
     .boxed()
 }
 
-/// The time limit of a line: [`LINE_TIMEOUT`] beyond the most that it should take.
-fn limit(line: &ScriptLine) -> Duration {
-    LINE_TIMEOUT
-        + line
-            .takes_ms
-            .map_or(Duration::ZERO, |[_, most]| Duration::from_millis(most))
-}
-
 /// The line for a reader: without the generated key, and with process and thread unless they are the first.
 fn printable_line(line: &ScriptLine) -> String {
     let run = line.run.replace("{key}", "key");
@@ -427,21 +339,12 @@ fn printable_line(line: &ScriptLine) -> String {
 }
 
 impl LineResult {
-    /// Whether the line printed its text (`prints`, else `until`) and a number within its bounds, as far as it has these.
-    fn prints_as_said(&self) -> bool {
-        let text = self.line.prints.as_ref().or(self.line.until.as_ref());
-        let number = || self.printed.parse::<i64>().ok();
-        text.is_none_or(|text| TypedLine::new("", text).is_printed(&self.printed))
-            && (self.line.between)
-                .is_none_or(|[least, most]| number().is_some_and(|n| (least..=most).contains(&n)))
-    }
-
     /// Whether the line printed what it should, within the bounds of its duration.
     fn is_as_said(&self) -> bool {
         let in_time = |[least, most]: [u64; 2]| {
             (u128::from(least)..=u128::from(most)).contains(&self.took.as_millis())
         };
-        self.prints_as_said() && self.line.takes_ms.is_none_or(in_time)
+        self.line.is_printed(&self.printed) && self.line.takes_ms.is_none_or(in_time)
     }
 
     /// The line, what it printed and how long it took, with the bounds of each.

@@ -7,25 +7,22 @@
 use super::tools::own_key;
 use crate::trials::{Cluster, NoVerdict, Observation};
 use clap::ValueEnum;
-use oversell::claims::{TypedLine, Words};
+use oversell::claims::{
+    TypedLine, Words,
+    runner::{LineResult, run_lines},
+    with_waits,
+};
 use oversell_lab::{
     fault::Action,
-    programs::{self, ShellOutput, run_in_shell},
+    programs::{self, LINE_TIMEOUT, ShellOutput, run_in_shell},
 };
-use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
 use tokio::time::sleep;
-use tokio_util::task::AbortOnDropHandle;
 
 /// The part of a key that is replaced by a unique name, so that no student and no experiment uses the same key.
 const KEY_OF_STUDENT: &str = "by-hand";
-/// Time limit of one run of a line; no repetition begins later than this. Longer than a lease of 30 s.
-const LINE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Limit of each output stream of a line, which is killed when it reaches it; it should print far less.
 const MAX_OUTPUT_BYTES: usize = 64 * 1024;
-/// The pause between repetitions of a line: short beside what the line waits for.
-const RETRY_PAUSE: Duration = Duration::from_millis(20);
-
 /// Tries typed lines with a product and keys of their own. Unavailable without a lab, unless all lines are `curl`.
 pub(super) async fn try_lines(on: &Cluster, lines: &[TypedLine]) -> Result<Observation, NoVerdict> {
     if lines.iter().any(|line| !line.run.starts_with("curl")) {
@@ -38,19 +35,20 @@ pub(super) async fn try_lines(on: &Cluster, lines: &[TypedLine]) -> Result<Obser
         let run = line.run.replace(KEY_OF_STUDENT, &key);
         TypedLine { run, ..line }
     });
-    let printed = run_lines(on, &typed.collect::<Vec<_>>()).await;
+    let typed = with_waits(typed.collect());
+    let run = |_, line: &str, _: &[LineResult]| run_line_or_fault(on, line.to_owned());
+    let results = run_lines(&typed, run, |_| true).await;
     product.remove().await?;
-    Ok(observe(lines, &printed?))
+    let mut printed = vec![String::new(); lines.len()];
+    for result in results? {
+        printed[result.index] = result.output.stdout;
+    }
+    Ok(observe(lines, &printed))
 }
 
-/// Runs a line in bash, with the servers' own clients, for [`LINE_TIMEOUT`] at most; returns its stdout so far, without white space
-/// at its end, whatever its exit status. No verdict if the program that the line begins with is not installed.
-pub(super) async fn run_in_bash(line: String) -> Result<String, NoVerdict> {
-    Ok(run_line(&line).await?.stdout.trim_end().to_owned())
-}
-
-/// Runs a line in bash, for [`LINE_TIMEOUT`] at most; unavailable if its program is missing. Returns its output so far.
-async fn run_line(line: &str) -> Result<ShellOutput, NoVerdict> {
+/// Runs a line in bash, with the servers' own clients, for [`LINE_TIMEOUT`] at most; unavailable if the program that it begins with is
+/// not installed. Returns its output so far, whatever its exit status, without white space at the end of stdout.
+pub(super) async fn run_in_bash(line: &str) -> Result<ShellOutput, NoVerdict> {
     let program = line.split(' ').next().unwrap_or_default();
     if program != "oversell" && programs::find(program).is_none() {
         return Err(NoVerdict::unavailable(
@@ -60,15 +58,19 @@ async fn run_line(line: &str) -> Result<ShellOutput, NoVerdict> {
     }
     let path = programs::shell_path();
     let ran = run_in_shell(line, &path, MAX_OUTPUT_BYTES, sleep(LINE_TIMEOUT)).await;
-    ran.map_err(NoVerdict::failed)
+    let mut output = ran.map_err(NoVerdict::failed)?;
+    output.stdout.truncate(output.stdout.trim_end().len());
+    Ok(output)
 }
 
-/// Runs a line in bash and returns what it prints. A fault that it injects must print something, and is mended after the
-/// experiment.
-pub(super) async fn run_line_or_fault(on: &Cluster, line: &str) -> Result<String, NoVerdict> {
+/// Runs a line in bash. A fault that it injects must print something, and is mended after the experiment.
+pub(super) async fn run_line_or_fault(
+    on: &Cluster,
+    line: String,
+) -> Result<ShellOutput, NoVerdict> {
     let words: Vec<_> = line.split(' ').collect();
     let ["oversell", "lab", "fault", action, member, ..] = &words[..] else {
-        return run_in_bash(line.to_owned()).await;
+        return run_in_bash(&line).await;
     };
     let action = Action::from_str(action, false).map_err(NoVerdict::failed)?;
     let faults = on.faults()?;
@@ -76,48 +78,12 @@ pub(super) async fn run_line_or_fault(on: &Cluster, line: &str) -> Result<String
     let mut lab = NamedTempFile::new().map_err(NoVerdict::failed)?;
     serde_json::to_writer(&mut lab, on.servers()?).map_err(NoVerdict::failed)?;
     faults.note_undo(action, member);
-    let ran = run_line(&format!("{line} --lab-json {}", lab.path().display())).await?;
+    let ran = run_in_bash(&format!("{line} --lab-json {}", lab.path().display())).await?;
     if ran.stdout.is_empty() {
         return Err(NoVerdict::failed(ran.stderr));
     }
     faults.note_done(action, member);
-    Ok(ran.stdout.trim_end().to_owned())
-}
-
-/// Runs the lines in order; returns what each printed. A line that ends in ` &` runs in the background until `wait` is typed in
-/// its terminal, or all others are done.
-async fn run_lines(on: &Cluster, lines: &[TypedLine]) -> Result<Vec<String>, NoVerdict> {
-    let mut printed = vec![String::new(); lines.len()];
-    let mut background = Vec::new();
-    for (n, line) in lines.iter().enumerate() {
-        if line.run == "wait" {
-            let waits = |(n, _): &mut (usize, _)| lines[*n].terminal == line.terminal;
-            for (n, answer) in background.extract_if(.., waits) {
-                printed[n] = join_line(answer).await?;
-            }
-        } else if let Some(run) = line.run.strip_suffix(" &") {
-            let running = tokio::spawn(run_in_bash(run.to_owned()));
-            background.push((n, AbortOnDropHandle::new(running)));
-        } else {
-            let begun = Instant::now();
-            printed[n] = run_line_or_fault(on, &line.run).await?;
-            while line.again && !line.is_printed(&printed[n]) && begun.elapsed() < LINE_TIMEOUT {
-                sleep(RETRY_PAUSE).await;
-                printed[n] = run_line_or_fault(on, &line.run).await?;
-            }
-        }
-    }
-    for (n, answer) in background {
-        printed[n] = join_line(answer).await?;
-    }
-    Ok(printed)
-}
-
-/// Waits for the answer of a line in the background.
-async fn join_line(
-    answer: AbortOnDropHandle<Result<String, NoVerdict>>,
-) -> Result<String, NoVerdict> {
-    answer.await?
+    Ok(ran)
 }
 
 /// The beginning of a line that a reader sees as `PUT`.

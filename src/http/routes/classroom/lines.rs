@@ -17,15 +17,12 @@ use crate::{
         routes::{course::placeholders, replays::check_replays_and_own_locks_enabled},
     },
 };
-use oversell_lab::programs::{ShellOutput, run_in_shell, shell_path};
+use oversell_lab::programs::{LINE_TIMEOUT, ShellOutput, run_in_shell, shell_path};
 use tokio::{sync::Semaphore, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 /// Limit of the lines that run at once: each is a shell that may start a JVM (`zkCli.sh`).
 const MAX_RUNNING_LINES: usize = 16;
-
-/// Time limit of a typed line: longer than any lesson's line takes, so that only one that hangs is killed, which is no error.
-const LINE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Limit of stdout, and of stderr, in bytes: more does not fit the page. A line that reaches it is killed, which is no error.
 const MAX_OUTPUT_BYTES: usize = 16 * 1024;
