@@ -10,7 +10,12 @@ use oversell::{
 };
 use oversell_lab::terminal::bilingual::Bilingual;
 use serde_json::Value;
-use std::{collections::HashSet, fmt::Write, fs};
+use std::{
+    collections::HashSet,
+    fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// The page of all claims with their verdicts in the last full run: by document and heading, then the errata, then the claims
 /// beyond the documents.
@@ -222,6 +227,11 @@ The steps of [002]; `?strategy=` chooses one. See [seckill](seckill.md).
 ",
 );
 
+/// The path of a file of the repository.
+pub(super) fn in_repository(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file)
+}
+
 /// The beginnings of the READMEs' lines about the last full run.
 const LAST_RUN_LINES: [(&str, Lang, &str); 2] = [
     (
@@ -240,12 +250,13 @@ const LAST_RUN_LINES: [(&str, Lang, &str); 2] = [
 #[test]
 #[ignore = "`make docs` runs it: it writes docs/, the READMEs and target/docs"]
 fn make_docs_writes_the_pages() {
-    let write = |file: &str, text: String| fs::write(file, text).expect("it can be written");
+    let write =
+        |file: &str, text: String| fs::write(in_repository(file), text).expect("it can be written");
     for (file, lang, begins) in LAST_RUN_LINES {
-        let text = fs::read_to_string(file).expect("a README");
+        let text = fs::read_to_string(in_repository(file)).expect("a README");
         write(file, readme(lang, &text, begins));
     }
-    fs::create_dir_all("target/docs").expect("target can be written");
+    fs::create_dir_all(in_repository("target/docs")).expect("target can be written");
     for (lang, ending) in [(Lang::En, "md"), (Lang::Zh, "zh-CN.md")] {
         write(&format!("docs/course.{ending}"), course_md(lang));
         write(&format!("docs/strategies.{ending}"), strategies_md(lang));
@@ -281,7 +292,7 @@ fn each_claim_and_strategy_stands_on_its_page() {
 #[test]
 fn each_readme_has_one_line_for_the_last_full_run() {
     for (file, lang, begins) in LAST_RUN_LINES {
-        let text = fs::read_to_string(file).expect("a README");
+        let text = fs::read_to_string(in_repository(file)).expect("a README");
         let of_run = |text: &str| text.lines().filter(|line| line.starts_with(begins)).count();
         assert_eq!(of_run(&text), 1, "{file}");
         let written = readme(lang, &format!("{begins}of before |\nmore\n"), begins);

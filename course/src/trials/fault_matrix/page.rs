@@ -8,7 +8,8 @@ use oversell_lab::terminal::bilingual::Bilingual;
 /// The page target/docs/faults.md, from the run that `make faults` has left in `target/faults.json`; `None` without one.
 #[cfg(test)]
 pub(in crate::trials) fn page(lang: Lang) -> Option<String> {
-    let last = std::fs::read_to_string("target/faults.json").ok()?;
+    let last =
+        std::fs::read_to_string(crate::trials::docs::in_repository("target/faults.json")).ok()?;
     let last = serde_json::from_str(&last);
     let last = last.unwrap_or_else(|why| panic!("target/faults.json: {why}"));
     Some(page_of(&last, lang))
