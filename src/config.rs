@@ -75,8 +75,7 @@ pub struct Server {
 #[garde(allow_unvalidated)]
 pub struct Stock {
     /// The strategy of `/check/lock`.
-    #[serde(rename = "strategy")]
-    pub default_strategy: String,
+    pub strategy: String,
 }
 
 /// `[lock]`: the wait and the lease where a request names none.

@@ -44,7 +44,6 @@ pub(crate) struct File<S> {
 
 /// An entry: the specification of its file, with its name and text.
 #[derive(Clone, Serialize, ToSchema)]
-#[schema(as = Registered)]
 pub struct RegistryEntry<S> {
     /// Its name in routes, commands and figures.
     pub slug: &'static str,

@@ -61,7 +61,6 @@ pub struct VisitEvent {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schema(as = Happened)]
 pub enum VisitEventKind {
     /// The instance is up; the first event that a watcher receives, with the instance's time.
     Up,

@@ -78,7 +78,6 @@ fn add_to_a_lesson<F: Spec>(
 /// A chapter of the main text, or a companion text.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = CourseChapter)]
 pub struct Chapter {
     /// `2` of the main text, `003` of a companion text.
     #[serde(deserialize_with = "leaked_text")]
@@ -93,7 +92,6 @@ pub struct Chapter {
 /// One claim, and the experiment that tries it.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = CourseLesson)]
 pub struct Lesson {
     /// The section.
     #[serde(deserialize_with = "leaked_text")]
@@ -107,9 +105,9 @@ pub struct Lesson {
     pub claim: Bilingual,
     /// The document and its heading, word for word; where there are several, `; ` stands between them. Of a claim that goes beyond
     /// the documents, what it goes on from.
-    #[serde(rename = "place", deserialize_with = "leaked_text")]
+    #[serde(deserialize_with = "leaked_text")]
     #[schema(example = "000 2.3. 防误删")]
-    pub heading: &'static str,
+    pub place: &'static str,
     /// The strategies that the lesson is about, by their names in `GET /strategies`.
     #[serde(default, deserialize_with = "leaked_texts")]
     pub strategies: Vec<&'static str>,

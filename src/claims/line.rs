@@ -17,7 +17,6 @@ use utoipa::ToSchema;
 /// pass, or where nothing shows from outside that another has begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(from = "LineForm")]
-#[schema(as = Typed)]
 pub struct TypedLine {
     /// The terminal: 2 is the second window of a student.
     #[schema(example = 1)]

@@ -7,7 +7,6 @@ use utoipa::ToSchema;
 /// Whether a lesson's claim was reproduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schema(as = LessonVerdict)]
 pub enum ClaimVerdict {
     /// It is so here.
     #[default]

@@ -61,7 +61,6 @@ impl Verdicts {
 
 /// The result of a lesson, as `oversell course --json` writes it.
 #[derive(Debug, Serialize, Deserialize, Validate, ToSchema)]
-#[schema(as = LessonSeen)]
 pub struct LessonResult {
     /// One of `GET /course`.
     #[garde(custom(check_lesson_id))]

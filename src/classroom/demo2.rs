@@ -52,8 +52,7 @@ pub const DEFAULT_WAIT: Duration = Duration::from_secs(600);
 /// The value that a holder writes into the key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-#[schema(as = LockValue)]
-pub enum Id {
+pub enum LockValue {
     /// Id and name of its thread.
     #[default]
     Thread,
@@ -65,7 +64,7 @@ pub enum Id {
 /// key still had its value; `None` if Redis did not answer the unlock.
 /// Errors: [`Error::Timeout`] if others had it for all of the job's wait, [`Error::Unavailable`] if Redis is down.
 /// Cancel safety: dropping it gives the lock back in the background.
-pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Error> {
+pub async fn visit(ctx: &Ctx, job: &Job, id: LockValue) -> Result<Option<LockState>, Error> {
     let thread = ctx.local.of::<Threads>().start();
     let lease = job.request.lease.unwrap_or(LEASE);
     let force_from = Instant::now() + lease * FORCE_AFTER_LEASES;
@@ -122,7 +121,7 @@ impl LockCommands for SyncLock {
     }
 }
 
-impl Id {
+impl LockValue {
     /// The value that a request writes: id and name of its thread, or a new UUID.
     fn value(self, thread: &Thread) -> String {
         match self {
@@ -172,23 +171,23 @@ mod tests {
         let (one, other) = (Threads::default(), Threads::default());
         let (mine, its) = (one.start(), other.start());
         assert_ne!(
-            Id::Thread.value(&mine),
-            Id::Thread.value(&one.start()),
+            LockValue::Thread.value(&mine),
+            LockValue::Thread.value(&one.start()),
             "two at work in one process"
         );
-        let seen = |id: Id| {
+        let seen = |id: LockValue| {
             (
                 id.value(&mine) == id.value(&mine),
                 id.value(&mine) != id.value(&its),
             )
         };
         assert_eq!(
-            seen(Id::Thread),
+            seen(LockValue::Thread),
             (true, false),
             "knows itself again; is another's in the other process"
         );
         assert_eq!(
-            seen(Id::Uuid),
+            seen(LockValue::Uuid),
             (false, true),
             "is nobody else's; does not know itself again"
         );

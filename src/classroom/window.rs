@@ -51,7 +51,6 @@ pub struct Answer {
 /// The fields of a JSON answer that depend on the lesson.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
-#[schema(as = Facts)]
 pub enum LessonDetails {
     /// Of something that was taken, opened or closed.
     Taken {
@@ -148,7 +147,6 @@ pub(super) struct LockVisit {
 
 /// One step of a visit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = Step)]
 pub struct VisitStep {
     #[serde(rename = "did")]
     pub action: VisitAction,
@@ -162,7 +160,6 @@ pub struct VisitStep {
 /// What a visitor does with a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schema(as = Did)]
 pub enum VisitAction {
     #[serde(rename = "came")]
     Arrived,

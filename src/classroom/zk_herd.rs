@@ -48,13 +48,11 @@ static HERD_TURN: LazyLock<Mutexes<()>> = LazyLock::new(Mutexes::default);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Herd {
     /// All watched the directory.
-    #[serde(rename = "watch_parent")]
     #[schema(value_type = Vec<u64>, example = json!([50, 49, 48, 0]))]
-    pub parent: Drain,
+    pub watch_parent: Drain,
     /// Each watched the node before its own.
-    #[serde(rename = "watch_predecessor")]
     #[schema(value_type = Vec<u64>, example = json!([1, 1, 1, 0]))]
-    pub predecessor: Drain,
+    pub watch_predecessor: Drain,
 }
 
 /// The notifications of each release, from that of the holder to that of the last waiter.
@@ -92,8 +90,8 @@ pub async fn compare(ctx: &Ctx, waiters: u16, wait: Duration) -> Result<Herd, Er
     let parent = drain(ctx, &sessions, Watch::Parent).await?;
     let predecessor = drain(ctx, &sessions, Watch::Predecessor).await?;
     Ok(Herd {
-        parent,
-        predecessor,
+        watch_parent: parent,
+        watch_predecessor: predecessor,
     })
 }
 

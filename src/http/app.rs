@@ -30,15 +30,15 @@ pub(super) struct AppResources {
     /// The value of header `x-instance`.
     pub(super) name: HeaderValue,
     /// The strategy of `/check/lock`.
-    pub(super) default_strategy: &'static Strategy,
+    pub(super) strategy: &'static Strategy,
 }
 
 impl AppState {
     /// The state of an instance with these clients; `stopping` ends what would go on for ever.
     /// Errors: `stock.strategy` is no strategy, or the name does not fit a header.
     pub(super) fn new(ctx: Ctx, stopping: CancellationToken) -> Result<Self, ConfigError> {
-        let default = &ctx.config.stock.default_strategy;
-        let default_strategy = stock::find(default).ok_or_else(|| {
+        let default = &ctx.config.stock.strategy;
+        let strategy = stock::find(default).ok_or_else(|| {
             let all: Vec<_> = stock::ALL.iter().map(|s| s.slug).collect();
             ConfigError::new(format!("stock.strategy must be one of {}", all.join(", ")))
         })?;
@@ -53,7 +53,7 @@ impl AppState {
             requests_by_address: RequestCounts::default(),
             stopping,
             name,
-            default_strategy,
+            strategy,
             ctx,
         })))
     }

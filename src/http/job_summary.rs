@@ -7,7 +7,6 @@ use utoipa::ToSchema;
 
 /// The outcome of a job, the instance, and the times.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Took)]
 pub(super) struct JobSummary {
     outcome: AnswerOutcome,
     /// The strategy, the step of the seckill, or the object of a lesson.

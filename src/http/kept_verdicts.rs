@@ -25,7 +25,6 @@ const SELECT_VERDICTS: &str =
 
 /// The verdicts that are kept: of each lesson its last run, and of all of them the last one's conditions.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Kept)]
 pub(super) struct LastVerdicts {
     /// When the last run ended.
     at: DateTime<Utc>,

@@ -54,7 +54,6 @@ pub(super) struct Neighbour {
 
 /// A trouble, and the instance that has it.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = Note)]
 pub(super) struct InstanceTrouble {
     /// The instance that has it; null if all have it.
     #[schema(example = "8100")]

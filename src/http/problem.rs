@@ -15,7 +15,6 @@ const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[schema(as = Outcome)]
 pub(super) enum AnswerOutcome {
     /// A piece was taken.
     Sold,

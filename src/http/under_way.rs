@@ -64,7 +64,6 @@ impl<K: Copy + Eq + Hash> Drop for CountGuard<K> {
 }
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Answer)]
 pub(super) struct UnderWayBody {
     #[schema(example = "8100")]
     pub(super) instance: String,

@@ -26,8 +26,7 @@ struct SaleAnswer<'a> {
     waited_ms: Option<u64>,
     lock: Option<&'a str>,
     entered_us: Option<u64>,
-    #[serde(rename = "left_us")]
-    went_out_us: Option<u64>,
+    left_us: Option<u64>,
     #[serde(default)]
     tries_us: Vec<Stay>,
 }
@@ -41,7 +40,7 @@ pub fn classify_answer(status: u16, body: &[u8]) -> (Outcome, AnswerDetails) {
             retries: json.retries,
             waited_ms: json.waited_ms,
             lost: json.lock.is_some_and(|lock| lock == "lost"),
-            inside: json.entered_us.zip(json.went_out_us),
+            inside: json.entered_us.zip(json.left_us),
             tries: mem::take(&mut json.tries_us),
         };
         return (json.outcome(status), said);

@@ -35,8 +35,7 @@ pub struct Lane {
     pub entered_us: u64,
     /// When it was out.
     #[schema(example = 221_700)]
-    #[serde(rename = "left_us")]
-    pub went_out_us: u64,
+    pub left_us: u64,
     /// Where there is no critical section, and others may be under way at the same time: from when to when each of its tries
     /// before that was, all of them in vain; the last 19.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,7 +62,7 @@ impl Lane {
         said: &AnswerDetails,
     ) -> Option<Self> {
         let tried = said.tries.split_last();
-        let (entered_us, went_out_us) = said.inside.or(tried.map(|(last, _)| *last))?;
+        let (entered_us, left_us) = said.inside.or(tried.map(|(last, _)| *last))?;
         let vain = tried
             .filter(|_| said.inside.is_none())
             .map(|(_, before)| before.to_vec());
@@ -82,7 +81,7 @@ impl Lane {
             instance,
             begun_us,
             entered_us,
-            went_out_us,
+            left_us,
             vain,
         })
     }
@@ -94,20 +93,16 @@ impl Lane {
             .iter_mut()
             .flatten()
             .flat_map(|(from, to)| [from, to]);
-        [
-            &mut self.begun_us,
-            &mut self.entered_us,
-            &mut self.went_out_us,
-        ]
-        .into_iter()
-        .chain(vain)
+        [&mut self.begun_us, &mut self.entered_us, &mut self.left_us]
+            .into_iter()
+            .chain(vain)
     }
 }
 
 /// Picks at most [`MAX_DRAWN`] lanes, around the busiest moment. Their times then count from the earliest wait, in a sample from
 /// the first entry. `None` without a lane.
 pub(super) fn choose_lanes(mut all: Vec<Lane>) -> Option<Lanes> {
-    all.sort_unstable_by_key(|lane| (lane.entered_us, lane.went_out_us));
+    all.sort_unstable_by_key(|lane| (lane.entered_us, lane.left_us));
     let of = all.len();
     if of > MAX_DRAWN {
         let begin = busiest_lane(&all)
@@ -132,7 +127,7 @@ fn busiest_lane(all: &[Lane]) -> usize {
     let (mut inside, mut most, mut place) = (Vec::<u64>::new(), 1, all.len() / 2);
     for (n, lane) in all.iter().enumerate() {
         inside.retain(|left| *left > lane.entered_us);
-        inside.push(lane.went_out_us);
+        inside.push(lane.left_us);
         if inside.len() > most {
             (most, place) = (inside.len(), n);
         }
@@ -162,7 +157,7 @@ mod tests {
         let times: Vec<_> = lanes
             .drawn
             .iter()
-            .map(|l| (l.thread, l.begun_us, l.entered_us, l.went_out_us))
+            .map(|l| (l.thread, l.begun_us, l.entered_us, l.left_us))
             .collect();
         assert_eq!(
             (lanes.of, times),
@@ -185,7 +180,7 @@ mod tests {
             (90..110).collect::<Vec<_>>()
         );
         // Thread 30 stays while two others get in.
-        all[30].went_out_us += 200;
+        all[30].left_us += 200;
         let crowded = choose_lanes(all).expect("lanes");
         let threads: Vec<_> = crowded.drawn.iter().map(|l| l.thread).collect();
         assert_eq!(
@@ -205,7 +200,7 @@ mod tests {
             let mut all: Vec<_> = (0..30)
                 .map(|n| lane(n, 100_000 + 100 * n as u64, 100_050 + 100 * n as u64))
                 .collect();
-            let to = all[early].went_out_us;
+            let to = all[early].left_us;
             all.push(lane(99, to - 10, to + 10));
             let lanes = choose_lanes(all).expect("lanes");
             assert!(
@@ -242,11 +237,11 @@ mod tests {
             panic!("{lanes:?}")
         };
         assert_eq!(
-            (at_once.begun_us, at_once.entered_us, at_once.went_out_us),
+            (at_once.begun_us, at_once.entered_us, at_once.left_us),
             (1_000, 3_000, 3_500)
         );
         assert_eq!(
-            (beaten.begun_us, beaten.entered_us, beaten.went_out_us),
+            (beaten.begun_us, beaten.entered_us, beaten.left_us),
             (0, 7_000, 9_000)
         );
         assert_eq!(

@@ -9,7 +9,6 @@ use utoipa::ToSchema;
 
 /// How it is done, in both languages.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(as = HowItIsDone)]
 pub struct Text {
     pub zh: Opening,
     pub en: Opening,
@@ -17,7 +16,6 @@ pub struct Text {
 
 /// How it is done, in one language; code stands between back-ticks.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(as = HowItIsDoneInOneLanguage)]
 pub struct Opening {
     #[serde(skip)]
     title: &'static str,

@@ -15,7 +15,6 @@ use utoipa::ToSchema;
 
 /// An order: its number, and whose it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[schema(as = VoucherOrder)]
 pub struct VoucherOrder {
     /// Its number, as a string: it exceeds 2^53.
     #[serde(with = "as_text")]
@@ -27,7 +26,6 @@ pub struct VoucherOrder {
 
 /// A voucher in the database.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[schema(as = VoucherBooks)]
 pub struct VoucherRecords {
     /// The initial stock.
     #[schema(example = 100)]
@@ -56,7 +54,6 @@ pub struct OrderAnswers {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-#[schema(as = Verdict)]
 pub enum OrdersVerdict {
     /// All rules hold.
     Exact,
@@ -85,7 +82,6 @@ impl fmt::Display for OrdersVerdict {
 
 /// The numbers of a run, and its faults.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(as = VoucherCheck)]
 pub struct OrdersReport {
     /// The worst fault, or `exact`.
     pub verdict: OrdersVerdict,

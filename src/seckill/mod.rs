@@ -86,7 +86,6 @@ pub type SeckillStep = RegistryEntry<StepSpec>;
 
 /// The specification of a step.
 #[derive(Clone, Copy, Serialize, ToSchema)]
-#[schema(as = OrderStepFacts)]
 pub struct StepSpec {
     /// The section of \[002\] that it is from, or that it goes on from.
     pub course: &'static str,

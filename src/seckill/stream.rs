@@ -55,7 +55,6 @@ pub(super) struct QueuedOrder {
 /// The state of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase", tag = "state", content = "reason")]
-#[schema(as = OrderState)]
 pub enum OrderState {
     /// It was claimed, and is not written yet.
     Pending,

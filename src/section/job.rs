@@ -44,7 +44,6 @@ pub struct Job {
 
 /// A piece was taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = Deducted)]
 pub struct Deduction {
     /// The pieces left, as far as the strategy knows.
     #[schema(example = 4999)]

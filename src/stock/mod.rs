@@ -53,7 +53,6 @@ pub type Strategy = RegistryEntry<StrategySpec>;
 
 /// The specification of a strategy.
 #[derive(Clone, Copy, Serialize, ToSchema)]
-#[schema(as = StrategyFacts)]
 pub struct StrategySpec {
     /// The place in the course: `1.7.1`, or `[002]` for a companion text.
     pub chapter: &'static str,
@@ -113,10 +112,9 @@ impl Promise {
 
 /// Where the pieces are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "lowercase")]
 pub enum Store {
     /// The row in `db_stock`.
-    #[serde(rename = "mysql")]
     MySql,
     /// The key `stock`.
     Redis,

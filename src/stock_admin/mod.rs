@@ -53,7 +53,6 @@ pub(crate) const NODES: [&str; 9] = [
 
 /// A product in both stores. Servers that are down are listed in `missing`, and their part is null.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = Shelf)]
 pub struct StockLevels {
     /// As MySQL has it, with the pieces of its buckets; null if there is no row, or MySQL is down.
     pub mysql: Option<MySqlStock>,
@@ -67,7 +66,6 @@ pub struct StockLevels {
 
 /// A product as MySQL has it: its row of `db_stock`, with the pieces of its buckets in `count`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = Row)]
 pub struct MySqlStock {
     #[schema(example = 1)]
     pub id: i64,
@@ -98,7 +96,6 @@ impl<'r> FromRow<'r, MySqlRow> for MySqlStock {
 
 /// The key of Redis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = Key)]
 pub struct RedisStock {
     #[schema(example = "stock")]
     pub key: String,

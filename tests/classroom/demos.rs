@@ -12,7 +12,7 @@ use crate::{
 use oversell::{
     classroom::{
         demo_layer,
-        demo2::{self, Id},
+        demo2::{self, LockValue},
     },
     error::Error,
     replay::{self, A, Act, B, C, ExpectedResult, Play, RaceScript, Step},
@@ -33,7 +33,7 @@ fn course_and_library_locks() -> Result<[Act; 2]> {
 /// The text's lock with the id and name of a thread as its value.
 const BY_THREAD: Act = Act::custom("demo2 by thread", &[Name::Redis(KEY)], |ctx, job| {
     Box::pin(async {
-        let lock = demo2::visit(ctx, job, Id::Thread).await?;
+        let lock = demo2::visit(ctx, job, LockValue::Thread).await?;
         Ok(Deduction {
             lock,
             ..Deduction::default()

@@ -51,7 +51,7 @@ macro_rules! lessons {
 
 const LESSONS: &[(&str, Lesson)] = lessons![
     "demo1": |ctx, job| demo1::visit(ctx, job),
-    "demo2": |ctx, job| demo2::visit(ctx, job, demo2::Id::Thread),
+    "demo2": |ctx, job| demo2::visit(ctx, job, demo2::LockValue::Thread),
     "demo3": |ctx, job| under_the_layer(ctx, job),
     "zk atomic": |ctx, job| zk_atomic::change(ctx, job, zk_atomic::Change::Add(1)),
     "zk double barrier": |ctx, job| zk_double_barrier::enter(ctx, job, NonZeroU32::MIN),

@@ -30,7 +30,7 @@ fn course_md(lang: Lang) -> String {
         writeln!(page, "\n## {}", heading.trim_end()).ok();
         let its: Vec<_> = texts
             .iter()
-            .filter(|lesson| lesson.heading.starts_with(document))
+            .filter(|lesson| lesson.place.starts_with(document))
             .collect();
         let mut headings: Vec<_> = its.iter().map(|lesson| split_headings(lesson).0).collect();
         let mut before = HashSet::new();
@@ -49,7 +49,7 @@ fn course_md(lang: Lang) -> String {
     for chapter in apart {
         writeln!(page, "\n## {}\n", lang.of(chapter.title)).ok();
         for lesson in &chapter.lessons {
-            page += &line_of(lesson, Some(lesson.heading), lang);
+            page += &line_of(lesson, Some(lesson.place), lang);
         }
     }
     page
@@ -84,9 +84,9 @@ may differ. `make docs` writes this page before a release.
 
 /// Splits the heading of a lesson into the main one and the others.
 fn split_headings(lesson: &Lesson) -> (&'static str, Option<&'static str>) {
-    match lesson.heading.split_once("; ") {
+    match lesson.place.split_once("; ") {
         Some((first, others)) => (first, Some(others)),
-        None => (lesson.heading, None),
+        None => (lesson.place, None),
     }
 }
 

@@ -75,7 +75,7 @@ impl TrialResult {
         Self {
             id: lesson.id,
             chapter,
-            place: lesson.heading,
+            place: lesson.place,
             claim: lesson.claim,
             timing: lesson.timing,
             twin: twin.map(|what| TwinResult { what, verdict }),

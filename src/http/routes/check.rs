@@ -29,7 +29,6 @@ const SOLD_TEXT: &str = "验库存并锁库存成功！";
 
 /// A piece was taken.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Sold)]
 pub(in crate::http) struct PurchaseBody {
     #[serde(flatten)]
     took: JobSummary,
@@ -41,9 +40,9 @@ pub(in crate::http) struct PurchaseBody {
     #[schema(example = 1_790_000_000_000_000_u64)]
     entered_us: Option<u64>,
     /// When it had written, and was about to give the lock back.
-    #[serde(rename = "left_us", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 1_790_000_000_001_000_u64)]
-    went_out_us: Option<u64>,
+    left_us: Option<u64>,
     /// Where the strategy has no critical section: from when to when each of its tries was under way, by the same clock; all
     /// but the last were in vain. The last 20 of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -66,7 +65,7 @@ pub(in crate::http) async fn by_default(
     Query(terms): Query<Terms>,
     format: Format,
 ) -> Result<Response, Error> {
-    take(&app, &visitor, app.default_strategy, &terms, format).await
+    take(&app, &visitor, app.strategy, &terms, format).await
 }
 
 /// Takes a piece by one strategy; by `mine`, from the visitor's own product, unless another is named.
@@ -116,12 +115,12 @@ async fn take(
     let result = strategy.take(&app.ctx, &job).await;
     metrics.record_job(&job, &result);
     let deducted = result?;
-    let (entered_us, went_out_us) = job.observation.inside_us().unzip();
+    let (entered_us, left_us) = job.observation.inside_us().unzip();
     let sold = PurchaseBody {
         took: JobSummary::new(app, AnswerOutcome::Sold, strategy.slug, &job),
         deducted,
         entered_us,
-        went_out_us,
+        left_us,
         tries_us: job.observation.tries_us(),
     };
     Ok(format.answer(SOLD_TEXT, sold))

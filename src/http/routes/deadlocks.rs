@@ -26,7 +26,6 @@ pub(in crate::http) struct DeadlockQuery {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DeadlockPlayed)]
 pub(in crate::http) struct DeadlockBody {
     outcome: AnswerOutcome,
     /// Which instance did it.

@@ -53,7 +53,6 @@ pub(in crate::http) struct Fault {
 
 /// An injected fault, and the state of the lab.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Done)]
 pub(in crate::http) struct FaultResult {
     /// The lab's words.
     #[schema(example = "8100 is paused")]

@@ -16,7 +16,6 @@ const MAX_GRADINGS: usize = 2;
 
 /// The scripts, and those of the course to begin with.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Mine)]
 pub(in crate::http) struct OwnLock {
     scripts: Scripts,
     /// The product that `/check/lock/mine` sells to this visitor.
@@ -36,7 +35,6 @@ struct ScriptStage {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Graded)]
 pub(in crate::http) struct GradeBody {
     /// The graded scripts.
     scripts: Scripts,

@@ -29,7 +29,6 @@ const MAX_ACTORS: usize = 500;
 
 /// The replays of this instance.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = List)]
 pub(in crate::http) struct ReplaysOverview {
     /// Whether this instance plays replays.
     enabled: bool,

@@ -28,7 +28,6 @@ const MAX_REQUESTS: i64 = 100_000;
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
-#[schema(as = Wanted)]
 pub(in crate::http) struct RunRequest {
     #[schema(example = "none")]
     strategy: String,

@@ -43,7 +43,6 @@ pub(in crate::http) struct RemovalQuery {
 /// How many pieces to put there.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = Put)]
 pub(in crate::http) struct NewCount {
     #[garde(dive)]
     #[schema(inline, example = 5000)]
@@ -51,7 +50,6 @@ pub(in crate::http) struct NewCount {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Reset)]
 pub(in crate::http) struct ResetResult {
     #[serde(flatten)]
     #[serde(rename = "shelf")]
@@ -64,7 +62,6 @@ pub(in crate::http) struct ResetResult {
 
 // The answer to a removal that could not clear every lock; a whole one answers 204.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Removed)]
 pub(in crate::http) struct RemovalResult {
     /// The servers in which no lock was cleared, since they are not there.
     #[schema(example = json!(["zookeeper"]))]

@@ -42,7 +42,6 @@ pub(in crate::http) struct OrderQuery {
 
 /// An order was placed.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Placed)]
 pub(in crate::http) struct OrderBody {
     #[serde(flatten)]
     took: JobSummary,

@@ -38,7 +38,6 @@ pub(in crate::http) struct NewVoucher {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Added)]
 pub(in crate::http) struct NewVoucherId {
     #[schema(example = 1)]
     id: i64,

@@ -41,7 +41,6 @@ pub(in crate::http) struct Run {
 
 /// The fixed properties of a run.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(as = RunBegun)]
 pub(in crate::http) struct RunProperties {
     #[schema(example = "0b0f1b1e-…")]
     id: String,
@@ -75,7 +74,6 @@ pub(in crate::http) struct Progress {
 
 /// The state of a run outside of the load generator.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
-#[schema(as = RunOutside)]
 struct OutsideState {
     /// The pieces left in the store; null if unknown.
     #[schema(example = 4211)]

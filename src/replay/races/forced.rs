@@ -14,7 +14,7 @@ use super::*;
 use crate::{
     classroom::{
         demo_layer,
-        demo2::{self, Id},
+        demo2::{self, LockValue},
     },
     ctx::Ctx,
     error::Error,
@@ -92,7 +92,7 @@ pub(super) const RACE: Race = Race {
 
 /// Takes the lock of the second demo, works and unlocks; after the demo's safety time it takes the lock by force.
 async fn take_by_force(ctx: &Ctx, job: &Job) -> Result<Deduction, Error> {
-    let found = demo2::visit(ctx, job, Id::Uuid).await?;
+    let found = demo2::visit(ctx, job, LockValue::Uuid).await?;
     Ok(Deduction::default().with_lock_state(found))
 }
 

@@ -36,7 +36,6 @@ pub(in crate::http) struct Burst {
 
 /// A request and its answer.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Answered)]
 pub(in crate::http) struct BurstAnswer {
     /// When, in milliseconds since all were sent.
     #[schema(example = 2503)]

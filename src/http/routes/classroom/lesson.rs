@@ -11,7 +11,6 @@ use crate::{
 /// The lesson on show.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = OnShow)]
 pub(in crate::http) struct LessonOnShow {
     #[garde(custom(check_lesson_exists))]
     #[schema(schema_with = claims::verdicts::lesson_id_schema)]

@@ -39,7 +39,6 @@ impl Default for LineSlots {
 
 /// The output of a line.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Printed)]
 pub(in crate::http) struct LineOutput {
     /// Stdout and stderr, of each the first 16 kB.
     #[schema(example = "4999")]

@@ -49,7 +49,6 @@ impl Default for SentVisits {
 /// People to send to a lesson.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = Visitors)]
 pub(in crate::http) struct VisitRequest {
     /// A route that a lesson of `GET /course` lets people try.
     #[garde(custom(check_visit_exists))]

@@ -6,7 +6,7 @@ use crate::{
     classroom::{
         demo_layer,
         demo1::{self, WORK_TIME},
-        demo2::{self, Id},
+        demo2::{self, LockValue},
         window::Answer,
     },
     error::Error as Domain,
@@ -44,7 +44,7 @@ terms!(
         /// The value in the key: `thread` without it.
         #[garde(skip)]
         #[param(inline)]
-        id: Option<Id>,
+        id: Option<LockValue>,
     }
 );
 

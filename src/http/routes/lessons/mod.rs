@@ -15,7 +15,6 @@ use crate::{
 };
 
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Lesson)]
 pub(in crate::http) struct LessonBody {
     #[serde(flatten)]
     took: JobSummary,

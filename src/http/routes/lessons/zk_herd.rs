@@ -22,7 +22,6 @@ pub(in crate::http) struct HerdQuery {
 
 /// How many were woken, by either way to wait.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Woken)]
 pub(in crate::http) struct HerdBody {
     outcome: AnswerOutcome,
     /// Which instance did it.
@@ -58,7 +57,7 @@ pub(in crate::http) async fn herd(
         u16::try_from(waiters.get()).unwrap_or(DEFAULT_WAITERS)
     });
     let herd = zk_herd::compare(&app.ctx, waiters, app.ctx.config.default_wait()).await?;
-    let (parent, predecessor) = (&herd.parent, &herd.predecessor);
+    let (parent, predecessor) = (&herd.watch_parent, &herd.watch_predecessor);
     let releases = parent.0.len();
     let text = format!(
         "{waiters} 个人排队，锁释放 {releases} 次\n都监听父节点：{}\n只监听前一个：{}\n",
