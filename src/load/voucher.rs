@@ -137,7 +137,7 @@ impl LoadVoucher {
     pub async fn add(
         at: &str,
         pieces: i64,
-        period: Range<TimeDelta>,
+        Range { start, end }: Range<TimeDelta>,
         token: Option<&SecretString>,
     ) -> Result<Self, Failure> {
         #[derive(Deserialize)]
@@ -145,7 +145,7 @@ impl LoadVoucher {
             id: i64,
         }
         let url = format!("{}/voucher", without_trailing_slash(at));
-        let [begin, end] = [period.start, period.end].map(|by| Utc::now() + by);
+        let [begin, end] = [start, end].map(|by| Utc::now() + by);
         let voucher =
             json!({"title": "oversell seckill", "stock": pieces, "begin": begin, "end": end});
         let what = format!("POST {url}");

@@ -179,7 +179,8 @@ async fn measure(
             let result = match work.plan(at) {
                 Ok(plan) => {
                     let token = token.clone();
-                    RoundResult::of(run_with_progress(&bar, &Plan { token, ..plan }, stop).await?)
+                    let plan = Plan { token, ..plan };
+                    RoundResult::of(&run_with_progress(&bar, &plan, stop).await?)
                 }
                 Err(bare) => {
                     let nothing = watch::channel(Snapshot::default()).1;
@@ -205,7 +206,7 @@ async fn measure(
 
 impl RoundResult {
     /// The measurement of a load.
-    fn of(row: Row) -> Self {
+    fn of(row: &Row) -> Self {
         Self {
             per_second: row.sold_per_sec,
             longest: row.stats.max / row.stats.average,
