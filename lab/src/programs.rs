@@ -80,6 +80,7 @@ fn on_path(program: &str) -> Option<PathBuf> {
     // A folder in PATH may be relative, or empty: the current one.
     std::env::split_paths(&path)
         .chain(SBIN_FOLDERS.map(PathBuf::from))
+        .chain([PathBuf::from(ZKCLI_FOLDER)])
         .filter_map(|folder| std::path::absolute(folder.join(program)).ok())
         .find(|file| is_program(file))
 }

@@ -11,7 +11,8 @@ use utoipa::ToSchema;
 /// In `run`, `{http}` is the address of nginx, `{8000}`, `{8100}` and `{8200}` those of the instances; `{mysql}`,
 /// `{redis}`, `{redis-2}` … and `{zookeeper}` are the options that lead `mysql`, `redis-cli` and `zkCli.sh` there, `{zk}`
 /// is ZooKeeper's address; `{fault}` is `oversell lab fault`. Behind a key `{:id}`, and in a query `{?id}` or `{&id}`, say the
-/// product: nothing for product 1, which a student has. In `expect`, `…` stands for anything.
+/// product: nothing for product 1, which a student has; so does `{-id}` in a path of ZooKeeper, and `{id}` is its bare number.
+/// `{user}` and `{user-2}` are two users who order vouchers. In `expect`, `…` stands for anything.
 /// Lines are typed one after the other; one that ends in ` &` runs while the next ones do, until `wait` is typed in its
 /// terminal. One that needs what another does first is typed until it prints that; a `sleep` stands only where nothing but time is to
 /// pass, or where nothing shows from outside that another has begun.
@@ -29,6 +30,9 @@ pub struct TypedLine {
     pub expect: String,
     /// Whether the line is typed again until it prints this.
     pub again: bool,
+    /// What the line would print if the claim were true, where it prints something else.
+    #[serde(skip_serializing)]
+    pub claimed: Option<String>,
 }
 
 impl TypedLine {
@@ -66,6 +70,8 @@ struct OwnLine {
     prints: Option<String>,
     /// The line is typed again until it prints this, instead of `prints`.
     until: Option<String>,
+    /// The claim is false, and were it true, the line would print this.
+    claimed: Option<String>,
 }
 
 impl TypedLine {
@@ -76,11 +82,21 @@ impl TypedLine {
             run: run.to_owned(),
             expect: expect.to_owned(),
             again: false,
+            claimed: None,
         }
     }
 
     /// Returns whether `text` matches `expect`, in which `…` stands for anything; space at the ends of lines does not count.
     pub fn is_printed(&self, text: &str) -> bool {
+        Self::matches(&self.expect, text)
+    }
+
+    /// Returns whether `text` is what the line prints if the claim is true.
+    pub fn shows_claim(&self, text: &str) -> bool {
+        Self::matches(self.claimed.as_ref().unwrap_or(&self.expect), text)
+    }
+
+    fn matches(expected: &str, text: &str) -> bool {
         let trimmed = |text: &str| {
             text.lines()
                 .map(str::trim_end)
@@ -89,7 +105,7 @@ impl TypedLine {
                 .trim()
                 .to_owned()
         };
-        let (expected, text) = (trimmed(&self.expect), trimmed(text));
+        let (expected, text) = (trimmed(expected), trimmed(text));
         let Some((first, rest)) = expected.split_once('…') else {
             return text == expected;
         };
@@ -127,8 +143,12 @@ impl Line for TypedLine {
 }
 
 /// The lines, and at their end a `wait` in each terminal.
-pub fn with_waits(mut lines: Vec<TypedLine>) -> Vec<TypedLine> {
-    let terminals: BTreeSet<_> = lines.iter().map(|line| line.terminal).collect();
+pub fn with_waits(
+    mut lines: Vec<TypedLine>,
+    is_awaited: impl Fn(&TypedLine) -> bool,
+) -> Vec<TypedLine> {
+    let awaited = lines.iter().filter(|line| is_awaited(line));
+    let terminals: BTreeSet<_> = awaited.map(|line| line.terminal).collect();
     lines.extend(terminals.into_iter().map(|terminal| TypedLine {
         terminal,
         ..TypedLine::new("wait", "")
@@ -152,11 +172,13 @@ impl From<LineForm> for TypedLine {
                 run,
                 prints,
                 until,
+                claimed,
             }) => Self {
                 terminal: terminal.unwrap_or(1),
                 run,
                 again: until.is_some(),
                 expect: until.or(prints).unwrap_or_default(),
+                claimed,
             },
         }
     }

@@ -89,6 +89,9 @@ mod tests {
                 "{:id",
                 "{?id",
                 "{&id",
+                "{-id",
+                "{id",
+                "{user",
             ];
             placeholders.iter().any(|place| text.contains(place))
         };

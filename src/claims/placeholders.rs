@@ -33,6 +33,10 @@ impl Placeholders {
             ("{:id}".to_owned(), String::new()),
             ("{?id}".to_owned(), String::new()),
             ("{&id}".to_owned(), String::new()),
+            ("{-id}".to_owned(), String::new()),
+            ("{id}".to_owned(), "1".to_owned()),
+            ("{user}".to_owned(), "1010".to_owned()),
+            ("{user-2}".to_owned(), "1011".to_owned()),
         ];
         for (course, url) in ["8000", "8100", "8200"].iter().zip(instances) {
             let url = url.as_ref().trim_end_matches('/');
@@ -70,11 +74,15 @@ impl Placeholders {
         self.with("{fault}", command)
     }
 
-    /// A copy in which this product is named in keys and in queries.
+    /// A copy in which this product is named in keys, paths, queries and statements, and two users are those of the product.
     pub fn with_product(&self, id: i64) -> Self {
         self.with("{:id}", &format!(":{id}"))
             .with("{?id}", &format!("?stock_id={id}"))
             .with("{&id}", &format!("&stock_id={id}"))
+            .with("{-id}", &format!("-{id}"))
+            .with("{id}", &id.to_string())
+            .with("{user}", &format!("{id}1"))
+            .with("{user-2}", &format!("{id}2"))
     }
 
     /// A copy in which one placeholder is added or replaced.
@@ -120,7 +128,7 @@ impl Placeholders {
         TypedLine {
             run: fill(&line.run),
             expect: fill(&line.expect),
-            ..*line
+            ..line.clone()
         }
     }
 }

@@ -120,7 +120,7 @@ fn no_two_lessons_write_the_same_file() -> Result<()> {
 /// Types the lines in order; fails with all lines that printed something else.
 async fn follow(lines: &[TypedLine], placeholders: &Placeholders) -> Result<()> {
     let lines = lines.iter().map(|line| placeholders.fill_line(line));
-    let lines = with_waits(lines.collect());
+    let lines = with_waits(lines.collect(), |_| true);
     let type_line = |_, line: &str, _: &[LineResult]| bash(line.to_owned());
     let mut wrong = Vec::new();
     for LineResult { index, output, .. } in run_lines(&lines, type_line, |_| true).await? {

@@ -1,16 +1,12 @@
 //! Helpers of several experiments: commands of Redis, requests, nodes of ZooKeeper, and a sale in words.
 
 use crate::trials::{Cluster, NoVerdict, cluster::target_name};
-use futures::future::try_join_all;
 use http::{Method, header::ACCEPT};
 use oversell::{
     claims::{Target, Words, words},
     load::Row,
 };
-use oversell_lab::{
-    clients::{http_client::Ask, redis_at::redis_at},
-    terminal::bilingual::Bilingual,
-};
+use oversell_lab::{clients::http_client::Ask, terminal::bilingual::Bilingual};
 use redis::{FromRedisValue, aio::MultiplexedConnection};
 use serde_json::Value;
 use std::time::Duration;
@@ -29,30 +25,6 @@ pub(super) async fn send_command<T: FromRedisValue>(
 ) -> Result<T, NoVerdict> {
     let mut command = redis::Cmd::new();
     Ok(command.arg(line).query_async(redis).await?)
-}
-
-/// Opens `n` connections to the main Redis, one for each client.
-pub(super) async fn open_clients(
-    on: &Cluster,
-    n: usize,
-) -> Result<Vec<MultiplexedConnection>, NoVerdict> {
-    let url = on.servers()?.first_redis();
-    Ok(try_join_all((0..n).map(|_| redis_at(url))).await?)
-}
-
-/// Waits, 10 s at most, until a key exists.
-pub(super) async fn wait_for_key(
-    redis: &mut MultiplexedConnection,
-    key: &str,
-) -> Result<(), NoVerdict> {
-    let there = async {
-        while !send_command::<bool>(redis, &["EXISTS", key]).await? {
-            sleep(Duration::from_millis(5)).await;
-        }
-        Ok(())
-    };
-    let there = timeout(Duration::from_secs(10), there).await;
-    there.unwrap_or_else(|_| Err(NoVerdict::failed(format!("nobody writes {key}"))))
 }
 
 /// Sends a GET that must succeed; returns its JSON.

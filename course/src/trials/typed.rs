@@ -16,41 +16,73 @@ use oversell_lab::{
     fault::Action,
     programs::{self, LINE_TIMEOUT, ShellOutput, run_in_shell},
 };
+use serde_json::Value;
 use tempfile::NamedTempFile;
 use tokio::time::sleep;
 
 /// The part of a key that is replaced by a unique name, so that no student and no experiment uses the same key.
 const KEY_OF_STUDENT: &str = "by-hand";
+/// The end of a line that makes a voucher.
+const NEW_VOUCHER: &str = "{http}/voucher";
+/// The places in a line that only a lab knows.
+const PLACES_OF_LAB: [&str; 8] = [
+    "{mysql}",
+    "{redis",
+    "{zookeeper}",
+    "{zk}",
+    "{fault}",
+    "{8100}",
+    "{8200}",
+    "{name-",
+];
+/// The programs that lines run; they come with the servers, or must be installed beside them.
+const PROGRAMS: [&str; 5] = ["curl", "redis-cli", "mysql", "zkCli.sh", "nginx"];
 /// Limit of each output stream of a line, which is killed when it reaches it; it should print far less.
 const MAX_OUTPUT_BYTES: usize = 64 * 1024;
-/// Tries typed lines with a product and keys of their own. Unavailable without a lab, unless all lines are `curl`.
+
+/// Tries typed lines with a product and keys of their own. Unavailable without a lab if a line names what only a lab knows.
 pub(super) async fn try_lines(on: &Cluster, lines: &[TypedLine]) -> Result<Observation, NoVerdict> {
-    if lines.iter().any(|line| !line.run.starts_with("curl")) {
+    let of_lab = |line: &TypedLine| PLACES_OF_LAB.iter().any(|place| line.run.contains(place));
+    if lines.iter().any(of_lab) {
         on.servers()?;
     }
-    let (product, key) = (on.create_product(5000).await?, own_key(KEY_OF_STUDENT));
+    let product = on.create_product(5000).await?;
+    // A prefix of ids may have no colon.
+    let key = own_key(KEY_OF_STUDENT).replace(':', "-");
     let placeholders = on.placeholders().with_product(product.id);
     let typed = lines.iter().map(|line| {
         let line = placeholders.fill_line(line);
         let run = line.run.replace(KEY_OF_STUDENT, &key);
         TypedLine { run, ..line }
     });
-    let typed = with_waits(typed.collect());
+    let typed: Vec<_> = typed.collect();
+    // A line that runs beside the others and prints nothing is killed at the end.
+    let with_waits = with_waits(typed.clone(), |line| !line.expect.is_empty());
     let run = |_, line: &str, _: &[LineResult]| run_line_or_fault(on, line.to_owned());
-    let results = run_lines(&typed, run, |_| true).await;
+    let results = run_lines(&with_waits, run, |_| true).await;
     product.remove().await?;
     let mut printed = vec![String::new(); lines.len()];
     for result in results? {
         printed[result.index] = result.output.stdout;
     }
-    Ok(observe(lines, &printed))
+    for (line, printed) in lines.iter().zip(&printed) {
+        if line.run.ends_with(NEW_VOUCHER) {
+            let made: Value = serde_json::from_str(printed)?;
+            on.remove_voucher(&made["id"]).await?;
+        }
+    }
+    for printed in &mut printed {
+        *printed = printed.replace(&key, KEY_OF_STUDENT);
+    }
+    Ok(observe(lines, &typed, &printed))
 }
 
-/// Runs a line in bash, with the servers' own clients, for [`LINE_TIMEOUT`] at most; unavailable if the program that it begins with is
+/// Runs a line in bash, with the servers' own clients, for [`LINE_TIMEOUT`] at most; unavailable if one of its [`PROGRAMS`] is
 /// not installed. Returns its output so far, whatever its exit status, without white space at the end of stdout.
 pub(super) async fn run_in_bash(line: &str) -> Result<ShellOutput, NoVerdict> {
-    let program = line.split(' ').next().unwrap_or_default();
-    if program != "oversell" && programs::find(program).is_none() {
+    let mut words = line.split([' ', '(', ';']);
+    let missing = words.find(|word| PROGRAMS.contains(word) && programs::find(word).is_none());
+    if let Some(program) = missing {
         return Err(NoVerdict::unavailable(
             format!("没有装 {program}"),
             format!("{program} is not installed"),
@@ -90,7 +122,7 @@ pub(super) async fn run_line_or_fault(
 const PUT_JSON: &str = "curl -s -X PUT -H 'content-type: application/json' -d";
 
 /// Parts of a line that a student must type and a reader need not see.
-const HIDDEN_PARTS: [&str; 9] = [
+const HIDDEN_PARTS: [&str; 10] = [
     "redis-cli {redis} ",
     "mysql {mysql} -Ne ",
     "curl -s ",
@@ -100,25 +132,34 @@ const HIDDEN_PARTS: [&str; 9] = [
     "{:id}",
     "{?id}",
     "{&id}",
+    "{-id}",
 ];
 
-/// Claim: each line prints what it should. The words show every line and what it printed, in short.
-fn observe(lines: &[TypedLine], printed: &[String]) -> Observation {
-    let lines = || lines.iter().zip(printed);
-    let as_said = lines().all(|(line, printed)| line.is_printed(printed));
-    let words = lines().filter(|(line, _)| line.run != "wait");
-    let words = words.map(|(line, printed)| {
+/// Claim: each line prints what it does if the claim is true. The words show every line and what it printed, in short.
+/// `typed` has the lines as they were typed, with all placeholders replaced.
+fn observe(lines: &[TypedLine], typed: &[TypedLine], printed: &[String]) -> Observation {
+    let all = || typed.iter().zip(printed);
+    let holds = all().all(|(typed, printed)| typed.shows_claim(printed));
+    let words = lines.iter().zip(all());
+    let words = words.filter(|(line, _)| line.run != "wait");
+    let words = words.map(|(line, (typed, printed))| {
         let empty = |line: String, unsaid| line.replace(unsaid, "");
         let run = HIDDEN_PARTS
             .into_iter()
             .fold(line.run.replace(PUT_JSON, "PUT"), empty);
         // An expected JSON answer is shown as the line has it, in short.
-        let is_long = printed.starts_with('{') && line.is_printed(printed);
+        let is_long = printed.starts_with('{') && typed.is_printed(printed);
         let printed = if is_long { &line.expect } else { printed };
-        in_short(&format!("{run} → {}", printed.trim().replace('\n', " ")))
+        let shown = format!("{run} → {}", printed.trim().replace('\n', " "));
+        let claimed = line
+            .claimed
+            .as_ref()
+            .filter(|_| !typed.shows_claim(printed));
+        let otherwise = claimed.map(|claimed| format!(" ≠ {}", claimed.replace('\n', " ")));
+        in_short(&(shown + &otherwise.unwrap_or_default()))
     });
     let words: Vec<_> = words.collect();
-    Observation::holds(as_said, Words::untranslated(words.join("; ")))
+    Observation::holds(holds, Words::untranslated(words.join("; ")))
 }
 
 /// Without the text of a script that is loaded, and with the beginning of its digest.
@@ -150,7 +191,7 @@ mod tests {
         for lesson in lessons().filter(|lesson| lesson.run.parts().iter().any(is_typed)) {
             let lines = lesson.by_hand.iter();
             let printed: Vec<_> = lines.map(|line| line.expect.clone()).collect();
-            let words = observe(&lesson.by_hand, &printed).words;
+            let words = observe(&lesson.by_hand, &lesson.by_hand, &printed).words;
             assert!(words.validate().is_ok(), "{}: {}", lesson.id, words.en);
         }
     }
@@ -180,7 +221,7 @@ mod tests {
             .iter()
             .map(|line| line.expect.clone())
             .collect();
-        let words = observe(&lesson.by_hand, &printed).words;
+        let words = observe(&lesson.by_hand, &lesson.by_hand, &printed).words;
         assert!(words.en.starts_with("PUT '{\"count\":"), "{}", words.en);
         assert!(!words.en.contains("-H"), "{}", words.en);
     }
@@ -193,7 +234,28 @@ mod tests {
             (["OK", "1", "1"], ClaimVerdict::NotReproduced),
         ] {
             let printed = printed.map(str::to_owned);
-            assert_eq!(observe(&lesson.by_hand, &printed).verdict, verdict);
+            let seen = observe(&lesson.by_hand, &lesson.by_hand, &printed);
+            assert_eq!(seen.verdict, verdict);
+        }
+    }
+
+    #[test]
+    fn what_is_claimed_decides_not_what_is_printed() {
+        let line = TypedLine {
+            claimed: Some("1".to_owned()),
+            ..TypedLine::new("redis-cli {redis} set lock any nx", "OK")
+        };
+        for (printed, verdict, words) in [
+            (
+                "OK",
+                ClaimVerdict::NotReproduced,
+                "set lock any nx → OK ≠ 1",
+            ),
+            ("1", ClaimVerdict::Reproduced, "set lock any nx → 1"),
+        ] {
+            let lines = [line.clone()];
+            let seen = observe(&lines, &lines, &[printed.to_owned()]);
+            assert_eq!((seen.verdict, &seen.words.en[..]), (verdict, words));
         }
     }
 }

@@ -17,6 +17,7 @@ use oversell_lab::{
     terminal::failure::{Failure, unusable},
 };
 use serde_json::Value;
+use std::fmt::Display;
 
 /// How long each order of a crowd stays in the section in which its step breaks: other orders come in between.
 const HOLD_MS: u64 = 20;
@@ -29,6 +30,14 @@ pub(super) struct TrialVoucher<'a> {
 }
 
 impl Cluster {
+    /// Deletes the voucher of this number with its orders.
+    pub(super) async fn remove_voucher(&self, id: impl Display) -> Result<(), NoVerdict> {
+        let url = format!("{}/voucher/{id}", self.nginx());
+        let removed = self.request(Method::DELETE, &url).answer();
+        removed.await?.success()?;
+        Ok(())
+    }
+
     /// Makes a voucher; its period is from `from` until `until`, relative to now.
     pub(super) async fn create_voucher(
         &self,

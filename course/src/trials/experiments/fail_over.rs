@@ -25,12 +25,12 @@ use std::{
 use tokio::time::{sleep, timeout};
 
 experiments! {
-    "2.8" => crash_of_primary_loses_locks(true), twin(false);
+    "2.8" => crash_of_primary_loses_locks(Replication::CutBefore), twin(Replication::Up);
     "2.9" => crash_of_one_node_loses_no_redlock(5), twin(1);
-    "003.master" => crash_loses_locks_and_no_redlock([true, false]), twin([false, true]);
+    "003.master" => crash_loses_locks_and_no_redlock(Replication::CutBefore, 5), twin(Replication::Up, 1);
     "beyond.fail-over" => planned_failover_loses_locks([0, 1, 2]), twin([2; 3]);
-    "beyond.cut-off" => cut_off_primary_loses_locks(0), twin(1);
-    "beyond.lost-release" => cut_off_primary_loses_release(false), twin(true);
+    "beyond.cut-off" => cut_off_primary_loses_locks(MinReplicas::None), twin(MinReplicas::One);
+    "beyond.lost-release" => cut_off_primary_loses_release(Release::AfterTheCut), twin(Release::Replicated);
 }
 
 /// The lease of each lock: longer than a fail-over takes, so that no lock is lost because its lease ends.
@@ -45,6 +45,30 @@ const FIRST_LOCKS_TIMEOUT: Duration = Duration::from_secs(30);
 const FAILOVER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The lab's name of the first primary.
 const PRIMARY: &str = "redis";
+
+/// Whether replicas hear of writes until the primary crashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Replication {
+    Up,
+    /// It is cut a while before, so that the replicas lag.
+    CutBefore,
+}
+
+/// The replicas that must have answered of late, or the primary refuses writes: `min-replicas-to-write`.
+#[derive(Debug, Clone, Copy)]
+enum MinReplicas {
+    None = 0,
+    One = 1,
+}
+
+/// Which servers hear of a release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Release {
+    /// The cut-off primary alone.
+    AfterTheCut,
+    /// The replicas too, before the cut.
+    Replicated,
+}
 
 /// How many locks a holder had (`of`), and how many of them another client could take too, unknown to the holder (`twice`).
 #[derive(Debug, Clone, Copy, Default, Serialize)]
@@ -115,7 +139,7 @@ async fn planned_failover_loses_locks(
 /// tried too, without a verdict.
 async fn cut_off_primary_loses_locks(
     on: &Cluster,
-    min_replicas: u8,
+    min_replicas: MinReplicas,
 ) -> Result<Observation, NoVerdict> {
     let lab = OwnLab::start(on, SENTINELS).await?;
     let on = &lab.cluster;
@@ -124,10 +148,10 @@ async fn cut_off_primary_loses_locks(
     set_min_replicas(on, min_replicas).await?;
     let [plain, waited] = hold_locks_of_sentinel_group(on, &group, [0, 1], is_cut()).await?;
     restore_first_primary(on).await?;
-    set_min_replicas(on, 1).await?;
+    set_min_replicas(on, MinReplicas::One).await?;
     let [refused] = hold_locks_of_sentinel_group(on, &group, [0], is_cut()).await?;
     restore_first_primary(on).await?;
-    set_min_replicas(on, 0).await?;
+    set_min_replicas(on, MinReplicas::None).await?;
     let [killed] =
         hold_locks_of_sentinel_group(on, &group, [0], lose_primary(on, &group, Action::Kill))
             .await?;
@@ -147,11 +171,10 @@ async fn cut_off_primary_loses_locks(
         .value("killed", json!(killed)))
 }
 
-/// Claim: a release at a cut-off primary is lost: the next primary keeps the lock until its lease ends. In the twin,
-/// `is_replicated`, the replicas have the release before the cut.
+/// Claim: a release at a cut-off primary is lost: the next primary keeps the lock until its lease ends.
 async fn cut_off_primary_loses_release(
     on: &Cluster,
-    is_replicated: bool,
+    release: Release,
 ) -> Result<Observation, NoVerdict> {
     /// The lease of the lock: longer than a fail-over takes.
     const LEASE_TIME: Duration = Duration::from_secs(30);
@@ -167,11 +190,11 @@ async fn cut_off_primary_loses_release(
         .acquire(ACQUIRE_TIMEOUT)
         .await
         .map_err(NoVerdict::failed)?;
-    if !is_replicated {
+    if release == Release::AfterTheCut {
         on.inject_fault(Action::Cut, PRIMARY).await?;
     }
     let released = guard.release().await.is_ok();
-    if is_replicated {
+    if release == Release::Replicated {
         // To acquire another lock waits for both replicas, which then have the release too.
         let later = holder.lock(&own_key("lock")).acquire(ACQUIRE_TIMEOUT).await;
         drop(later.map_err(NoVerdict::failed)?);
@@ -208,22 +231,22 @@ struct CrashCounts {
 }
 
 impl CrashCounts {
-    /// Counts the locks on this many nodes in both crashes; `lags`: the replication is cut before the second.
-    async fn of(on: &Cluster, nodes: usize, lags: bool) -> Result<Self, NoVerdict> {
+    /// Counts the locks on this many nodes in both crashes.
+    async fn of(on: &Cluster, nodes: usize, second: Replication) -> Result<Self, NoVerdict> {
         Ok(Self {
-            alone: hold_locks_through_crash(on, nodes, false).await?,
-            lagging: hold_locks_through_crash(on, nodes, lags).await?,
+            alone: hold_locks_through_crash(on, nodes, Replication::Up).await?,
+            lagging: hold_locks_through_crash(on, nodes, second).await?,
         })
     }
 
-    fn words(self, lags: bool) -> Words {
+    fn words(self, second: Replication) -> Words {
         let Self { alone, lagging } = self;
-        let (zh, en) = match lags {
-            true => (
+        let (zh, en) = match second {
+            Replication::CutBefore => (
                 "宕机时从节点落后（先断开复制一秒）",
                 "a crash while the replicas lag (the replication is cut a second before)",
             ),
-            false => (
+            Replication::Up => (
                 "再宕机一次，复制也没断",
                 "another crash, with the replication up again",
             ),
@@ -236,10 +259,13 @@ impl CrashCounts {
 }
 
 /// Claim: a lock is lost if the primary dies before the replica has heard of it. The words also say what a crash alone loses.
-async fn crash_of_primary_loses_locks(on: &Cluster, lags: bool) -> Result<Observation, NoVerdict> {
-    let seen = CrashCounts::of(on, 1, lags).await?;
+async fn crash_of_primary_loses_locks(
+    on: &Cluster,
+    second: Replication,
+) -> Result<Observation, NoVerdict> {
+    let seen = CrashCounts::of(on, 1, second).await?;
     let holds = seen.lagging.many_are_lost();
-    Ok(Observation::holds(holds, seen.words(lags)).value("plain_in_a_crash", json!(seen)))
+    Ok(Observation::holds(holds, seen.words(second)).value("plain_in_a_crash", json!(seen)))
 }
 
 /// Claim: neither crash loses a Redlock on five independent nodes, although the primary is one of them.
@@ -247,9 +273,9 @@ async fn crash_of_one_node_loses_no_redlock(
     on: &Cluster,
     nodes: usize,
 ) -> Result<Observation, NoVerdict> {
-    let seen = CrashCounts::of(on, nodes, true).await?;
+    let seen = CrashCounts::of(on, nodes, Replication::CutBefore).await?;
     let holds = seen.alone.all_are_kept() && seen.lagging.all_are_kept();
-    let Words { zh, en } = seen.words(true);
+    let Words { zh, en } = seen.words(Replication::CutBefore);
     let words = words!(
         "锁在 {nodes} 个节点上，其中一个有从节点。{zh}",
         "Locks on {nodes} nodes, one of which has replicas. {en}"
@@ -257,22 +283,22 @@ async fn crash_of_one_node_loses_no_redlock(
     Ok(Observation::holds(holds, words).value("redlock_in_a_crash", json!(seen)))
 }
 
-/// Claim: a crash loses a plain lock, and no Redlock.
+/// Claim: a crash loses a plain lock, and no Redlock on this many nodes.
 async fn crash_loses_locks_and_no_redlock(
     on: &Cluster,
-    [lags, alone]: [bool; 2],
+    second: Replication,
+    nodes: usize,
 ) -> Result<Observation, NoVerdict> {
-    let nodes = if alone { 1 } else { 5 };
-    let lost = crash_of_primary_loses_locks(on, lags).await?;
+    let lost = crash_of_primary_loses_locks(on, second).await?;
     Ok(lost.and(crash_of_one_node_loses_no_redlock(on, nodes).await?))
 }
 
-/// Holds locks on this many nodes while the first is killed; with `lags` it is cut off from its replicas a second before.
+/// Holds locks on this many nodes while the first is killed.
 /// The first is the primary of a lab of its own; the others are nodes of the common lab.
 async fn hold_locks_through_crash(
     on: &Cluster,
     nodes: usize,
-    lags: bool,
+    replication: Replication,
 ) -> Result<LockCounts, NoVerdict> {
     /// How long the primary is cut off before it is killed: long enough for many locks of which the replicas do not hear.
     const LAG: Duration = Duration::from_secs(1);
@@ -290,7 +316,7 @@ async fn hold_locks_through_crash(
         ))
     };
     let crash = async {
-        if lags {
+        if replication == Replication::CutBefore {
             own.inject_fault(Action::Cut, PRIMARY).await?;
             sleep(LAG).await;
         }
@@ -404,12 +430,12 @@ async fn restore_first_primary(on: &Cluster) -> Result<(), NoVerdict> {
 }
 
 /// From now on the leader refuses writes unless this many replicas have answered within 2 s.
-async fn set_min_replicas(on: &Cluster, count: u8) -> Result<(), NoVerdict> {
+async fn set_min_replicas(on: &Cluster, count: MinReplicas) -> Result<(), NoVerdict> {
     let at = on.servers()?;
     let replicas = at.replicas.iter().map(|node| node.url.as_str());
     for url in replicas.chain([at.first_redis()]) {
         let mut member = redis_at(url).await?;
-        for (setting, value) in [("to-write", &*count.to_string()), ("max-lag", "2")] {
+        for (setting, value) in [("to-write", &*(count as u8).to_string()), ("max-lag", "2")] {
             let setting = format!("min-replicas-{setting}");
             send_command::<()>(&mut member, &["CONFIG", "SET", &setting, value]).await?;
         }

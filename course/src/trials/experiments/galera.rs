@@ -17,12 +17,33 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 experiments! {
-    "beyond.node-locks" => row_lock_stays_on_its_node(1), twin(0);
-    "beyond.stale-read" => stale_read_oversells(false), twin(true);
-    "beyond.lagging" => lagging_node_refuses_sales(true), twin(false);
+    "beyond.node-locks" => row_lock_stays_on_its_node(SecondConnection::ToAnotherNode), twin(SecondConnection::ToTheSameNode);
+    "beyond.stale-read" => stale_read_oversells(Reads::Plain), twin(Reads::Causal);
+    "beyond.lagging" => lagging_node_refuses_sales(SecondNode::Lags), twin(SecondNode::KeepsUp);
     "beyond.read-only" => read_only_node_refuses_plain_user(""), twin(", READ ONLY ADMIN");
     "beyond.writers" => compare_one_and_three_writers(3), twin(1);
-    "beyond.snapshots" => snapshot_isolation_loses_updates(0), twin(1);
+    "beyond.snapshots" => snapshot_isolation_loses_updates(SnapshotIsolation::Off), twin(SnapshotIsolation::On);
+}
+
+/// Where the second of two connections goes.
+#[derive(Debug, Clone, Copy)]
+enum SecondConnection {
+    ToAnotherNode,
+    ToTheSameNode,
+}
+
+/// Whether the second node applies what others commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SecondNode {
+    KeepsUp,
+    Lags,
+}
+
+/// The setting `innodb_snapshot_isolation`, as SQL names it.
+#[derive(Debug, Clone, Copy)]
+enum SnapshotIsolation {
+    Off,
+    On,
 }
 
 /// The numbers of the errors after which a transaction is rolled back: deadlock, and a row that has changed since it was read.
@@ -67,15 +88,22 @@ async fn buy_at_all(
     Ok(all)
 }
 
-/// Claim: a lock that is never lost does not help against a stale read; a fence does, and so do reads that wait for all commits. With
-/// `causal_reads` it is the twin, whose claim must fail.
-async fn stale_read_oversells(on: &Cluster, causal_reads: bool) -> Result<Observation, NoVerdict> {
+/// The reads of a strategy: of what the node has, or of all that is committed.
+#[derive(Debug, Clone, Copy)]
+enum Reads {
+    Plain,
+    /// `mysql.causal_reads` is on.
+    Causal,
+}
+
+/// Claim: a lock that is never lost does not help against a stale read; a fence does, and so do reads that wait for all commits.
+async fn stale_read_oversells(on: &Cluster, reads: Reads) -> Result<Observation, NoVerdict> {
     /// The number of rounds: more than one, because a stale read does not happen in every round.
     const ROUNDS: usize = 5;
     let causal = start_galera_with_causal_reads(on).await?;
-    let plain = match causal_reads {
-        true => &causal.cluster,
-        false => shared_galera(on).await?,
+    let plain = match reads {
+        Reads::Causal => &causal.cluster,
+        Reads::Plain => shared_galera(on).await?,
     };
     // Many products commit at once, so that nodes fall behind.
     let sells = async |on: &Cluster, strategy| {
@@ -129,14 +157,17 @@ async fn stale_read_oversells(on: &Cluster, causal_reads: bool) -> Result<Observ
 /// Claim: row locks and named locks do not reach another node. `second_node` is the index of the second connection's node.
 async fn row_lock_stays_on_its_node(
     on: &Cluster,
-    second_node: usize,
+    second: SecondConnection,
 ) -> Result<Observation, NoVerdict> {
     const LOCK: &str = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
     const TAKE: &str = "UPDATE db_stock SET count = count - 1 WHERE id = ?";
     let on = shared_galera(on).await?;
     let product = on.create_product_on_each_node(STOCK).await?;
     let nodes: Vec<_> = on.servers()?.mysql_nodes().collect();
-    let other = nodes[second_node];
+    let other = match second {
+        SecondConnection::ToAnotherNode => nodes[1],
+        SecondConnection::ToTheSameNode => nodes[0],
+    };
     let mut one = MySqlConnection::connect(&nodes[0].url).await?;
     let mut two = MySqlConnection::connect(&other.url).await?;
     for node in [&mut one, &mut two] {
@@ -199,7 +230,7 @@ fn describe_error(error: Option<u16>) -> String {
 }
 
 /// The number of the error that the server answered; `None` if it succeeded. Any other error fails.
-pub(super) fn error_number<T>(done: sqlx::Result<T>) -> Result<Option<u16>, NoVerdict> {
+fn error_number<T>(done: sqlx::Result<T>) -> Result<Option<u16>, NoVerdict> {
     match done {
         Ok(_) => Ok(None),
         Err(sqlx::Error::Database(error)) => {
@@ -210,7 +241,10 @@ pub(super) fn error_number<T>(done: sqlx::Result<T>) -> Result<Option<u16>, NoVe
 }
 
 /// Claim: a node that applies no changes reads an old count, refuses sales, and serves no read that waits for all commits.
-async fn lagging_node_refuses_sales(on: &Cluster, lags: bool) -> Result<Observation, NoVerdict> {
+async fn lagging_node_refuses_sales(
+    on: &Cluster,
+    second: SecondNode,
+) -> Result<Observation, NoVerdict> {
     /// Time limit of a read that waits for all commits: it would return within milliseconds on a node that is up to date.
     const CAUSAL_READ_TIMEOUT: Duration = Duration::from_secs(1);
     let on = shared_galera(on).await?;
@@ -232,7 +266,7 @@ async fn lagging_node_refuses_sales(on: &Cluster, lags: bool) -> Result<Observat
         Ok::<_, NoVerdict>(read.fetch_one(&mut node).await?)
     };
     let mut locker = MySqlConnection::connect(node).await?;
-    if lags {
+    if second == SecondNode::Lags {
         locker.execute("FLUSH TABLES WITH READ LOCK").await?;
     }
     let sold = product.buy(one, "single-update", "").await?.0;
@@ -357,11 +391,11 @@ async fn compare_one_and_three_writers(
 /// none with it on. `tested` is the setting that loses updates.
 async fn snapshot_isolation_loses_updates(
     on: &Cluster,
-    tested: u8,
+    tested: SnapshotIsolation,
 ) -> Result<Observation, NoVerdict> {
     let on = shared_galera(on).await?;
     let off = run_read_then_write(on, tested).await?;
-    let strict = run_read_then_write(on, 1).await?;
+    let strict = run_read_then_write(on, SnapshotIsolation::On).await?;
     let words = words!(
         "三个节点上的事务都先读后写：innodb_snapshot_isolation=OFF，提交 {} 次，丢了 {} 次更新；ON，提交 {} 次，丢了 {} 次，回滚 {} 次。",
         "Transactions read and then write on three nodes: with innodb_snapshot_isolation=OFF {} commits, {} updates lost; with ON {} commits, {} lost, {} rolled back.",
@@ -390,7 +424,7 @@ struct CommitCounts {
 /// unavailable if the server has no such setting.
 async fn run_read_then_write(
     on: &Cluster,
-    snapshot_isolation: u8,
+    snapshot_isolation: SnapshotIsolation,
 ) -> Result<CommitCounts, NoVerdict> {
     /// The number of connections, spread over the nodes.
     const CLIENTS: usize = 6;
@@ -401,7 +435,7 @@ async fn run_read_then_write(
     let nodes: Vec<_> = on.servers()?.mysql_nodes().collect();
     let clients = nodes.iter().cycle().take(CLIENTS).map(|node| async move {
         let mut node = MySqlConnection::connect(&node.url).await?;
-        let isolation = format!("SET SESSION innodb_snapshot_isolation = {snapshot_isolation}");
+        let isolation = format!("SET SESSION innodb_snapshot_isolation = {snapshot_isolation:?}");
         if let Some(error) = error_number(node.execute(isolation.as_str()).await)? {
             return Err(NoVerdict::unavailable(
                 format!("这个版本的 MariaDB 没有 innodb_snapshot_isolation（错误 {error}）：要 10.6.18、10.11.8 或更新"),

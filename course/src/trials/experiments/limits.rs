@@ -7,9 +7,7 @@ use serde::Serialize;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
-experiments! {
-    "003.limits" => limit_per_instance_lets_more_through(false), twin(true);
-}
+experiments! {}
 
 /// How many requests of a burst were let through and how many were refused, and how long they took, in seconds.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
@@ -99,48 +97,6 @@ async fn send_at_once(on: &Cluster, urls: &[String]) -> Result<BurstResult, NoVe
     Ok(came)
 }
 
-/// Claim: three buckets let thirty of sixty concurrent requests through, one shared limiter ten.
-async fn limit_per_instance_lets_more_through(
-    on: &Cluster,
-    all_to_one: bool,
-) -> Result<Observation, NoVerdict> {
-    /// The number of requests sent to each instance at once: twice as many as a bucket holds.
-    const REQUESTS_PER_INSTANCE: usize = 20;
-    let [one, _, _] = on.instances() else {
-        return Err(NoVerdict::unavailable(
-            "要有三个实例",
-            "it takes three instances",
-        ));
-    };
-    let mut came = Vec::new();
-    for route in ["/seckill/limited", "/seckill/limited/shared"] {
-        // Buckets refill, and windows empty.
-        sleep(Duration::from_millis(1200)).await;
-        let urls = on.instances().iter().flat_map(|instance| {
-            let at = if all_to_one { one } else { instance };
-            vec![format!("{at}{route}"); REQUESTS_PER_INSTANCE]
-        });
-        came.push(send_at_once(on, &urls.collect::<Vec<_>>()).await?);
-    }
-    let (own, shared) = (came[0], came[1]);
-    let words = words!(
-        "三个实例各 {REQUESTS_PER_INSTANCE} 个请求，同时到：各有各的令牌桶，一共放过 {} 个；共用 Redis 里的限流器，放过 {} 个。",
-        "{REQUESTS_PER_INSTANCE} requests to each of three instances, all at once: {} let through where each has a bucket of its own, {} by the one limiter in Redis.",
-        own.through,
-        shared.through
-    );
-    Ok(Observation::holds(is_thirty_and_ten(&own, &shared), words)
-        .value("came", serde_json::to_value(came)?))
-}
-
-/// Whether thirty requests came through the three own buckets and ten through the shared limiter, or as many more as were refilled
-/// while they came.
-fn is_thirty_and_ten(own: &BurstResult, shared: &BurstResult) -> bool {
-    let more = |came: &BurstResult, a_second: f64| (came.took_s * a_second).ceil() as usize;
-    (30..=30 + more(own, 30.0)).contains(&own.through)
-        && (10..=10 + more(shared, 10.0)).contains(&shared.through)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,25 +146,6 @@ mod tests {
                 is_within_bounds(&bucket, &first, Some(&again)),
                 expected,
                 "{first:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn only_buckets_of_their_own_let_three_times_as_many_through() {
-        for (own, shared, holds) in [
-            (30, 10, true),
-            (32, 11, true),
-            (10, 10, false),
-            (30, 30, false),
-            (60, 10, false),
-            (0, 0, false),
-        ] {
-            let [own, shared] = [own, shared].map(|through| came(through, 0.1, 0.1, 0.1));
-            assert_eq!(
-                is_thirty_and_ten(&own, &shared),
-                holds,
-                "{own:?} {shared:?}"
             );
         }
     }

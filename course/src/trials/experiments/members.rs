@@ -17,8 +17,16 @@ use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
 experiments! {
-    "beyond.ensemble" => measure_ensemble_outages(false), twin(true);
-    "beyond.dead-writer" => measure_writer_outages(false), twin(true);
+    "beyond.ensemble" => measure_ensemble_outages(Killed::OneByOne), twin(Killed::TwoAtOnce);
+    "beyond.dead-writer" => measure_writer_outages(Killed::OneByOne), twin(Killed::TwoAtOnce);
+}
+
+/// Whether a majority of three members lives on when one is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Killed {
+    OneByOne,
+    /// The next one dies with the first, so that there is no majority.
+    TwoAtOnce,
 }
 
 /// Bounds the wait for sales while a majority lives; longer than each outage that a claim allows.
@@ -36,22 +44,16 @@ const MAX_OUTAGE_OF_GALERA: Duration = Duration::from_secs(15);
 
 /// Claim: an ensemble of three that loses a follower or its leader sells again within seconds; without a majority it sells nothing
 /// until a server is back.
-async fn measure_ensemble_outages(
-    on: &Cluster,
-    majority_dies: bool,
-) -> Result<Observation, NoVerdict> {
+async fn measure_ensemble_outages(on: &Cluster, killed: Killed) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, ENSEMBLE).await?;
-    let seen = lose_members_of_ensemble(&own, majority_dies).await?;
+    let seen = lose_members_of_ensemble(&own, killed).await?;
     own.stop().await?;
     Ok(seen)
 }
 
-/// Kills a follower, the leader and one more server, and starts one, while buyers buy. With `majority_dies` the one more
-/// dies with the leader.
-async fn lose_members_of_ensemble(
-    own: &OwnLab,
-    majority_dies: bool,
-) -> Result<Observation, NoVerdict> {
+/// Kills a follower, the leader and one more server, and starts one, while buyers buy. With [`Killed::TwoAtOnce`] the one
+/// more dies with the leader.
+async fn lose_members_of_ensemble(own: &OwnLab, killed: Killed) -> Result<Observation, NoVerdict> {
     let on = &own.cluster;
     let servers = own.wait_for_leader_and_followers("").await?;
     let [leader, another, follower] = &servers[..] else {
@@ -71,13 +73,13 @@ async fn lose_members_of_ensemble(
             .await;
         let fault = async {
             on.inject_fault(Action::Kill, leader).await?;
-            match majority_dies {
-                true => on.inject_fault(Action::Kill, another).await,
-                false => Ok(()),
+            match killed {
+                Killed::TwoAtOnce => on.inject_fault(Action::Kill, another).await,
+                Killed::OneByOne => Ok(()),
             }
         };
         let without_leader = outage_after(&purchases, fault).await?;
-        if !majority_dies {
+        if killed == Killed::OneByOne {
             on.inject_fault(Action::Kill, another).await?;
         }
         let minority = Instant::now();
@@ -116,15 +118,15 @@ async fn lose_members_of_ensemble(
 }
 
 /// Claim: three Galera nodes sell again within seconds after the writer was killed, and sooner after the next writer was shut down.
-async fn measure_writer_outages(on: &Cluster, two_die: bool) -> Result<Observation, NoVerdict> {
+async fn measure_writer_outages(on: &Cluster, killed: Killed) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, ONE_WRITER).await?;
-    let seen = lose_writers(&own.cluster, two_die).await?;
+    let seen = lose_writers(&own.cluster, killed).await?;
     own.stop().await?;
     Ok(seen)
 }
 
-/// Kills the node that is written and shuts the next one down, while buyers buy. With `two_die` the next one is killed too.
-async fn lose_writers(on: &Cluster, two_die: bool) -> Result<Observation, NoVerdict> {
+/// Kills the node that is written and shuts the next one down, while buyers buy. With [`Killed::TwoAtOnce`] the next one is killed too.
+async fn lose_writers(on: &Cluster, killed: Killed) -> Result<Observation, NoVerdict> {
     let second = on.servers()?.galera.first().map(|node| node.pid);
     let second = second.ok_or_else(|| NoVerdict::failed("no second node"))?;
     let second = Pid::from_raw(second.cast_signed());
@@ -136,17 +138,17 @@ async fn lose_writers(on: &Cluster, two_die: bool) -> Result<Observation, NoVerd
             .await;
         let dies = async {
             on.inject_fault(Action::Kill, "mysql").await?;
-            match two_die {
-                true => on.inject_fault(Action::Kill, "mysql-2").await,
-                false => Ok(()),
+            match killed {
+                Killed::TwoAtOnce => on.inject_fault(Action::Kill, "mysql-2").await,
+                Killed::OneByOne => Ok(()),
             }
         };
-        let killed = outage_after(&purchases, dies).await?;
-        if killed.is_none() {
+        let without_first = outage_after(&purchases, dies).await?;
+        if without_first.is_none() {
             return Ok([None, None]);
         }
-        let ended = outage_after(&purchases, shut_down(second)).await?;
-        Ok::<_, NoVerdict>([killed, ended])
+        let without_second = outage_after(&purchases, shut_down(second)).await?;
+        Ok::<_, NoVerdict>([without_first, without_second])
     };
     let [killed, ended] = buy_during(&product, "single-update", &purchases, faults).await?;
     let [killed_s, ended_s] = [killed, ended].map(format_seconds);

@@ -41,29 +41,20 @@ macro_rules! files {
 }
 
 files! {
-    aggregate
     deadlocks
     demos
     fail_over
     galera
-    ids
     limits
     members
     mysql
     order_locks
     orders
     own_redis
-    redis_commands
-    redis_objects
     redisson
     reliability
-    scripts
     several_nodes
-    table_lock
     throughput
-    zk_counts
-    zk_locks
-    zk_nodes
     zk_recipes
 }
 

@@ -1,35 +1,11 @@
-//! §1.7.1: the condition of the text, and the last piece. §1.7.3: a case in which the optimistic lock is slower.
+//! §1.7.3: a case in which the optimistic lock is slower.
 
 use crate::trials::{Cluster, NoVerdict, Observation, twin::EXACT};
 use oversell::claims::{Target, words};
 use sqlx::{Connection, Executor, MySqlConnection, Row};
 
 experiments! {
-    "1.7.1.last" => condition_leaves_last_piece(1), twin(2);
     "1.7.3.stale" => most_failed_updates_were_stale_when_sent("version-cas"), twin(EXACT);
-}
-
-/// Claim: the text's condition does not sell the last piece.
-async fn condition_leaves_last_piece(on: &Cluster, pieces: i64) -> Result<Observation, NoVerdict> {
-    let product = on.create_product(pieces).await?;
-    let mut conn = on.mysql().await?;
-    let mut changed = Vec::new();
-    for condition in ["(count - 1) > 0", "count >= 1"] {
-        let take = format!(
-            "UPDATE db_stock SET count = count - 1 WHERE id = {} AND {condition}",
-            product.id
-        );
-        changed.push(conn.execute(take.as_str()).await?.rows_affected());
-    }
-    conn.close().await?;
-    product.remove().await?;
-    let words = words!(
-        "还剩 {pieces} 件：原文的条件改了 {} 行，写成 count >= 1 改了 {} 行。",
-        "{pieces} left: with the text's condition {} rows change, with count >= 1 {}.",
-        changed[0],
-        changed[1]
-    );
-    Ok(Observation::holds(changed == [0, 1], words).value("rows", changed))
 }
 
 /// The counters that are compared; the answer has them in the order of their names.

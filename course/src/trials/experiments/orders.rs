@@ -1,44 +1,13 @@
-//! [002] Orders of a voucher: whether it is on sale or oversold, and whether a user gets two under the locks of one process.
+//! [002] Orders of a voucher: whether it is oversold, and whether a user gets two.
 
 use crate::trials::{Cluster, NoVerdict, Observation, voucher::TrialVoucher};
-use chrono::TimeDelta;
 use oversell::{
-    claims::{Target, Words, words},
+    claims::{Target, Words},
     seckill::check::OrdersVerdict,
 };
 use serde_json::json;
 
-experiments! {
-    "002.on-sale" => voucher_sells_in_its_period_only([[1, 2], [-2, -1], [-1, 1]]), twin([[-1, 1]; 3]);
-    "002.global-mutex" => global_mutex_refuses_other_users("global-mutex"), twin("user-mutex");
-}
-
-/// Claim: an order is refused before the period of the voucher, after it, and when it is sold out. `periods`: the hours from now of
-/// three vouchers.
-async fn voucher_sells_in_its_period_only(
-    on: &Cluster,
-    periods: [[i64; 2]; 3],
-) -> Result<Observation, NoVerdict> {
-    let mut said = Vec::new();
-    for hours in periods {
-        let [from, until] = hours.map(TimeDelta::hours);
-        let voucher = on.create_voucher(1, from, until).await?;
-        let (_, mut answer) = voucher.order(on.nginx(), "redis-rlock", 1, "").await?;
-        if answer["outcome"] == "sold" {
-            // The only piece is sold; ask as another user.
-            answer = voucher.order(on.nginx(), "redis-rlock", 2, "").await?.1;
-        }
-        voucher.remove().await?;
-        said.push(answer["title"].as_str().unwrap_or_default().to_owned());
-    }
-    let heard = said.join("，");
-    let words = words!("依次回答：{heard}。", "The answers: {heard}.");
-    let holds = ["尚未开始", "已经结束", "库存不足"]
-        .iter()
-        .zip(&said)
-        .all(|(wanted, said)| said.contains(wanted));
-    Ok(Observation::holds(holds, words).value("answers", said))
-}
+experiments! {}
 
 /// Claim: if 100 users order 20 pieces once, or 40 users 100 pieces `repeats` times, the checker reaches this verdict.
 pub(in crate::trials) async fn crowd_gets_verdict(
@@ -95,38 +64,6 @@ pub(super) async fn each_user_gets_one_order(
     target: Target,
 ) -> Result<Observation, NoVerdict> {
     crowd_gets_verdict(on, step, target, 3, OrdersVerdict::Exact).await
-}
-
-/// Claim: while one user is inside, one lock for all refuses another user, who may not wait; a lock per user does not.
-async fn global_mutex_refuses_other_users(
-    on: &Cluster,
-    one_lock: &str,
-) -> Result<Observation, NoVerdict> {
-    let exact = each_user_gets_one_order(on, "global-mutex", Target::OneInstance).await?;
-    let mut statuses = Vec::new();
-    for step in [one_lock, "user-mutex"] {
-        let voucher = on.create_voucher_on_sale(10).await?;
-        let second = async {
-            tokio::time::sleep(std::time::Duration::from_millis(700)).await;
-            voucher
-                .order(on.one_instance(), step, 2, "&wait_ms=200")
-                .await
-        };
-        let (first, second) = tokio::join!(
-            voucher.order(on.one_instance(), step, 1, "&hold_ms=2000"),
-            second
-        );
-        first?;
-        statuses.push(second?.0);
-        voucher.remove().await?;
-    }
-    let words = words!(
-        "另一个人只肯等 0.2 秒：一把锁时 {}，每人一把锁时 {}。",
-        "Another user who waits for 0.2 s only: {} with the one lock, {} with a lock each.",
-        statuses[0],
-        statuses[1]
-    );
-    Ok(exact.and(Observation::holds(statuses == [503, 200], words).value("statuses", statuses)))
 }
 
 /// While an order stays inside, orders once more for the same user through nginx; returns the answer to that second order.

@@ -18,7 +18,7 @@ use tokio::{
 };
 
 experiments! {
-    "2.4.4.cluster" => cluster_refuses_undeclared_key(false), twin(true);
+    "2.4.4.cluster" => cluster_refuses_undeclared_key(Slots::Halved), twin(Slots::AllOnOne);
     "003.aof" => compare_flush_policies("always"), twin("everysec");
 }
 
@@ -97,11 +97,18 @@ async fn start_server(
     Err(NoVerdict::failed("redis-server does not start"))
 }
 
+/// How the slots of a Cluster are spread over its two nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Slots {
+    Halved,
+    AllOnOne,
+}
+
 /// Claim: of two nodes with half of the slots each, a node redirects a script that names a key of the other one in KEYS, and refuses
 /// one that does not name it.
 async fn cluster_refuses_undeclared_key(
     on: &Cluster,
-    one_has_all_slots: bool,
+    slots: Slots,
 ) -> Result<Observation, NoVerdict> {
     // Without a lab this machine may have no servers.
     on.servers()?;
@@ -110,7 +117,7 @@ async fn cluster_refuses_undeclared_key(
         OwnRedis::start(&["--cluster-enabled", "yes"]).await?,
     ];
     let redis = &mut node.redis;
-    if one_has_all_slots {
+    if slots == Slots::AllOnOne {
         send_command::<()>(redis, &["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).await?;
     } else {
         let port = other.port.to_string();

@@ -22,7 +22,7 @@ use tokio::{
 };
 
 experiments! {
-    "3.2.majority" => ensemble_survives_one_death(false), twin(true);
+    "3.2.majority" => ensemble_survives_one_death(KilledServers::OneByOne), twin(KilledServers::TwoAtOnce);
     "5.reliability" => rank_stores_by_failures(FAULTS.map(|(fault, ..)| fault)), twin([LockFault::None; 4]);
     "003.correctness" => only_redlock_oversells_after_pause(LockFault::HolderPaused), twin(LockFault::None);
 }
@@ -360,10 +360,17 @@ async fn only_redlock_oversells_after_pause(
     Ok(Observation::holds(holds, words).value("lost", json!(lost)))
 }
 
+/// How two of three ZooKeeper servers are killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KilledServers {
+    OneByOne,
+    TwoAtOnce,
+}
+
 /// Claim: three ZooKeeper servers serve a lock after one death, and not after two.
 async fn ensemble_survives_one_death(
     on: &Cluster,
-    two_die_at_once: bool,
+    killed: KilledServers,
 ) -> Result<Observation, NoVerdict> {
     let own = OwnLab::start(on, REPLICATED).await?;
     let on = &own.cluster;
@@ -380,7 +387,7 @@ async fn ensemble_survives_one_death(
     let meanwhile = async {
         wait_for_children(&zookeeper, &queue, 1).await?;
         on.inject_fault(Action::Kill, &servers[0]).await?;
-        if two_die_at_once {
+        if killed == KilledServers::TwoAtOnce {
             on.inject_fault(Action::Kill, &servers[1]).await?;
         } else {
             own.wait_for_leader_and_followers(&servers[0]).await?;
@@ -389,7 +396,7 @@ async fn ensemble_survives_one_death(
     };
     let ((first, answer), meanwhile) = try_join(held, meanwhile).await?;
     let after = product.buy(other, "zk-lock", "&wait_ms=8000").await?.0;
-    if !two_die_at_once {
+    if killed == KilledServers::OneByOne {
         on.inject_fault(Action::Kill, &servers[1]).await?;
     }
     let minority = product.buy(other, "zk-lock", "&wait_ms=3000").await?.0;

@@ -6,20 +6,17 @@ use crate::trials::{
     tools::{own_key, send_command},
 };
 use futures::future::try_join_all;
-use oversell::claims::{RatioClaim, Words, words};
+use oversell::claims::{RatioClaim, Words};
 use oversell_lab::{clients::redis_at::redis_at, fault::Action, spread::Spread};
 use redis::{Value, aio::MultiplexedConnection};
 use std::time::{Duration, Instant};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 experiments! {
-    "2.9.release" => release_reaches_paused_node(true), twin(false);
-    "2.9.random" => compare_equal_and_random_delays(true), twin(false);
+    "2.9.random" => compare_equal_and_random_delays(Delay::Random), twin(Delay::Equal);
     "001.two-masters" => compare_one_and_two_masters(2), twin(1);
 }
 
-/// Time limit of the answer of one node: far below the lease, so that a dead node does not use it up.
-const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 /// The lease of each lock: longer than any attempt.
 const LEASE_MS: &str = "30000";
 
@@ -100,72 +97,28 @@ async fn measure_locks_per_second(
     Ok(f64::from(locked) / begun.elapsed().as_secs_f64())
 }
 
-/// Claim: the release reaches a paused node too, which executes the lock command later.
-async fn release_reaches_paused_node(
-    on: &Cluster,
-    releases_everywhere: bool,
-) -> Result<Observation, NoVerdict> {
-    let product = on.create_product(5000).await?;
-    let (nodes, key) = (
-        connect_to_nodes(on).await?,
-        format!("redLock:{}", product.id),
-    );
-    on.inject_fault(Action::Pause, "redis-5").await?;
-    let begun = Instant::now();
-    let status = match releases_everywhere {
-        true => product.buy(on.one_instance(), "redis-redlock", "").await?.0,
-        false => lock_and_release_granted_nodes(nodes, &key).await?,
-    };
-    let took = begun.elapsed().as_millis();
-    on.inject_fault(Action::Resume, "redis-5").await?;
-    let mut hung = redis_at(&on.servers()?.redis[4].url).await?;
-    // The node now executes what has arrived meanwhile.
-    sleep(Duration::from_millis(500)).await;
-    let left: i64 = send_command(&mut hung, &["EXISTS", &key]).await?;
-    send_command::<()>(&mut hung, &["DEL", &key]).await?;
-    product.remove().await?;
-    let words = words!(
-        "五个节点里一个没有应答：加锁、买、释放共 {took} ms，得到 {status}；它恢复以后，上面留下的锁：{left} 个。",
-        "One of five nodes does not answer: lock, purchase and release took {took} ms and came to {status}; once it goes on, locks that are left on it: {left}."
-    );
-    Ok(Observation::holds(status == 200 && left == 0, words)
-        .value("took_ms", u64::try_from(took).unwrap_or(u64::MAX)))
+/// How long a client waits before its next try.
+#[derive(Debug, Clone, Copy)]
+enum Delay {
+    /// As long as all others.
+    Equal,
+    Random,
 }
 
-/// Redlock without its last rule: locks on all nodes, releases only those that have granted. Returns 200 for a majority or 503.
-async fn lock_and_release_granted_nodes(
-    mut nodes: Vec<MultiplexedConnection>,
-    key: &str,
-) -> Result<u16, NoVerdict> {
-    let mut granted = Vec::new();
-    for node in &mut nodes {
-        let line = ["SET", key, "A", "NX", "PX", LEASE_MS];
-        let answer = timeout(NODE_TIMEOUT, send_command::<Value>(node, &line)).await;
-        granted.push(matches!(answer, Ok(Ok(Value::Okay))));
-    }
-    let most = granted.iter().filter(|granted| **granted).count() > nodes.len() / 2;
-    for (node, granted) in nodes.iter_mut().zip(granted) {
-        if granted {
-            send_command::<()>(node, &["DEL", key]).await?;
-        }
-    }
-    Ok(if most { 200 } else { 503 })
-}
-
-/// Claim: clients that start at once, each at another node, need fewer rounds until one wins if each waits at random.
-/// Without `is_random`, the twin, the second group waits as equally as the first.
+/// Claim: clients that start at once, each at another node, need fewer rounds until one wins if each waits at random, as those
+/// of the second group do.
 async fn compare_equal_and_random_delays(
     on: &Cluster,
-    is_random: bool,
+    of_second_group: Delay,
 ) -> Result<Observation, NoVerdict> {
     /// The number of wins whose attempts are averaged: a single count is between 1 and 20 by chance.
     const WINS: usize = 10;
     let (mut equal, mut random) = (Vec::new(), Vec::new());
     for _ in 0..5 {
-        for (each, by_chance) in [(&mut equal, false), (&mut random, is_random)] {
+        for (each, delay) in [(&mut equal, Delay::Equal), (&mut random, of_second_group)] {
             let mut attempts = 0;
             for _ in 0..WINS {
-                attempts += count_rounds_until_majority(on, by_chance).await?;
+                attempts += count_rounds_until_majority(on, delay).await?;
             }
             each.push(attempts as f64 / WINS as f64);
         }
@@ -186,9 +139,8 @@ async fn compare_equal_and_random_delays(
     Ok(Observation::holds(true, words).require_ratio(RatioClaim::Faster, ratio))
 }
 
-/// Counts the rounds until a client has a majority of nodes; 20 if none ever has. In each, clients first wait at `random` or
-/// equally.
-async fn count_rounds_until_majority(on: &Cluster, random: bool) -> Result<usize, NoVerdict> {
+/// Counts the rounds until a client has a majority of nodes; 20 if none ever has. Clients wait before each.
+async fn count_rounds_until_majority(on: &Cluster, delay: Delay) -> Result<usize, NoVerdict> {
     const CLIENTS: usize = 3;
     let key = own_key("lock");
     let mut clients = Vec::new();
@@ -199,8 +151,11 @@ async fn count_rounds_until_majority(on: &Cluster, random: bool) -> Result<usize
     }
     for round in 1..=20 {
         let tries = clients.iter_mut().map(|(name, nodes)| async {
-            let delay = if random { fastrand::u64(0..20) } else { 10 };
-            sleep(Duration::from_millis(delay)).await;
+            let delay_ms = match delay {
+                Delay::Equal => 10,
+                Delay::Random => fastrand::u64(0..20),
+            };
+            sleep(Duration::from_millis(delay_ms)).await;
             let mut granted = 0;
             for node in nodes.iter_mut() {
                 let answer: Value =

@@ -1,23 +1,15 @@
-//! [003] Throughput, the files that a browser keeps, and several servers behind nginx.
+//! [003] Throughput, concurrency and response time.
 
 use crate::trials::{Cluster, NoVerdict, Observation};
 use futures::{StreamExt, stream::FuturesUnordered};
-use http::{Method, StatusCode, header};
 use oversell::claims::{Words, words};
-use oversell_lab::clients::http_client::Ask;
 use serde::Serialize;
 use serde_json::json;
-use std::{
-    collections::BTreeSet,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 use tokio::time::interval;
 
 experiments! {
     "003.qps" => throughput_is_concurrency_by_response_time(&STEADY_STREAMS), twin(&OVERLOAD_STREAM);
-    "003.static" => nginx_serves_static_files("style.css"), twin("stock");
-    "003.cache" => unchanged_file_is_not_sent_again(None), twin(Some("stock"));
-    "003.balance" => nginx_serves_instances_in_turn(false), twin(true);
 }
 
 /// How long a stream is measured, after [`WARM_UP`]: forty requests at eight a second.
@@ -151,90 +143,4 @@ async fn measure_stream(on: &Cluster, stream: PurchaseStream) -> Result<StreamFi
             took.len(),
         ),
     })
-}
-
-/// Claim: by ETag or Last-Modified an unchanged file answers 304, and a changed one 200. `uncached`: a path to ask instead.
-async fn unchanged_file_is_not_sent_again(
-    on: &Cluster,
-    uncached: Option<&str>,
-) -> Result<Observation, NoVerdict> {
-    let mut statuses = Vec::new();
-    for (file, has, asks, other) in [
-        ("etag", header::ETAG, "if-none-match", "\"another\""),
-        (
-            "last-modified",
-            header::LAST_MODIFIED,
-            "if-modified-since",
-            "Thu, 01 Jan 1970 00:00:00 GMT",
-        ),
-    ] {
-        let kept = format!("cache/{file}.svg");
-        let url = format!("{}/{}", on.nginx(), uncached.unwrap_or(&kept));
-        let first = on.get(&url).await?;
-        let mark = first
-            .headers
-            .get(has)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default();
-        let again = |mark: &str| on.request(Method::GET, &url).header(asks, mark).answer();
-        let (same, changed) = (again(mark).await?, again(other).await?);
-        statuses.push(
-            [first.status, same.status, changed.status].map(|status: StatusCode| status.as_u16()),
-        );
-    }
-    let [etag, modified] =
-        [statuses[0], statuses[1]].map(|s| format!("{}, {}, {}", s[0], s[1], s[2]));
-    let words = words!(
-        "第一次、没变、变了：ETag {etag}；Last-Modified {modified}。",
-        "At first, unchanged, changed: by ETag {etag}; by Last-Modified {modified}."
-    );
-    Ok(
-        Observation::holds(statuses.iter().all(|s| *s == [200, 304, 200]), words)
-            .value("statuses", statuses.concat()),
-    )
-}
-
-/// Claim: nginx itself answers a static file, and an instance answers `/stock`.
-async fn nginx_serves_static_files(on: &Cluster, file: &str) -> Result<Observation, NoVerdict> {
-    let page = on.get(&format!("{}/{file}", on.nginx())).await?.success()?;
-    let stock = on.get(&format!("{}/stock", on.nginx())).await?.success()?;
-    let (by_instance, dynamic) = (
-        page.instance().map(str::to_owned),
-        stock.instance().unwrap_or("-").to_owned(),
-    );
-    let words = words!(
-        "/{file} 没有 x-instance：{}；/stock 由 {dynamic} 回答。",
-        "/{file} has no x-instance: {}; /stock is answered by {dynamic}.",
-        by_instance.is_none()
-    );
-    Ok(Observation::holds(
-        by_instance.is_none() && dynamic != "-",
-        words,
-    ))
-}
-
-/// Claim: nginx asks the instances in turn: of three consecutive answers each instance gives one. A tenth may differ: other
-/// clients ask too.
-async fn nginx_serves_instances_in_turn(
-    on: &Cluster,
-    is_random: bool,
-) -> Result<Observation, NoVerdict> {
-    let (all, mut names) = (on.instances(), Vec::new());
-    for _ in 0..30 {
-        let at = match is_random {
-            true => &all[fastrand::usize(..all.len())],
-            false => on.nginx(),
-        };
-        let answer = on.get(&format!("{at}/stock")).await?.success()?;
-        names.extend(answer.instance().map(str::to_owned));
-    }
-    let each_once = |turn: &&[String]| turn.iter().collect::<BTreeSet<_>>().len() == all.len();
-    let turns = names.windows(all.len());
-    let (tried, kept) = (turns.len(), turns.filter(each_once).count());
-    let words = words!(
-        "30 个请求由 {} 回答：{tried} 组相邻的回答里，{kept} 组里每个实例各一次。",
-        "30 requests were answered by {}: of {tried} runs of answers {kept} have each server once.",
-        names.join(" ")
-    );
-    Ok(Observation::holds(kept * 10 >= tried * 9, words).value("instances", names))
 }
