@@ -100,7 +100,6 @@ pub struct ReplayResult {
     pub inside: usize,
     /// The note of the race.
     #[schema(example = "")]
-    #[serde(rename = "saw")]
     pub notes: String,
     /// Whether this is the result that the race must have.
     pub as_meant: bool,

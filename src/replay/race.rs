@@ -410,7 +410,6 @@ pub struct ExpectedResult {
     pub inside: usize,
     /// What the race noted.
     #[schema(example = "")]
-    #[serde(rename = "saw")]
     pub notes: &'static str,
     /// The note for people.
     pub said: Bilingual,

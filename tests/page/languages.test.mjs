@@ -33,8 +33,8 @@ describe('what the page says', () => {
     for (const { zh, en } of [languages, scheduleWords, ownLockWords]) assert.deepEqual(Object.keys(zh).sort(), Object.keys(en).sort());
     const { replays } = await getJson(`${suite.at.http}/replays`);
     for (const { lesson, ends, cured_ends } of replays) {
-      for (const { saw, said } of [ends, cured_ends]) {
-        assert.ok(!saw === !said.en && !said.en === !said.zh && !/[a-z]{2,}/.test(said.zh), lesson);
+      for (const { notes, said } of [ends, cured_ends]) {
+        assert.ok(!notes === !said.en && !said.en === !said.zh && !/[a-z]{2,}/.test(said.zh), lesson);
       }
     }
 

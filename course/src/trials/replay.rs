@@ -33,7 +33,6 @@ struct ExpectedEnd {
     sold: i64,
     gone: i64,
     inside: usize,
-    #[serde(rename = "saw")]
     notes: String,
     said: Words,
 }
@@ -196,8 +195,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_replay_is_judged_by_the_expected_end_not_its_own_word() {
-        let ends = r#"{"sold":3,"gone":2,"inside":2,"saw":"","as_meant":true}"#;
-        let meant = r#"{"sold":3,"gone":2,"inside":2,"saw":"","said":{"zh":"","en":""}}"#;
+        let ends = r#"{"sold":3,"gone":2,"inside":2,"notes":"","as_meant":true}"#;
+        let meant = r#"{"sold":3,"gone":2,"inside":2,"notes":"","said":{"zh":"","en":""}}"#;
         for (gone, as_meant) in [("2", true), ("3", false)] {
             let meant = serde_json::from_str(&meant.replace('2', gone)).unwrap();
             let events = stream(&[READ, ["done", ends]]);

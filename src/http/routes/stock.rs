@@ -52,7 +52,6 @@ pub(in crate::http) struct NewCount {
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct ResetResult {
     #[serde(flatten)]
-    #[serde(rename = "shelf")]
     levels: StockLevels,
     /// The servers in which no lock was cleared, since they are not there.
     #[serde(skip_serializing_if = "Vec::is_empty")]

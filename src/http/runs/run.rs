@@ -77,7 +77,6 @@ pub(in crate::http) struct Progress {
 struct OutsideState {
     /// The pieces left in the store; null if unknown.
     #[schema(example = 4211)]
-    #[serde(rename = "shelf")]
     remaining: Option<i64>,
     /// The requests in progress by instance; the rest counts for an instance that does not answer.
     #[schema(example = json!({"8000": 1, "8100": 99, "8200": 0}))]

@@ -602,7 +602,7 @@ function idleNote(its, both) {
 function endingText(ending, its, cured) {
   const { inside = 0 } = ending;
   const meant = ending.as_meant && (cured ? its.cured_ends : its.ends);
-  const saw = meant ? meant.said[currentLanguage()] : ending.saw;
+  const saw = meant ? meant.said[currentLanguage()] : ending.notes;
   const alone = inside === 1 && !isWrong(ending, its, cured);
   const parts = [sellsStock(its) ? t(its.places_orders ? 'raceOrdered' : 'replaySold', ending) : '', inside > 1 || alone ? t('replayInside', inside) : '',
     saw ? `${saw[0].toUpperCase()}${saw.slice(1)}${t('stop')}` : '', ending.as_meant === false ? t('replayApart') : ''];

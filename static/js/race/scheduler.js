@@ -709,6 +709,6 @@ function outcomeText(race, replay, { goal }) {
   if (replay.isStuck) return t('scheduleStuck', replay.holder()?.owner ?? '');
   if (goal === 'overtaken') return t('scheduleGotIn', replay.entryOrder.join(' '));
   if (goal !== 'deadlock') return t('replaySold', replay.ending);
-  const known = [race.ends, race.cured_ends].find(({ saw }) => saw === replay.ending?.saw);
-  return `${known?.said[currentLanguage()] ?? replay.ending?.saw ?? ''}${t('stop')}${t('space')}`;
+  const known = [race.ends, race.cured_ends].find(({ notes }) => notes === replay.ending?.notes);
+  return `${known?.said[currentLanguage()] ?? replay.ending?.notes ?? ''}${t('stop')}${t('space')}`;
 }

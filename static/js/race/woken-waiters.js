@@ -4,7 +4,7 @@ import { $, el, svg } from '../shared/dom.js';
 import { formatNumber, t } from '../shared/language.js';
 
 /** Does it end in a list of counts? @param {import('./race.js').Race} race */
-export const isIn = ({ ends }) => /^\d+ \d+ /.test(ends.saw ?? '');
+export const isIn = ({ ends }) => /^\d+ \d+ /.test(ends.notes ?? '');
 
 /** @param {import('../timeline/events.js').ReplayEvent[][]} both events of the flaw and of its cure */
 export function draw(both) {

@@ -14,11 +14,11 @@ const NEARLY_ALL = 0.8;
  *   `full`: the number of a full bar; null: not known yet; `unsure`: a difference that may only come from reading
  *   both at different moments
  */
-export function figuresOf({ plan, snapshot, shelf, row }) {
+export function figuresOf({ plan, snapshot, remaining, row }) {
   const full = (/** @type {number} */ sold) => Math.max(1, Math.min(plan.threads * plan.loops, plan.count), sold);
   if (row) return { sold: row.sold, gone: row.before - row.after, over: row.oversold, unsure: 0, full: full(row.sold) };
   const sold = snapshot.sold;
-  const gone = shelf == null ? null : plan.count - shelf;
+  const gone = remaining == null ? null : plan.count - remaining;
   if (gone == null) return { sold, gone, over: null, unsure: 0, full: full(sold) };
   // Each thread may have one request on its way: a smaller difference says nothing yet.
   const difference = sold - gone;

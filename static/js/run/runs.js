@@ -21,7 +21,7 @@ import { loadReasons } from '../words/load-reasons.js';
  */
 /**
  * @typedef {{id: string | null, plan: Plan, state: 'starting' | 'waiting' | 'running' | 'done' | 'cancelled' | 'failed', snapshot: Snapshot,
- *   shelf: number | null, row: Record<string, any> | null, paces: number[], by?: string, instance?: string, lost?: boolean, detail?: string, vanished?: boolean,
+ *   remaining: number | null, row: Record<string, any> | null, paces: number[], by?: string, instance?: string, lost?: boolean, detail?: string, vanished?: boolean,
  *   position?: number, starts_in_ms?: number}} Run
  */
 
@@ -72,7 +72,7 @@ export class Runs {
   /** Starts a run, or joins the active one. Throws if there is none to join. @param {Plan} plan @returns {Promise<boolean>} whether it was started */
   async start(plan) {
     const snapshot = { samples: 0, planned: plan.threads * plan.loops, sold: 0, sold_out: 0, errors: 0, unknown: 0, elapsed_ms: 0, throughput: 0, p50_ms: null, p99_ms: null, instances: {} };
-    this.active = { id: null, plan, state: 'starting', snapshot, shelf: plan.count, row: null, paces: [] };
+    this.active = { id: null, plan, state: 'starting', snapshot, remaining: plan.count, row: null, paces: [] };
     this.#onChange();
     try {
       const { id, instance, state, position, starts_in_ms } = await api.startRun(plan);
@@ -156,10 +156,10 @@ export class Runs {
       again();
     };
     this.#close = follow(`runs/${run.id}/events`, {
-      progress: ({ shelf, ...snapshot }) => {
+      progress: ({ remaining, ...snapshot }) => {
         if (!this.active) return;
         const pace = paceBetween(this.active.snapshot, snapshot);
-        this.active = { ...this.active, state: snapshot.samples ? 'running' : this.active.state, snapshot, shelf: shelf ?? this.active.shelf, lost: false };
+        this.active = { ...this.active, state: snapshot.samples ? 'running' : this.active.state, snapshot, remaining: remaining ?? this.active.remaining, lost: false };
         if (pace != null) this.active.paces = [...this.active.paces, pace].slice(-MAX_PACES);
         this.#onChange();
       },

@@ -13,7 +13,7 @@
  * @property {number} [pttl] milliseconds; -1: no lease
  * @property {number} [token]
  */
-/** How a replay ended. @typedef {{sold?: number, gone?: number, inside?: number, saw?: string, as_meant?: boolean, detail?: string}} Ending */
+/** How a replay ended. @typedef {{sold?: number, gone?: number, inside?: number, notes?: string, as_meant?: boolean, detail?: string}} Ending */
 
 /** What is observed and is no actor: the lock's server, the shelf, the row, the caption. */
 const WATCHED = ['lock', 'stock', 'row', 'step'];
