@@ -4,7 +4,7 @@
 //!    servers' clients.
 //! 2. It returns an [`Observation`]: a verdict, words in both languages, and figures that the report draws.
 //!
-//! Next: `kinds.rs`, `experiments/mod.rs`, `observation.rs`; `command.rs` runs them.
+//! Next: `kinds/mod.rs`, `experiments/mod.rs`, `observation.rs`; `command.rs` runs them.
 
 pub(crate) mod class;
 mod cluster;

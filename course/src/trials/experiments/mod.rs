@@ -21,7 +21,7 @@ pub(super) struct Experiment {
 /// twin's.
 macro_rules! experiments {
     ($($lesson:literal => $function:ident($($claim:expr),*), twin($($twin:expr),*);)*) => {
-        /// The experiments of this file; the generated `FILES` collects them.
+        /// The experiments of this file; `FILES` collects them.
         pub(super) const EXPERIMENTS: &[$crate::trials::experiments::Experiment] = &[$(
             $crate::trials::experiments::Experiment {
                 lesson: $lesson,
@@ -35,21 +35,16 @@ macro_rules! experiments {
 /// A file, and its experiments.
 macro_rules! files {
     ($($file:ident)*) => {
-        $(pub(super) mod $file;)*
+        $(mod $file;)*
         const FILES: &[&[Experiment]] = &[$($file::EXPERIMENTS),*];
     };
 }
 
 files! {
-    deadlocks
-    demos
     fail_over
     galera
-    limits
     members
     mysql
-    order_locks
-    orders
     own_redis
     redisson
     reliability

@@ -1,8 +1,14 @@
 //! How a lesson and its twin are tried, by the kind of its [`Run`]. The lessons that fit no kind are tried in `experiments/`.
 
+mod deadlocks;
+mod demos;
+mod limits;
+mod order_locks;
+mod orders;
+
 use super::{
     Cluster, NoVerdict, Observation, Ratio,
-    experiments::{self, Experiment, deadlocks, demos, limits, order_locks, orders},
+    experiments::{self, Experiment},
     observation::explain_ratio,
     reference,
     replay::flaw_and_cure,

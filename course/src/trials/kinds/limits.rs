@@ -7,8 +7,6 @@ use serde::Serialize;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
-experiments! {}
-
 /// How many requests of a burst were let through and how many were refused, and how long they took, in seconds.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct BurstResult {
@@ -21,7 +19,7 @@ struct BurstResult {
 }
 
 /// Claim: a burst of requests to `route` is limited as the lesson says; so is a second burst, if the lesson has one.
-pub(in crate::trials) async fn burst_is_limited(
+pub(super) async fn burst_is_limited(
     on: &Cluster,
     burst: &Burst,
     route: &str,

@@ -7,10 +7,8 @@ use oversell::{
 };
 use serde_json::json;
 
-experiments! {}
-
 /// Claim: if 100 users order 20 pieces once, or 40 users 100 pieces `repeats` times, the checker reaches this verdict.
-pub(in crate::trials) async fn crowd_gets_verdict(
+pub(super) async fn crowd_gets_verdict(
     on: &Cluster,
     step: &str,
     target: Target,

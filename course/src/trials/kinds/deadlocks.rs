@@ -5,8 +5,6 @@ use oversell::{claims::Words, classroom::deadlocks};
 use serde::Deserialize;
 use serde_json::json;
 
-experiments! {}
-
 /// The answer of `POST /test/deadlock/{slug}`.
 #[derive(Deserialize)]
 struct DeadlockRun {
@@ -31,7 +29,7 @@ struct Plan {
 }
 
 /// Claim: the deadlock ends with its error, and its cure without one. `cured`: whether the first and the second run have the cure.
-pub(in crate::trials) async fn play_deadlock_and_cure(
+pub(super) async fn play_deadlock_and_cure(
     on: &Cluster,
     slug: &str,
     cured: [bool; 2],

@@ -7,15 +7,13 @@ use oversell::claims::words;
 use std::time::Duration;
 use tokio::time::sleep;
 
-experiments! {}
-
 /// How long the work of an experiment takes, instead of the text's 5 s, in milliseconds.
 const WORK_MS: u64 = 500;
 /// The second request comes this long after the first, which is inside by then.
 const HEAD_START: Duration = Duration::from_millis(200);
 
 /// Claim: the second of two requests, on another instance, waits for the first. `paths`: that of each.
-pub(in crate::trials) async fn second_request_waits(
+pub(super) async fn second_request_waits(
     on: &Cluster,
     paths: [&str; 2],
 ) -> Result<Observation, NoVerdict> {

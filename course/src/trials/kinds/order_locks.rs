@@ -4,10 +4,8 @@ use super::orders::{each_user_gets_one_order, order_twice_at_once};
 use crate::trials::{Cluster, NoVerdict, Observation};
 use oversell::claims::{Target, words};
 
-experiments! {}
-
 /// Claim: under load each user gets one order, and a concurrent second order of a user is refused.
-pub(in crate::trials) async fn concurrent_order_is_refused(
+pub(super) async fn concurrent_order_is_refused(
     on: &Cluster,
     step: &str,
 ) -> Result<Observation, NoVerdict> {
